@@ -1,0 +1,1 @@
+"""Turns words on a command line into calls of the library."""

@@ -1,0 +1,75 @@
+"""Every exception earmark raises on purpose.
+
+    EarmarkError ─┬─ MediaError ─────┬─ UnreadableFile (missing, empty, cut off, not media)
+                  │                  ├─ NoAudioStream
+                  │                  ├─ NoVideoIndex   (`packets` needs packet sizes)
+                  │                  └─ RemoteError    (refuses ranges, breaks half way)
+                  ├─ ModelMismatch   (a gate or encoder given what it was not made for)
+                  ├─ AnnotationError (spans that cannot be what they claim)
+                  ├─ LedgerError     (a run folder in use, damaged or of another version)
+                  ├─ MissingExtra    (an optional library is not installed)
+                  └─ CallError ──────┬─ CallTimeout (ask again)
+                                     ├─ CallRejected (do not)
+                                     └─ UnreadableAnswer
+
+A wrong argument is a `ValueError`; a state of the world is an `EarmarkError`. Each message says
+what, where and what now, in one line.
+"""
+
+from __future__ import annotations
+
+
+class EarmarkError(Exception):
+    """Something about the world, not about the code, stands in the way."""
+
+
+class MediaError(EarmarkError):
+    """A recording cannot be read as asked."""
+
+
+class UnreadableFile(MediaError):
+    """The file is missing, empty, cut off or not media."""
+
+
+class NoAudioStream(MediaError):
+    """There is nothing to listen to."""
+
+
+class NoVideoIndex(MediaError):
+    """The container keeps no sizes of its video packets."""
+
+
+class RemoteError(MediaError):
+    """A server refused, broke off or cannot serve byte ranges."""
+
+
+class ModelMismatch(EarmarkError):
+    """A model file does not fit what it was given."""
+
+
+class AnnotationError(EarmarkError):
+    """Annotations contradict themselves or the recordings."""
+
+
+class LedgerError(EarmarkError):
+    """A run folder is in use, damaged or of another version."""
+
+
+class MissingExtra(EarmarkError):
+    """An optional library is needed and not installed."""
+
+
+class CallError(EarmarkError):
+    """A vision model did not answer."""
+
+
+class CallTimeout(CallError):
+    """No answer in time; asking again may help."""
+
+
+class CallRejected(CallError):
+    """The server will not answer this request."""
+
+
+class UnreadableAnswer(CallError):
+    """The server answered with something that cannot be read."""

@@ -1,0 +1,1 @@
+"""Turns features into scores, and scores into rates."""

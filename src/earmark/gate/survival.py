@@ -1,0 +1,105 @@
+"""How long actions last: the chance that one is still going after x seconds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.timeline import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """`S(x)`, the probability that an action lasts longer than `x` seconds.
+
+    A table of knots, read as straight lines between them, 1 at 0 and 0 from the last knot on.
+
+    >>> lasts = Survival.from_lengths([2.0, 2.0, 6.0])
+    >>> [round(float(share), 2) for share in lasts(np.array([0.0, 4.0, 9.0]))]
+    [1.0, 0.33, 0.0]
+    """
+
+    times: tuple[float, ...]
+    """Seconds, increasing, from 0."""
+    shares: tuple[float, ...]
+    """Probabilities, from 1 and never increasing, one a knot; the last is 0."""
+
+    def __post_init__(self) -> None:
+        times, shares = np.array(self.times), np.array(self.shares)
+        if len(times) < 2 or len(times) != len(shares):
+            raise ValueError("a survival curve needs at least two knots, as many times as shares")
+        if times[0] != 0 or not np.all(np.isfinite(times)) or not np.all(np.diff(times) > 0):
+            raise ValueError("the times of a survival curve increase from 0")
+        if shares[0] != 1 or shares[-1] != 0 or np.any(np.diff(shares) > 0):
+            raise ValueError("the shares of a survival curve fall from 1 to 0")
+
+    @classmethod
+    def from_lengths(cls, lengths: Sequence[float] | FloatArray, *, knots: int = 200) -> Survival:
+        """The curve of observed action lengths in seconds; zero lengths are allowed.
+
+        Every distinct length is a step of the empirical curve; beyond `knots` distinct lengths,
+        evenly spaced quantiles stand for the rest.
+        """
+        seen = np.sort(np.asarray(lengths, dtype=float))
+        if len(seen) == 0 or not np.all(np.isfinite(seen)) or seen[0] < 0 or seen[-1] == 0:
+            raise ValueError("a survival curve needs finite action lengths, at least one above 0")
+        distinct = np.unique(seen)
+        if len(distinct) > knots:
+            distinct = np.unique(np.quantile(seen, np.linspace(0, 1, knots), method="higher"))
+        longer = 1 - np.searchsorted(seen, distinct, side="right") / len(seen)
+        return cls._from_steps(distinct, longer)
+
+    @classmethod
+    def _from_steps(cls, times: FloatArray, after: FloatArray) -> Survival:
+        """Draw each step of the empirical curve as a drop a microsecond wide.
+
+        1 ──┐          times  0, t1-e, t1, t2-e, t2
+            └────┐     shares 1, 1,    s1, s1,   0
+                 └──
+        """
+        edge = 1e-6
+        knots: dict[float, float] = {0.0: 1.0}
+        before = 1.0
+        for time, share in zip(times.tolist(), after.tolist(), strict=True):
+            if time - edge > max(knots):
+                knots[time - edge] = before
+            knots[max(time, edge)] = share
+            before = share
+        return cls(tuple(knots), tuple(knots.values()))
+
+    @classmethod
+    def lognormal(cls, *, median: float, sigma: float, longest: float = 120.0) -> Survival:
+        """A log-normal curve, cut off at `longest` seconds; the usual shape of action lengths."""
+        if not (median > 0 and sigma > 0 and longest > 0):
+            raise ValueError("a log-normal curve needs a positive median, sigma and longest")
+        times = np.concatenate([[0.0], np.geomspace(0.05, longest, 120)])
+        shares = [0.5 * math.erfc(math.log(t / median) / (sigma * math.sqrt(2))) for t in times[1:]]
+        return cls(tuple(times.tolist()), (1.0, *shares[:-1], 0.0))
+
+    def __call__(self, seconds: FloatArray) -> FloatArray:
+        """The share of actions that last longer than each of `seconds`."""
+        shares: FloatArray = np.interp(seconds, self.times, self.shares)
+        return shares
+
+    def reach(self, window: float, *, negligible: float = 1e-3) -> FloatArray:
+        """`g(d)`: the chance that an action of window m is still going when window m + d begins.
+
+        `g(0) = 1`; `g(d)` is the mean over `u` in `[0, window)` of `S(d * window - u)`, exact for
+        this curve. Stops before the first `d` whose chance is below `negligible`.
+        """
+        last = math.ceil(self.times[-1] / window) + 1
+        areas = self._area(np.arange(last + 1) * window)
+        chances = np.concatenate([[1.0], np.diff(areas) / window])
+        return chances[: max(1, int(np.searchsorted(-chances, -negligible, side="right")))]
+
+    def _area(self, seconds: FloatArray) -> FloatArray:
+        """The integral of `S` from 0 to each of `seconds`."""
+        times, shares = np.array(self.times), np.array(self.shares)
+        pieces = np.diff(times) * (shares[1:] + shares[:-1]) / 2
+        areas = np.concatenate([[0.0], np.cumsum(pieces)])
+        inside = np.minimum(seconds, times[-1])
+        left = np.clip(np.searchsorted(times, inside, side="right") - 1, 0, len(times) - 2)
+        return areas[left] + (inside - times[left]) * (shares[left] + self(inside)) / 2

@@ -1,0 +1,104 @@
+"""The grid of call windows, and what a recording's scores look like on it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.gate.rates import RateMap, WindowScores
+from earmark.gate.survival import Survival
+from earmark.timeline import FloatArray, Span, Track
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """The windows of one recording with all that a selector may know about them."""
+
+    length: float
+    """Seconds of one window; the last one may reach past the end of the recording."""
+    duration: float
+    """Seconds of the recording."""
+    scores: FloatArray
+    """The largest score in each window."""
+    instants: FloatArray
+    """When each window's largest score occurs; the middle of a window with no scores."""
+    rates: FloatArray
+    """Expected action starts in each window."""
+    survival: Survival
+    """How long actions last."""
+
+    def __post_init__(self) -> None:
+        if not len(self.scores) == len(self.instants) == len(self.rates):
+            raise ValueError("windows need as many scores as instants and rates")
+        if not np.all(np.isfinite(self.rates)) or np.any(self.rates < 0):
+            raise ValueError("rates are finite and never negative")
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the scores or the rates tell one window from another."""
+        return len(self) > 1 and bool(np.ptp(self.scores) > 0 or np.ptp(self.rates) > 0)
+
+    def span(self, window: int) -> Span:
+        """The time of one window, cut at the end of the recording."""
+        start = window * self.length
+        return Span(start, min(start + self.length, max(start, self.duration)))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Lays windows of one length over a recording.
+
+    >>> Grid(4.0).count(9.0)
+    3
+    """
+
+    window: float = 4.0
+    """Seconds of one call; the paper's."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.window) and self.window > 0):
+            raise ValueError(f"a window lasts more than 0 s, not {self.window}")
+
+    def count(self, duration: float) -> int:
+        """Windows in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
+
+        A hair of arithmetic past a whole number of windows (a nanosecond) is not a window.
+        """
+        return max(0, math.ceil(duration / self.window - 1e-9))
+
+    def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
+        """What each window holds of `scores`, and the instant of its largest one.
+
+        A step belongs to the window its middle lies in. A window without a step (the track is
+        shorter than the recording) takes the track's smallest score, and its own middle.
+        """
+        count = self.count(duration)
+        starts = np.arange(count) * self.window
+        instants = (starts + np.minimum(starts + self.window, max(duration, 0.0))) / 2
+        middles = scores.start + (np.arange(len(scores)) + 0.5) * scores.hop
+        owner = np.floor(middles / self.window).astype(np.intp)
+        # By window, then by score, then the earlier step last: a window's best step ends its run.
+        order = np.lexsort((-middles, scores.values, owner))
+        order = order[(owner[order] >= 0) & (owner[order] < count)]
+        heard, first, held = np.unique(owner[order], return_index=True, return_counts=True)
+        values = scores.values[order].astype(float)
+        total = np.concatenate([[0.0], np.cumsum(values)])
+        last, quarter = first + held, np.maximum(1, held // 4)
+        peak, mean, top = (np.full(count, values.min() if len(values) else 0.0) for _ in range(3))
+        peak[heard] = values[last - 1]
+        mean[heard] = (total[last] - total[first]) / held
+        top[heard] = (total[last] - total[last - quarter]) / quarter
+        instants[heard] = middles[order[last - 1]]
+        return WindowScores(self.window, peak, mean, top), instants
+
+    def score(
+        self, scores: Track, duration: float, *, rates: RateMap, survival: Survival
+    ) -> Windows:
+        """The windows of a recording of `duration` seconds, scored and rated."""
+        pooled, instants = self.pool(scores, duration)
+        return Windows(self.window, duration, pooled.peak, instants, rates(pooled), survival)

@@ -1,0 +1,1 @@
+"""Turns sound into features on one clock."""

@@ -1,0 +1,1 @@
+"""Rules that spend a budget of calls."""
