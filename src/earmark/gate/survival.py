@@ -40,16 +40,20 @@ class Survival:
     def from_lengths(cls, lengths: Sequence[float] | FloatArray, *, knots: int = 200) -> Survival:
         """The curve of observed action lengths in seconds; zero lengths are allowed.
 
-        Every distinct length is a step of the empirical curve; beyond `knots` distinct lengths,
-        evenly spaced quantiles stand for the rest.
+        Every distinct length is a step of the empirical curve; beyond `knots` distinct lengths the
+        curve is drawn through so many of its points, closer together where actions are short.
         """
         seen = np.sort(np.asarray(lengths, dtype=float))
         if len(seen) == 0 or not np.all(np.isfinite(seen)) or seen[0] < 0 or seen[-1] == 0:
             raise ValueError("a survival curve needs finite action lengths, at least one above 0")
         distinct = np.unique(seen)
-        if len(distinct) > knots:
-            distinct = np.unique(np.quantile(seen, np.linspace(0, 1, knots), method="higher"))
+        drawn = len(distinct) > knots
+        if drawn:
+            distinct = np.geomspace(max(distinct[0], 1e-3), distinct[-1], knots)
+            distinct[-1] = seen[-1]
         longer = 1 - np.searchsorted(seen, distinct, side="right") / len(seen)
+        if drawn:
+            return cls((0.0, *distinct.tolist()), (1.0, *longer.tolist()))
         return cls._from_steps(distinct, longer)
 
     @classmethod

@@ -1,0 +1,38 @@
+"""A frontline: what listens to a recording before anything is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from earmark.gate.rates import RankRates, RateMap
+from earmark.gate.scorer import MeanChannel, Scorer
+from earmark.gate.survival import Survival
+from earmark.hear import ENCODERS, Encoder
+from earmark.media import Meter, Recording
+from earmark.timeline import Track
+
+EVERYDAY = Survival.lognormal(median=1.5, sigma=1.1)
+"""How long actions last when nobody says: EPIC-KITCHENS-100's training actions, as a log-normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frontline:
+    """An encoder, how its features become a score, and what a score is worth in actions."""
+
+    name: str
+    encoder: Encoder
+    scorer: Scorer = field(default_factory=MeanChannel)
+    rates: RateMap = field(default_factory=RankRates)
+    survival: Survival = EVERYDAY
+
+    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
+        """The scores of `recording`, in order, a stretch at a time."""
+        return self.scorer(self.encoder(recording, meter=meter))
+
+
+def weightless(name: str) -> Frontline:
+    """The frontline `name` that needs no weights; `ValueError` lists the names."""
+    if name not in ENCODERS:
+        raise ValueError(f"there is no frontline {name!r}; there are {', '.join(ENCODERS)}")
+    return Frontline(name, ENCODERS[name]())

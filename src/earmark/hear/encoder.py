@@ -1,0 +1,94 @@
+"""What an encoder is, and how sound is cut onto the 25 Hz clock."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from earmark.media import Meter, Recording, Sound
+from earmark.timeline import CLOCK_RATE, FloatArray, Track
+
+SAMPLE_RATE = 16_000
+"""Samples a second that every encoder here listens at; the paper's."""
+
+STEP = SAMPLE_RATE // CLOCK_RATE
+"""Samples in one step of the clock."""
+
+
+class Encoder(Protocol):
+    """Turns a recording into features on the 25 Hz clock.
+
+    Yields tracks that follow each other without a gap from time 0 and together have
+    `ceil(duration * 25)` rows, all finite. However the sound is cut into blocks, the rows are the
+    same. Memory does not grow with the length of the recording.
+    """
+
+    @property
+    def channels(self) -> int:
+        """Values in each row."""
+        ...
+
+    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
+        """The features of `recording`, in order, a stretch at a time."""
+        ...
+
+
+class SoundEncoder(ABC):
+    """An encoder that needs the sound and nothing else."""
+
+    __slots__ = ()
+
+    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
+        """The features of `recording`, in order, a stretch at a time."""
+        return self.encode(recording.sound(sample_rate=SAMPLE_RATE, meter=meter))
+
+    @property
+    def channels(self) -> int:
+        """Values in each row."""
+        return 1
+
+    @abstractmethod
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The features of `sound`, whose blocks follow each other from time 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """Whole steps of sound with some of what lies before and after them."""
+
+    samples: FloatArray
+    """Mono, `before + steps * STEP + after` of them; silence beyond the ends of the recording."""
+    steps: int
+    first: int
+    """Number of the first step, counted from time 0."""
+
+
+def cut(sound: Iterable[Sound], *, before: int = 0, after: int = 0) -> Iterator[Cut]:
+    """Cut `sound` into whole steps, each stretch with `before` and `after` samples around it.
+
+        samples   [before|  step  |  step  |  step  |after]
+        next                               [before|  step  | ...
+
+    The last step is filled up with silence.
+    """
+    kept = np.zeros(before, dtype=np.float32)
+    first = 0
+    for block in sound:
+        kept = np.concatenate([kept, block.values])
+        steps = (len(kept) - before - after) // STEP
+        if steps > 0:
+            yield Cut(kept[: before + steps * STEP + after], steps, first)
+            kept, first = kept[steps * STEP :], first + steps
+    steps = -(-(len(kept) - before) // STEP)
+    if steps > 0:
+        missing = before + steps * STEP + after - len(kept)
+        yield Cut(np.pad(kept, (0, missing)), steps, first)
+
+
+def as_track(values: FloatArray, first: int) -> Track:
+    """Rows that begin at step `first` of the clock."""
+    return Track(values, start=first / CLOCK_RATE)
