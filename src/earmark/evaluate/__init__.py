@@ -1,0 +1,1 @@
+"""Asks whether triage pays: annotations, metrics, statistics and the paper's experiments."""

@@ -1,0 +1,297 @@
+"""Actions people marked in recordings, whichever file they were marked in.
+
+Readers (`earmark.evaluate.formats`) turn a file into `Entry` rows; `gather` checks the rows and
+lays them out by recording. Nothing here knows a file format, an experiment or a model.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from earmark.errors import AnnotationError
+from earmark.timeline import Span
+
+END_TOLERANCE = 1.0
+"""Seconds an action may reach past the end before it is an error; EPIC-SOUNDS reaches 0.3 s."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Action:
+    """An annotated span."""
+
+    start: float
+    end: float
+    label: str = ""
+    """What happens, in the annotator's words; empty where the file says nothing."""
+
+    @property
+    def span(self) -> Span:
+        """When it happens."""
+        return Span(self.start, self.end)
+
+    @property
+    def duration(self) -> float:
+        """Seconds from start to end."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of an annotation file, before anything about it is believed."""
+
+    recording: str
+    start: float
+    end: float
+    label: str
+    place: str
+    """Where it stands, for messages: `file.csv line 12`."""
+    key: str = ""
+    """The row's own id, unique in its file; empty where the format has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one file holds."""
+
+    entries: tuple[Entry, ...]
+    durations: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of the recordings whose length the file itself knows."""
+    recordings: tuple[str, ...] = ()
+    """Recordings the file is about even if it marks nothing in them."""
+    unreadable: int = 0
+    """Rows whose times the format allows to be unreadable (EgoSound); left out, and counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Actions by recording, in order of time, with each recording's length."""
+
+    recordings: dict[str, list[Action]]
+    """Every recording, also those without an action; actions may overlap one another."""
+    durations: dict[str, float]
+    """Seconds of each recording."""
+    duration_source: dict[str, str] = field(default_factory=dict)
+    """`table`, `media`, `annotations` or `last event`, for each recording."""
+    excluded: dict[str, int] = field(default_factory=dict)
+    """Rows left out, counted by reason."""
+
+    @property
+    def actions(self) -> int:
+        """Actions in all recordings."""
+        return sum(len(actions) for actions in self.recordings.values())
+
+    @property
+    def hours(self) -> float:
+        """Length of all recordings, in hours."""
+        return sum(self.durations[name] for name in self.recordings) / 3600
+
+    @property
+    def lengths(self) -> list[float]:
+        """The length of every action in seconds."""
+        return [each.duration for actions in self.recordings.values() for each in actions]
+
+    @property
+    def overlapping(self) -> int:
+        """Actions that begin before an earlier one of the same recording has ended."""
+        count = 0
+        for actions in self.recordings.values():
+            latest = -math.inf
+            for action in actions:
+                count += action.start < latest
+                latest = max(latest, action.end)
+        return count
+
+    def only(self, names: Iterable[str]) -> Annotations:
+        """The recordings called `names`, in that order.
+
+        Raises:
+            AnnotationError: one of them is not annotated.
+        """
+        wanted = list(dict.fromkeys(names))
+        unknown = [name for name in wanted if name not in self.recordings]
+        if unknown:
+            raise AnnotationError(
+                f"{few(unknown)} not in the annotations, which know {few(self.recordings)}"
+            )
+        return replace(
+            self,
+            recordings={name: self.recordings[name] for name in wanted},
+            durations={name: self.durations[name] for name in wanted},
+            duration_source={name: self.duration_source.get(name, "") for name in wanted},
+        )
+
+    def without(self, names: Collection[str]) -> Annotations:
+        """All recordings but `names`."""
+        return self.only(name for name in self.recordings if name not in names)
+
+    def notes(self) -> list[str]:
+        """One line for everything a reader of the results should know about the rows."""
+        lines = [f"{count} rows left out: {reason}" for reason, count in self.excluded.items()]
+        guessed = sum(source == "last event" for source in self.duration_source.values())
+        if guessed:
+            lines.append(f"{guessed} recordings end with their last event: no length was given")
+        if self.overlapping:
+            lines.append(
+                f"{self.overlapping} actions overlap an earlier one; each counts by itself"
+            )
+        silent = [name for name, actions in self.recordings.items() if not actions]
+        if silent:
+            lines.append(f"{len(silent)} recordings have no action, so no coverage: {few(silent)}")
+        return lines
+
+
+def few(names: Iterable[str], *, most: int = 3) -> str:
+    """The first `most` of `names` and how many more there are, for one line of text."""
+    everything = list(names)
+    shown = ", ".join(everything[:most])
+    return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
+
+
+def gather(
+    listings: Iterable[Listing],
+    *,
+    durations: Mapping[str, float] | None = None,
+    duration_source: str = "table",
+) -> Annotations:
+    """Every listing's rows, checked and laid out by recording.
+
+    `durations` wins over what the files say of themselves; a recording neither knows ends with its
+    last event, and `duration_source` says so. Actions that reach at most `END_TOLERANCE` seconds
+    past the end are cut there; rows that last nothing are left out and counted.
+
+    Raises:
+        AnnotationError: inverted or unreadable times, times past the end, an id used twice.
+    """
+    listings = list(listings)
+    given = dict(durations or {})
+    lengths, sources = _lengths(listings, given, duration_source)
+    kept: dict[str, list[Action]] = {name: [] for name in lengths}
+    excluded: Counter[str] = Counter()
+    for listing in listings:
+        _refuse_repeated_keys(listing)
+        if listing.unreadable:
+            excluded["the timestamp cannot be read"] += listing.unreadable
+        for entry in listing.entries:
+            action = _action(entry, lengths[entry.recording])
+            if action.duration > 0:
+                kept[entry.recording].append(action)
+            else:
+                excluded["they last no time at all"] += 1
+    return Annotations({n: sorted(a) for n, a in kept.items()}, lengths, sources, dict(excluded))
+
+
+def _lengths(
+    listings: list[Listing], given: Mapping[str, float], source: str
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The length of every recording, and where it is known from."""
+    last: dict[str, float] = {}
+    own: dict[str, float] = {}
+    for listing in listings:
+        for name in listing.recordings:
+            last.setdefault(name, 0.0)
+        for entry in listing.entries:
+            last[entry.recording] = max(last.get(entry.recording, 0.0), entry.end)
+        own.update(listing.durations)
+    lengths, sources = {}, {}
+    for name, end in last.items():
+        known = given.get(name, own.get(name))
+        lengths[name] = end if known is None else known
+        sources[name] = source if name in given else "annotations" if name in own else "last event"
+    return lengths, sources
+
+
+def _refuse_repeated_keys(listing: Listing) -> None:
+    """Raise if two rows of one file carry the same id."""
+    seen: dict[str, str] = {}
+    for entry in listing.entries:
+        if entry.key and entry.key in seen:
+            raise AnnotationError(
+                f"{entry.place}: the id {entry.key} was used before ({seen[entry.key]}); "
+                f"remove one of the two rows"
+            )
+        seen[entry.key] = entry.place
+
+
+def _action(entry: Entry, duration: float) -> Action:
+    """The action of a row in a recording of `duration` seconds, or an error that names the row."""
+    where = f"{entry.place} ({entry.recording})"
+    if not (math.isfinite(entry.start) and math.isfinite(entry.end)):
+        raise AnnotationError(f"{where}: the times {entry.start} and {entry.end} are not finite")
+    if entry.end < entry.start:
+        raise AnnotationError(
+            f"{where}: ends at {entry.end:g} s, before it starts at {entry.start:g} s; "
+            f"swap or remove the row"
+        )
+    if entry.start < 0:
+        raise AnnotationError(f"{where}: starts at {entry.start:g} s, before the recording")
+    if entry.end > duration + END_TOLERANCE:
+        raise AnnotationError(
+            f"{where}: ends at {entry.end:g} s but the recording at {duration:g} s; "
+            f"check the row, or the recording's length"
+        )
+    return Action(min(entry.start, duration), min(entry.end, duration), entry.label)
+
+
+def reconcile(
+    annotated: Collection[str], available: Collection[str], *, allow_missing: bool = False
+) -> list[str]:
+    """The recordings both sides have, in the order of `annotated`.
+
+    Raises:
+        AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
+    """
+    common = [name for name in annotated if name in set(available)]
+    unheard = [name for name in annotated if name not in set(available)]
+    unmarked = sorted(set(available) - set(annotated))
+    if (unheard or unmarked) and not allow_missing:
+        parts = [f"no media for {few(unheard)}"] if unheard else []
+        parts += [f"no annotations for {few(unmarked)}"] if unmarked else []
+        raise AnnotationError(
+            f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
+        )
+    if not common:
+        raise AnnotationError(
+            f"no recording has both media and annotations: media {few(sorted(available))}, "
+            f"annotations {few(annotated)}"
+        )
+    return common
+
+
+def read_durations(path: Path) -> dict[str, float]:
+    """Seconds by recording, from a CSV with a `duration` column and one that names the recording.
+
+    The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
+
+    Raises:
+        AnnotationError: missing columns, an unreadable length, a recording listed twice.
+    """
+    durations: dict[str, float] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        name = next((c for c in ("recording", "video_id") if c in (reader.fieldnames or ())), None)
+        if name is None or "duration" not in (reader.fieldnames or ()):
+            raise AnnotationError(
+                f"{path.name} is no table of lengths: it needs the columns recording and duration"
+            )
+        for row in reader:
+            where = f"{path.name} line {reader.line_num}"
+            if row[name] in durations:
+                raise AnnotationError(f"{where}: {row[name]} is listed twice")
+            durations[row[name]] = _length(row["duration"], where)
+    return durations
+
+
+def _length(text: str, where: str) -> float:
+    """A positive number of seconds, or an error that names the row."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise AnnotationError(f"{where}: {text!r} is no length in seconds")
+    return seconds

@@ -1,0 +1,329 @@
+"""What a choice of windows is worth: counts that add up over recordings, and their ratios.
+
+Every function is pure and takes the reference (the annotated actions) first. Counts are added
+before a ratio is taken. A ratio over nothing is `nan`, and `dash` writes it as a dash, never as 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from earmark.evaluate.annotations import Action
+from earmark.grid import Grid
+from earmark.select.pick import Pick
+from earmark.timeline import FloatArray, IndexArray, Span, merge
+
+
+def share(part: float, whole: float) -> float:
+    """`part / whole`; nan when there is no whole."""
+    return part / whole if whole else math.nan
+
+
+def dash(value: float, spec: str = ".1f") -> str:
+    """`value` as text; a dash where it is nan.
+
+    >>> dash(48.8), dash(float("nan"))
+    ('48.8', '—')
+    """
+    return "—" if math.isnan(value) else format(value, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What some calls came to; add recordings up, then ask for shares.
+
+    >>> both = Counts(100, 25, 40, 20, 15) + Counts(50, 12, 0, 0, 0)
+    >>> round(both.cost, 3), both.coverage
+    (0.247, 0.5)
+    """
+
+    windows: int = 0
+    """Windows of the grid: what a full scan would cost, in calls."""
+    calls: int = 0
+    """Windows picked."""
+    actions: int = 0
+    """Annotated actions."""
+    covered: int = 0
+    """Actions that some picked window overlaps."""
+    strict: int = 0
+    """Actions that hold the representative instant of some picked window."""
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.windows + other.windows,
+            self.calls + other.calls,
+            self.actions + other.actions,
+            self.covered + other.covered,
+            self.strict + other.strict,
+        )
+
+    @property
+    def cost(self) -> float:
+        """Share of the windows that were called; nan without windows."""
+        return share(self.calls, self.windows)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the actions that were touched; nan without actions."""
+        return share(self.covered, self.actions)
+
+    @property
+    def strict_coverage(self) -> float:
+        """Share of the actions whose inside a representative instant fell on; nan without any."""
+        return share(self.strict, self.actions)
+
+
+def reach(
+    reference: Sequence[Action], windows: int, length: float
+) -> tuple[IndexArray, IndexArray]:
+    """The first window each action touches, and the one after its last, as positions.
+
+    Overlap is half-open on both sides. With 4 s windows, and `windows` of them:
+
+        action [4, 8.5)  ->  1, 3        action [3.9, 4)  ->  0, 1
+
+    An action that lies past the grid touches nothing: both positions are `windows`.
+    """
+    edges = np.arange(windows + 1) * length
+    starts = np.array([action.start for action in reference], dtype=float)
+    ends = np.array([action.end for action in reference], dtype=float)
+    first = np.searchsorted(edges, starts, side="right") - 1
+    after = np.searchsorted(edges, ends, side="left")
+    return np.clip(first, 0, windows), np.clip(np.maximum(after, first), 0, windows)
+
+
+def covered(
+    reference: Sequence[Action], chosen: IndexArray, *, windows: int, length: float
+) -> FloatArray:
+    """1.0 for each action that one of the `chosen` windows overlaps, else 0.0."""
+    taken = np.zeros(windows + 1)
+    taken[1:][np.asarray(chosen, dtype=np.intp)] = 1
+    before = np.cumsum(taken)
+    first, after = reach(reference, windows, length)
+    return (before[after] > before[first]).astype(float)
+
+
+def holding(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
+    """1.0 for each action that one of `instants` falls inside, else 0.0."""
+    ordered = np.sort(np.asarray(instants, dtype=float))
+    starts = np.array([action.start for action in reference], dtype=float)
+    ends = np.array([action.end for action in reference], dtype=float)
+    return (np.searchsorted(ordered, ends) > np.searchsorted(ordered, starts)).astype(float)
+
+
+def count_covered(
+    reference: Sequence[Action], picks: Sequence[Pick], *, windows: int, length: float
+) -> Counts:
+    """What `picks` on a grid of `windows` windows of `length` seconds come to."""
+    chosen = np.array([pick.window for pick in picks], dtype=np.intp)
+    instants = np.array([pick.instant for pick in picks], dtype=float)
+    return Counts(
+        windows=windows,
+        calls=len(picks),
+        actions=len(reference),
+        covered=int(covered(reference, chosen, windows=windows, length=length).sum()),
+        strict=int(holding(reference, instants).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied:
+    """How full a recording's windows are; adds up over recordings."""
+
+    windows: int = 0
+    occupied: int = 0
+    """Windows that overlap at least one action."""
+    overlaps: int = 0
+    """Pairs of an action and a window that overlap."""
+
+    def __add__(self, other: Occupied) -> Occupied:
+        return Occupied(
+            self.windows + other.windows,
+            self.occupied + other.occupied,
+            self.overlaps + other.overlaps,
+        )
+
+    @property
+    def occupancy(self) -> float:
+        """Share of windows that touch an action; nan without windows."""
+        return share(self.occupied, self.windows)
+
+    @property
+    def actions_per_window(self) -> float:
+        """Actions that touch a window, on average over all windows; nan without windows."""
+        return share(self.overlaps, self.windows)
+
+
+def count_occupied(reference: Sequence[Action], duration: float, *, window: float) -> Occupied:
+    """How full `duration` seconds are, in windows of `window` seconds."""
+    windows = Grid(window).count(duration)
+    first, after = reach(reference, windows, window)
+    change = np.zeros(windows + 1)
+    np.add.at(change, first, 1)
+    np.add.at(change, after, -1)
+    depth = np.cumsum(change)[:windows]
+    return Occupied(windows, int((depth > 0.5).sum()), round(float(depth.sum())))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the episodes of a gate come to, in seconds and in calls; adds up over recordings."""
+
+    seconds: float = 0.0
+    """Length of the recordings."""
+    kept: float = 0.0
+    """Seconds inside an episode."""
+    episodes: int = 0
+    windows: int = 0
+    calls: int = 0
+    """Windows of the grid an episode touches: the calls it really costs."""
+    length: float = 4.0
+    """Seconds of one window."""
+    actions: int = 0
+    reached: int = 0
+    """Actions that overlap an episode."""
+
+    def __add__(self, other: Kept) -> Kept:
+        if self.length != other.length and self.windows and other.windows:
+            raise ValueError(f"windows of {self.length} s and {other.length} s do not add up")
+        return Kept(
+            self.seconds + other.seconds,
+            self.kept + other.kept,
+            self.episodes + other.episodes,
+            self.windows + other.windows,
+            self.calls + other.calls,
+            other.length if not self.windows else self.length,
+            self.actions + other.actions,
+            self.reached + other.reached,
+        )
+
+    @property
+    def retained(self) -> float:
+        """Share of the time that is kept; nan for no time."""
+        return share(self.kept, self.seconds)
+
+    @property
+    def reduction(self) -> float:
+        """Share of the time that is thrown away; nan for no time."""
+        return 1 - self.retained
+
+    @property
+    def recall(self) -> float:
+        """Share of the actions an episode touches; nan without actions."""
+        return share(self.reached, self.actions)
+
+    @property
+    def cost(self) -> float:
+        """Share of the windows that must be called; nan without windows."""
+        return share(self.calls, self.windows)
+
+    @property
+    def undercount(self) -> float:
+        """Calls really needed for one call a duration account would charge; nan if none is."""
+        return share(self.calls, self.kept / self.length)
+
+
+def count_kept(
+    reference: Sequence[Action], episodes: Sequence[Span], duration: float, *, window: float
+) -> Kept:
+    """What `episodes` of a recording of `duration` seconds keep, reach and cost."""
+    joined = [span for span in merge(episodes) if span.duration > 0]
+    touched = count_occupied([Action(s.start, s.end) for s in joined], duration, window=window)
+    starts = np.array([span.start for span in joined])
+    ends = np.array([span.end for span in joined])
+    # The joined episodes are disjoint and in order, so only the first to end after an action's
+    # start can be the one that touches it.
+    reached = 0
+    for action in reference:
+        place = int(np.searchsorted(ends, action.start, side="right"))
+        reached += place < len(joined) and bool(starts[place] < action.end)
+    return Kept(
+        duration,
+        sum(span.duration for span in joined),
+        len(joined),
+        touched.windows,
+        touched.occupied,
+        window,
+        len(reference),
+        reached,
+    )
+
+
+def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:
+    """Share of calls saved against a baseline that reaches the same coverage.
+
+    `baseline` is its curve as (cost, coverage) points, read as straight lines between them. Where
+    several costs reach the coverage the cheapest counts. nan where the baseline cannot be read:
+    coverage below its cheapest point or above its best, or no cost at all.
+    """
+    points = sorted(point for point in baseline if not any(map(math.isnan, point)))
+    needed = math.nan
+    for (low, reached), (high, further) in pairwise(points):
+        if reached <= coverage <= further and further > reached:
+            needed = low + (high - low) * (coverage - reached) / (further - reached)
+            break
+    if points and coverage == points[0][1]:
+        needed = points[0][0]
+    return 1 - cost / needed if needed > 0 else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Forecast against outcome; adds up over recordings."""
+
+    recordings: int = 0
+    expected: float = 0.0
+    """Actions expected to be covered."""
+    covered: float = 0.0
+    """Actions covered."""
+    actions: int = 0
+    foreseen: float = 0.0
+    """Actions expected in all."""
+    absolute: float = 0.0
+    """Sum over recordings of |forecast coverage - coverage|."""
+
+    def __add__(self, other: Forecast) -> Forecast:
+        return Forecast(
+            self.recordings + other.recordings,
+            self.expected + other.expected,
+            self.covered + other.covered,
+            self.actions + other.actions,
+            self.foreseen + other.foreseen,
+            self.absolute + other.absolute,
+        )
+
+    @property
+    def forecast(self) -> float:
+        """Coverage that was forecast for all recordings together; nan if nothing was foreseen."""
+        return share(self.expected, self.foreseen)
+
+    @property
+    def bias(self) -> float:
+        """Forecast minus coverage over all recordings together; positive promises too much."""
+        return self.forecast - share(self.covered, self.actions)
+
+    @property
+    def error(self) -> float:
+        """Mean over recordings of the absolute error of the forecast; nan without recordings."""
+        return share(self.absolute, self.recordings)
+
+
+def forecast_error(counts: Counts, *, expected: float, foreseen: float) -> Forecast:
+    """How far `expected / foreseen` was from the coverage of one recording.
+
+    Args:
+        counts: what came of the calls.
+        expected: actions the picks were expected to touch.
+        foreseen: actions expected in the recording.
+
+    A recording without actions, or in which none was foreseen, counts for nothing.
+    """
+    if not counts.actions or not foreseen > 0:
+        return Forecast()
+    miss = abs(expected / foreseen - counts.coverage)
+    return Forecast(1, expected, counts.covered, counts.actions, foreseen, miss)

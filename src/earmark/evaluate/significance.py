@@ -1,0 +1,173 @@
+"""How far a difference can be trusted: paired tests, intervals over recordings, correlation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from earmark.timeline import FloatArray
+
+TIE = 1e-12
+"""Differences smaller than this are ties: the noise of adding floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """One system against another on the same recordings; gains in the unit of the input."""
+
+    recordings: int
+    mean: float
+    """Mean of ours minus theirs; nan without recordings."""
+    median: float
+    wins: int
+    losses: int
+    ties: int
+    p: float
+    """Two-sided Wilcoxon signed-rank; 1 when all are ties, nan without recordings."""
+    low: float
+    """Lower end of the bootstrap interval of the mean gain."""
+    high: float
+
+
+def compare_paired(
+    ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0, confidence: float = 0.95
+) -> Paired:
+    """Ours against theirs, recording by recording; pairs with a nan on either side are left out."""
+    gains = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
+    gains = gains[np.isfinite(gains)]
+    if len(gains) == 0:
+        return Paired(0, math.nan, math.nan, 0, 0, 0, math.nan, math.nan, math.nan)
+    gains[np.abs(gains) < TIE] = 0.0
+    low, high = bootstrap_mean(gains, seed=seed, confidence=confidence)
+    return Paired(
+        recordings=len(gains),
+        mean=float(gains.mean()),
+        median=float(np.median(gains)),
+        wins=int((gains > 0).sum()),
+        losses=int((gains < 0).sum()),
+        ties=int((gains == 0).sum()),
+        p=_wilcoxon(gains),
+        low=low,
+        high=high,
+    )
+
+
+def _wilcoxon(gains: FloatArray) -> float:
+    """The p-value of the signed-rank test; ties of the pair are dropped, as in the paper's W/L/T.
+
+    Rounded to ten places first, so that equal gains reached by different sums share a rank.
+    """
+    told = np.round(gains[gains != 0], 10)
+    return float(stats.wilcoxon(told).pvalue) if len(told) else 1.0
+
+
+def bootstrap_mean(
+    values: Sequence[float] | FloatArray,
+    *,
+    seed: int = 0,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+) -> tuple[float, float]:
+    """Percentile interval of the mean, recordings drawn with replacement; nan without values."""
+    seen = np.asarray(values, dtype=float)
+    return bootstrap_ratio(seen, np.ones_like(seen), seed=seed, confidence=confidence, draws=draws)
+
+
+def bootstrap_ratio(
+    parts: Sequence[float] | FloatArray,
+    wholes: Sequence[float] | FloatArray,
+    *,
+    seed: int = 0,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+) -> tuple[float, float]:
+    """Percentile interval of `sum(parts) / sum(wholes)`, recordings drawn with replacement.
+
+    nan when there are no recordings or every whole is 0; draws without a whole are left out.
+    """
+    part, whole = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
+    if len(part) == 0 or not whole.any():
+        return math.nan, math.nan
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(len(part), np.full(len(part), 1 / len(part)), size=draws)
+    sums = drawn @ whole
+    ratios = (drawn @ part)[sums > 0] / sums[sums > 0]
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(ratios, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two sets of seeds compared."""
+
+    mean: float
+    """Mean of the first minus mean of the second."""
+    t: float
+    p: float
+    """Two-sided; nan when either side has fewer than two values or neither varies."""
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
+    """Welch's t-test between two sets of seeds, variances not assumed equal."""
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    mean = float(a.mean() - b.mean()) if len(a) and len(b) else math.nan
+    if min(len(a), len(b)) < 2 or (np.ptp(a) == 0 and np.ptp(b) == 0):
+        return Difference(mean, math.nan, math.nan)
+    result = stats.ttest_ind(a, b, equal_var=False)
+    return Difference(mean, float(result.statistic), float(result.pvalue))
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How two quantities go together over recordings; nan where one of them does not vary."""
+
+    recordings: int
+    pearson: float
+    pearson_p: float
+    spearman: float
+    spearman_p: float
+    low: float
+    """Smallest Pearson correlation with one recording left out."""
+    high: float
+    """Largest Pearson correlation with one recording left out."""
+
+
+def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
+    """Pearson and Spearman correlation, and the range of Pearson's with one recording left out."""
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    known = np.isfinite(a) & np.isfinite(b)
+    a, b = a[known], b[known]
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return Correlation(len(a), *(math.nan,) * 6)
+    straight, ranked = stats.pearsonr(a, b), stats.spearmanr(a, b)
+    left_out = [_pearson(np.delete(a, place), np.delete(b, place)) for place in range(len(a))]
+    known_ones = [value for value in left_out if not math.isnan(value)] or [math.nan]
+    return Correlation(
+        len(a),
+        float(straight.statistic),
+        float(straight.pvalue),
+        float(ranked.statistic),
+        float(ranked.pvalue),
+        min(known_ones),
+        max(known_ones),
+    )
+
+
+def _pearson(a: FloatArray, b: FloatArray) -> float:
+    """Pearson's correlation; nan where one side does not vary."""
+    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return math.nan
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def mcnemar(first_only: int, second_only: int) -> float:
+    """Exact two-sided McNemar p-value from the two counts of disagreement; 1 without any."""
+    if first_only < 0 or second_only < 0:
+        raise ValueError(f"counts are never negative: {first_only}, {second_only}")
+    both = first_only + second_only
+    return float(stats.binomtest(first_only, both).pvalue) if both else 1.0
