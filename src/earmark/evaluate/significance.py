@@ -11,6 +11,11 @@ from scipy import stats
 
 from earmark.timeline import FloatArray
 
+Values = Sequence[float] | FloatArray
+
+EXACT_PAIRS = 100
+"""Pairs up to which the signed-rank test is exact; beyond, the normal curve is as good."""
+
 TIE = 1e-12
 """Differences smaller than this are ties: the noise of adding floats."""
 
@@ -34,7 +39,7 @@ class Paired:
 
 
 def compare_paired(
-    ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0, confidence: float = 0.95
+    ours: Values, theirs: Values, *, seed: int = 0, confidence: float = 0.95
 ) -> Paired:
     """Ours against theirs, recording by recording; pairs with a nan on either side are left out."""
     gains = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
@@ -59,14 +64,25 @@ def compare_paired(
 def _wilcoxon(gains: FloatArray) -> float:
     """The p-value of the signed-rank test; ties of the pair are dropped, as in the paper's W/L/T.
 
-    Rounded to ten places first, so that equal gains reached by different sums share a rank.
+    Exact up to `EXACT_PAIRS` pairs, also where gains tie in size (SciPy's exact test forbids it):
+    all signs are equally likely, so count the ways to reach each sum of ranks. Gains are rounded
+    to ten places first, so that equal ones reached by different sums share a rank.
     """
     told = np.round(gains[gains != 0], 10)
-    return float(stats.wilcoxon(told).pvalue) if len(told) else 1.0
+    if len(told) == 0:
+        return 1.0
+    if len(told) > EXACT_PAIRS:
+        return float(stats.wilcoxon(told, method="asymptotic").pvalue)
+    ranks = np.rint(2 * stats.rankdata(np.abs(told))).astype(int)  # doubled: halves become whole
+    chances = np.ones(1)
+    for rank in ranks.tolist():
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
+    smaller = min(ranks[told > 0].sum(), ranks[told < 0].sum())
+    return min(1.0, 2 * float(chances[: smaller + 1].sum()))
 
 
 def bootstrap_mean(
-    values: Sequence[float] | FloatArray,
+    values: Values,
     *,
     seed: int = 0,
     confidence: float = 0.95,
@@ -78,8 +94,8 @@ def bootstrap_mean(
 
 
 def bootstrap_ratio(
-    parts: Sequence[float] | FloatArray,
-    wholes: Sequence[float] | FloatArray,
+    parts: Values,
+    wholes: Values,
     *,
     seed: int = 0,
     confidence: float = 0.95,
@@ -112,7 +128,7 @@ class Difference:
     """Two-sided; nan when either side has fewer than two values or neither varies."""
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Difference:
+def welch(first: Values, second: Values) -> Difference:
     """Welch's t-test between two sets of seeds, variances not assumed equal."""
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     mean = float(a.mean() - b.mean()) if len(a) and len(b) else math.nan
@@ -137,7 +153,7 @@ class Correlation:
     """Largest Pearson correlation with one recording left out."""
 
 
-def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
+def correlate(first: Values, second: Values) -> Correlation:
     """Pearson and Spearman correlation, and the range of Pearson's with one recording left out."""
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     known = np.isfinite(a) & np.isfinite(b)
