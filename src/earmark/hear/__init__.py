@@ -1,6 +1,6 @@
 """Turns a recording into features on one clock: an `Encoder` takes a Recording, yields Tracks."""
 
-from earmark.hear.encoder import CLOCK_RATE, SAMPLE_RATE, STEP, Encoder, SoundEncoder
+from earmark.hear.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
 from earmark.hear.logmel import LogMel
 from earmark.hear.loudness import Energy, EnergyVariance
 from earmark.hear.onset import Flux
@@ -16,7 +16,6 @@ ENCODERS: dict[str, type[Encoder]] = {
 """Every encoder that needs no weights, by the name the command line uses."""
 
 __all__ = [
-    "CLOCK_RATE",
     "ENCODERS",
     "SAMPLE_RATE",
     "STEP",

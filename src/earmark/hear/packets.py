@@ -53,7 +53,8 @@ class Packets:
         count = uniform_filter1d(np.bincount(place, minlength=steps) * 1.0, width, mode="constant")
         seen = np.flatnonzero(count > 0.5 / width)
         level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
-        return (level - self._drift(level)).astype(np.float32)
+        motion: FloatArray = (level - self._drift(level)).astype(np.float32)
+        return motion
 
     def _drift(self, level: FloatArray) -> FloatArray:
         """The running median, taken once a second and drawn as lines in between."""

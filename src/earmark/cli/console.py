@@ -1,0 +1,50 @@
+"""How commands speak: results on stdout, progress and warnings on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+out = Console(soft_wrap=True, highlight=False, markup=False)
+"""For results."""
+
+err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+"""For everything else."""
+
+
+def emit_json(value: Any) -> None:
+    """Print `value` as JSON, for machines: no colour, no wrapping."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def warn(message: str) -> None:
+    """One line of warning."""
+    err.print(f"warning: {message}", style="yellow")
+
+
+@contextmanager
+def progress_bar(unit: str) -> Iterator[Progress]:
+    """A bar on stderr, drawn only where a person is looking."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        yield bar

@@ -1,0 +1,98 @@
+"""The map of the package is kept by reading its imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import earmark
+
+SOURCE = Path(earmark.__file__).parent
+VOCABULARY = {"timeline", "errors"}
+STAGES = ["media", "hear", "gate", "grid", "select", "call", "ledger", "report"]
+ABOVE = {
+    "triage": {*STAGES},
+    "evaluate": {*STAGES, "triage"},
+    "train": {*STAGES, "triage", "evaluate"},
+    "scale": {*STAGES, "triage", "evaluate", "train"},
+    "serve": {*STAGES, "triage", "evaluate", "train"},
+    "cli": {*STAGES, "triage", "evaluate", "train", "scale", "serve"},
+    "__init__": {*STAGES, "triage"},
+}
+MAP = {
+    "timeline": set(),
+    "errors": set(),
+    **{stage: set(STAGES[:place]) for place, stage in enumerate(STAGES)},
+    **ABOVE,
+}
+HOMES = {
+    "aiohttp": {"media"},
+    "av": {"media"},
+    "fsspec": {"media"},
+    "s3fs": {"media"},
+    "onnxruntime": {"hear", "gate"},
+    "openai": {"call"},
+    "httpx": {"call"},
+    "xllamacpp": {"call"},
+    "transformers": {"call"},
+    "sqlite3": {"ledger"},
+    "pyarrow": {"report"},
+    "typer": {"cli"},
+    "rich": {"cli"},
+    "torch": {"train", "hear", "call"},
+    "onnx": {"train"},
+    "matplotlib": {"evaluate", "train"},
+    "ray": {"scale"},
+}
+EXTRAS = ["matplotlib", "onnx", "pyarrow", "ray", "s3fs", "torch", "transformers", "xllamacpp"]
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the package with the room on the map it lies in."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).parts[0].removesuffix(".py"), path
+
+
+def imports(path: Path) -> Iterator[tuple[str, int]]:
+    """Every dotted name a module imports, with its line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}:{node.lineno} imports relatively"
+            names = [alias.name for alias in node.names] if node.module == "earmark" else [""]
+            yield from ((f"{node.module}.{name}".rstrip("."), node.lineno) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("room", "path"), modules(), ids=lambda value: value.name if isinstance(value, Path) else value
+)
+def test_a_module_sees_only_what_lies_to_its_left(room, path):
+    assert room in MAP, f"{path.name} is not on the map"
+    for name, line in imports(path):
+        top, _, rest = name.partition(".")
+        if top == "earmark" and rest:
+            seen = rest.split(".")[0]
+            allowed = {room} | VOCABULARY | MAP[room]
+            assert seen in allowed or seen.startswith("__"), f"{room} sees {seen}, line {line}"
+        elif top in HOMES:
+            assert room in HOMES[top], f"{top} does not live in {room}, line {line}"
+
+
+def test_importing_earmark_loads_no_extra():
+    """And takes no more than a moment: see benchmarks/listen.py for the time."""
+    code = "import earmark, sys; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not set(EXTRAS) & set(loaded)
+
+
+def test_the_public_names_are_pinned():
+    assert list(earmark.__all__) == sorted(earmark.__all__)
+    assert set(earmark.__all__) == {name for name in dir(earmark) if not name.startswith("_")}
