@@ -1,0 +1,109 @@
+"""The top-level boxes of an MP4 or MOV file: where its index lies and where its media.
+
+    ftyp ── moov ── mdat            index first ("fast start")
+    ftyp ── mdat ── moov            index last, as cameras write it
+    ftyp ── moov ── moof ── mdat …  fragmented: an index piece before every piece of media
+
+Only box headers are read here. With the media hidden from libav, opening a file reads its index
+and nothing else, whatever libav would like to know about the pictures.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from earmark.errors import UnreadableFile
+from earmark.media.source import name_of
+from earmark.media.storage import Storage, Stretch
+
+_FIRST = frozenset(
+    [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
+)
+"""Boxes an MP4 or MOV file may begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box: its four-letter kind, and its bytes with and without the header."""
+
+    kind: bytes
+    whole: Stretch
+    body: Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where things lie in an MP4 or MOV file."""
+
+    index: Stretch
+    """The moov box."""
+    media: tuple[Stretch, ...]
+    """Bodies of the mdat boxes, in order."""
+    is_fragmented: bool
+    """Whether the index is in pieces through the file."""
+
+
+def read_layout(storage: Storage) -> Layout | None:
+    """How the file is laid out; None where it is not MP4 or MOV.
+
+    Raises:
+        UnreadableFile: it is one, but its index is missing or cut off.
+    """
+    head = storage.read(0, 16)
+    if head[4:8] not in _FIRST:
+        return None
+    index: Box | None = None
+    media: list[Stretch] = []
+    kinds: set[bytes] = set()
+    for box in _walk(storage, Stretch(0, storage.size_bytes)):
+        kinds.add(box.kind)
+        if box.kind == b"moov":
+            index = box
+        elif box.kind == b"mdat":
+            media.append(box.body)
+        elif box.kind == b"moof":
+            break
+    if index is None:
+        raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in kinds))
+    if index.whole.end > storage.size_bytes:
+        raise UnreadableFile(
+            f"{name_of(storage.uri)} is cut off inside its index (moov); copy the whole file again"
+        )
+    is_fragmented = b"moof" in kinds or any(
+        box.kind == b"mvex" for box in _walk(storage, index.body)
+    )
+    return Layout(index.whole, tuple(media), is_fragmented)
+
+
+def _walk(storage: Storage, within: Stretch) -> Iterator[Box]:
+    """The boxes side by side in a stretch; one that reaches past the end is given and ends it."""
+    position = within.start
+    while position + 8 <= within.end:
+        header = storage.read(position, min(position + 16, within.end))
+        size, kind = struct.unpack(">I4s", header[:8])
+        header_size = 8
+        if size == 1 and len(header) == 16:
+            (size,) = struct.unpack(">Q", header[8:])
+            header_size = 16
+        elif size == 0:
+            size = within.end - position
+        if size < header_size:
+            return
+        end = position + size
+        yield Box(kind, Stretch(position, end), Stretch(position + header_size, end))
+        position = end
+
+
+def _no_index(storage: Storage, *, has_fragments: bool) -> str:
+    name = name_of(storage.uri)
+    if has_fragments:
+        return (
+            f"{name} is a fragment without its header (no moov box); "
+            "join it to the stream's initialisation segment first"
+        )
+    return (
+        f"{name} has no index (no moov box): it was cut off or never closed; "
+        "copy the whole file again, or repair it from a good file of the same camera"
+    )

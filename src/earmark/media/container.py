@@ -1,0 +1,76 @@
+"""libav containers over counted bytes, opened one way everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import av
+import av.error
+from av.container import InputContainer
+from av.stream import Discard, Stream
+
+from earmark.errors import MediaError, UnreadableFile
+from earmark.media.boxes import Layout, read_layout
+from earmark.media.source import name_of
+from earmark.media.storage import ByteFile, Meter, Storage, open_storage
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open container and the bytes beneath it."""
+
+    container: InputContainer
+    storage: Storage
+    layout: Layout | None
+    """Of an MP4 or MOV file."""
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the container holds one whole index of its packets."""
+        return self.layout is not None and not self.layout.is_fragmented
+
+
+@contextmanager
+def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Opened]:
+    """The container at `uri`; closed at the end.
+
+    Args:
+        uri: A path or an address.
+        meter: Counts every byte.
+        index_only: Hide the media of a file that has an index, so that none of it is read.
+
+    Raises:
+        UnreadableFile: missing, empty, cut off or not media.
+        RemoteError: the server stands in the way.
+    """
+    storage = open_storage(uri, meter)
+    try:
+        if storage.size_bytes == 0:
+            raise UnreadableFile(f"{name_of(uri)} is empty (0 bytes); copy it again")
+        layout = read_layout(storage)
+        hidden = layout.media if index_only and layout and not layout.is_fragmented else ()
+        file = ByteFile(storage, hidden=hidden)
+        with _open_container(file, uri) as container:
+            yield Opened(container, storage, layout)
+    finally:
+        storage.close()
+
+
+def _open_container(file: ByteFile, uri: str) -> InputContainer:
+    try:
+        return av.open(file, mode="r", metadata_errors="replace")
+    except MediaError:
+        raise
+    except (av.error.FFmpegError, ValueError) as error:
+        raise UnreadableFile(
+            f"{name_of(uri)} is not a media file libav can read "
+            f"({getattr(error, 'strerror', None) or error}); check that it plays"
+        ) from error
+
+
+def discard_all_but(container: InputContainer, *wanted: Stream) -> None:
+    """Have the demuxer skip every stream that is not wanted."""
+    for stream in container.streams:
+        stream.discard = Discard.default if stream in wanted else Discard.all

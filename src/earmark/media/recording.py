@@ -1,0 +1,135 @@
+"""A recording, described and not decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from earmark.errors import NoAudioStream
+from earmark.media.listening import Sound, Stay, Tape, lay_frames
+from earmark.media.source import Source
+from earmark.media.storage import Meter
+from earmark.media.tracks import decode_track
+
+
+@dataclass(frozen=True, slots=True)
+class AudioTrack:
+    """What one audio track is."""
+
+    codec: str
+    sample_rate: int
+    channels: int
+    language: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VideoTrack:
+    """What the pictures are."""
+
+    codec: str
+    width_pixels: int
+    height_pixels: int
+    mean_fps: float
+    """Pictures a second over the whole recording."""
+    rotation: int = 0
+    """Degrees clockwise, 0, 90, 180 or 270, by which pictures are turned to be upright."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a recording and its place on the recording's clock."""
+
+    uri: str
+    start: float
+    """When the file begins, on the recording's clock."""
+    duration: float
+    zero: float
+    """The container's own time of that beginning."""
+    has_index: bool
+    audio_tracks: tuple[AudioTrack, ...]
+    video: VideoTrack | None
+    size_bytes: int
+
+    @property
+    def stay(self) -> Stay:
+        """Where its sound belongs."""
+        return Stay(self.start, self.start + self.duration, self.zero)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One continuous recording, in one file or in chapters: described, not decoded.
+
+    Cheap to copy, hash, print and send to a worker; reading is a method. Time 0 is when the
+    container begins to be shown, for sound and pictures alike.
+    """
+
+    source: Source
+    duration: float
+    """Seconds, from the packets; the header is not trusted. Chapters are summed."""
+    container: str
+    """libav's name of the format."""
+    audio_track: int
+    """Which of `audio_tracks` is listened to, from 0."""
+    access: str
+    """How the sound is reached: `index` (audio packets alone are read) or `demux` (all of it)."""
+    access_reason: str
+    """Why that way."""
+    size_bytes: int
+    key: str
+    """A hash of the content: the same under another name, another when the file changed."""
+    bytes_read: int
+    """Bytes that describing it took."""
+    parts: tuple[Part, ...]
+    warnings: tuple[str, ...] = ()
+    """What is odd about it, a line each."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in a message."""
+        return self.source.name
+
+    @property
+    def audio_tracks(self) -> tuple[AudioTrack, ...]:
+        """The audio tracks there are; of chapters, those of the one that has most."""
+        return max((part.audio_tracks for part in self.parts), key=len)
+
+    @property
+    def video(self) -> VideoTrack | None:
+        """What the pictures are; None where there are none."""
+        return next((part.video for part in self.parts if part.video), None)
+
+    @property
+    def has_audio(self) -> bool:
+        """Whether there is sound to listen to."""
+        return bool(self.audio_tracks)
+
+    @property
+    def has_video(self) -> bool:
+        """Whether there are pictures to look at."""
+        return self.video is not None
+
+    def sound(self, *, sample_rate: int = 16_000, meter: Meter | None = None) -> Iterator[Sound]:
+        """The sound as mono blocks of 30 s that cover `[0, duration)` without a gap.
+
+        Channels are mixed equally. Where there is no sound (before it starts, after it ends, in
+        a hole) there are zeros, so what follows is at its time.
+
+        Raises:
+            NoAudioStream: there is no audio track.
+        """
+        if not self.has_audio:
+            raise NoAudioStream(
+                f"{self.name} has no audio stream, so there is nothing to listen to; choose "
+                "windows by motion with `--frontline packets` or by time with `--rule uniform`"
+            )
+        return self._sound(sample_rate, meter if meter is not None else Meter())
+
+    def _sound(self, sample_rate: int, meter: Meter) -> Iterator[Sound]:
+        tape = Tape(sample_rate)
+        meter.access = self.access
+        for part in self.parts:
+            frames = decode_track(part.uri, self.audio_track, meter)
+            yield from lay_frames(frames, tape, part.stay)
+        yield from tape.run_silent(round(self.duration * sample_rate))
+        yield from tape.finish()

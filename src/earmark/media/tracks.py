@@ -1,0 +1,78 @@
+"""Reaches the packets of one audio track, by the index or by demuxing, and decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, cast
+
+import av.error
+from av.audio.codeccontext import AudioCodecContext
+from av.audio.frame import AudioFrame
+from av.audio.stream import AudioStream
+from av.packet import Packet
+
+from earmark.media.container import Opened, discard_all_but, opened
+from earmark.media.gathering import gather
+from earmark.media.packets import PacketIndex, read_index
+from earmark.media.storage import Meter, Storage
+
+_BATCH_BYTES = 1 << 20
+"""Audio read ahead of the decoder, at most; over a network one batch is one round of requests."""
+
+
+def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
+    """The frames of an audio track in file order, none where the file has no such track."""
+    with opened(uri, meter, index_only=True) as file:
+        streams = file.container.streams.audio
+        if track >= len(streams):
+            return
+        if file.has_index:
+            yield from _decode_indexed(file, streams[track], meter)
+        else:
+            yield from _decode_demuxed(file, streams[track], meter)
+
+
+def _decode_demuxed(file: Opened, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
+    discard_all_but(file.container, stream)
+    for packet in file.container.demux(stream):
+        yield from _decode(stream.codec_context, packet, meter)
+
+
+def _decode_indexed(file: Opened, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
+    index = read_index(stream).within(file.storage.size_bytes)
+    decoder, time_base = stream.codec_context, stream.time_base or Fraction(1)
+    for data, stamp, is_discard in _read_packets(file.storage, index):
+        packet = Packet(cast(bytes, data))
+        packet.pts = packet.dts = stamp
+        packet.time_base = time_base
+        frames = _decode(decoder, packet, meter)
+        if not is_discard:
+            yield from frames
+    yield from _decode(decoder, None, meter)
+
+
+def _read_packets(storage: Storage, index: PacketIndex) -> Iterator[tuple[memoryview, int, bool]]:
+    """The bytes, stamp and discard mark of each packet, read a batch at a time."""
+    first = 0
+    while first < len(index):
+        last = index.batch_end(first, _BATCH_BYTES)
+        batch = index[first:last]
+        yield from zip(
+            gather(storage, batch.positions, batch.sizes),
+            batch.stamps.tolist(),
+            batch.is_discard.tolist(),
+            strict=True,
+        )
+        first = last
+
+
+def _decode(
+    decoder: AudioCodecContext, packet: Packet[Any] | None, meter: Meter
+) -> list[AudioFrame]:
+    """The frames of one packet; None empties the decoder. A packet it refuses is counted."""
+    try:
+        return decoder.decode(packet)
+    except (av.error.InvalidDataError, av.error.EOFError):
+        meter.damaged_packets += 1
+        return []
