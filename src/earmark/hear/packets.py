@@ -24,7 +24,7 @@ class Packets:
     drifts, so the running median over `drift` seconds is taken away.
     """
 
-    smooth: float = 0.6
+    smooth: float = 0.4
     """Seconds; longer than any usual run of frames between two reference frames."""
     drift: float = 60.0
     """Seconds of the running median."""
@@ -49,9 +49,9 @@ class Packets:
         if len(place) == 0:
             return np.zeros(steps, dtype=np.float32)
         width = max(1, round(self.smooth * CLOCK_RATE)) | 1
-        total = uniform_filter1d(np.bincount(place, sizes, steps), width, mode="constant")
-        count = uniform_filter1d(np.bincount(place, minlength=steps) * 1.0, width, mode="constant")
-        seen = np.flatnonzero(count > 0.5 / width)
+        total = _smooth(np.bincount(place, sizes, steps), width)
+        count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
+        seen = np.flatnonzero(count > 0.5 / width**2)
         level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
         motion: FloatArray = (level - self._drift(level)).astype(np.float32)
         return motion
@@ -63,3 +63,10 @@ class Packets:
         middle = median_filter(level[knots], size=min(len(knots), round(self.drift)) | 1)
         line: FloatArray = np.interp(np.arange(len(level)), knots, middle)
         return line
+
+
+def _smooth(values: FloatArray, width: int) -> FloatArray:
+    """Twice the running mean: a triangle, which lets less of a repeating pattern through."""
+    once = uniform_filter1d(values, width, mode="constant")
+    twice: FloatArray = uniform_filter1d(once, width, mode="constant")
+    return twice

@@ -19,7 +19,7 @@ SPECTRA = 4
 """Spectra in one step of the clock: one every 10 ms."""
 
 QUIET = 1e-8
-"""Power added before the logarithm: -80 dB, where a full-scale tone has a power of about 1."""
+"""Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
 
 
 def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
