@@ -4,8 +4,8 @@
     ftyp ── mdat ── moov            index last, as cameras write it
     ftyp ── moov ── moof ── mdat …  fragmented: an index piece before every piece of media
 
-Only box headers are read here. With the media hidden from libav, opening a file reads its index
-and nothing else, whatever libav would like to know about the pictures.
+Only box headers are read here. Shown nothing but `ftyp` and `moov`, libav reads the index and
+nothing else, whatever it would like to know about the pictures.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ class Box:
 class Layout:
     """Where things lie in an MP4 or MOV file."""
 
-    index: Stretch
-    """The moov box."""
-    media: tuple[Stretch, ...]
-    """Bodies of the mdat boxes, in order."""
+    description: tuple[Stretch, ...]
+    """The boxes that say what the file is and where its packets lie (ftyp and moov)."""
     is_fragmented: bool
     """Whether the index is in pieces through the file."""
 
@@ -55,16 +53,16 @@ def read_layout(storage: Storage) -> Layout | None:
     if head[4:8] not in _FIRST:
         return None
     index: Box | None = None
-    media: list[Stretch] = []
+    description: list[Stretch] = []
     kinds: set[bytes] = set()
     for box in _walk(storage, Stretch(0, storage.size_bytes)):
         kinds.add(box.kind)
+        if box.kind == b"moof":
+            break
+        if box.kind in (b"ftyp", b"moov"):
+            description.append(box.whole)
         if box.kind == b"moov":
             index = box
-        elif box.kind == b"mdat":
-            media.append(box.body)
-        elif box.kind == b"moof":
-            break
     if index is None:
         raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in kinds))
     if index.whole.end > storage.size_bytes:
@@ -74,7 +72,7 @@ def read_layout(storage: Storage) -> Layout | None:
     is_fragmented = b"moof" in kinds or any(
         box.kind == b"mvex" for box in _walk(storage, index.body)
     )
-    return Layout(index.whole, tuple(media), is_fragmented)
+    return Layout(tuple(description), is_fragmented)
 
 
 def _walk(storage: Storage, within: Stretch) -> Iterator[Box]:

@@ -39,7 +39,7 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
     Args:
         uri: A path or an address.
         meter: Counts every byte.
-        index_only: Hide the media of a file that has an index, so that none of it is read.
+        index_only: Show libav no more than the index of a file that has one.
 
     Raises:
         UnreadableFile: missing, empty, cut off or not media.
@@ -50,8 +50,9 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{name_of(uri)} is empty (0 bytes); copy it again")
         layout = read_layout(storage)
-        hidden = layout.media if index_only and layout and not layout.is_fragmented else ()
-        file = ByteFile(storage, hidden=hidden)
+        is_indexed = layout is not None and not layout.is_fragmented
+        shown = layout.description if layout and is_indexed and index_only else None
+        file = ByteFile(storage, shown=shown)
         with _open_container(file, uri) as container:
             yield Opened(container, storage, layout)
     finally:

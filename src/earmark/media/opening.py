@@ -18,9 +18,9 @@ from earmark.media.source import Source, name_of
 from earmark.media.storage import Meter
 
 OVERHANG = 0.1
-"""Seconds by which sound may outlast the pictures without making the recording longer.
+"""Seconds by which sound may overhang the pictures without making the recording longer.
 
-A codec's last packet is filled up to its full length; that is not time anybody filmed.
+Codecs begin with priming and fill up their last packet; that is not time anybody filmed.
 """
 
 
@@ -87,10 +87,9 @@ def _describe(file: Opened, uri: str, start: float, warnings: list[str]) -> Part
     extents = _indexed(file, wanted, warnings) if file.has_index else _scanned(file, wanted)
     if not extents:
         raise UnreadableFile(f"{name_of(uri)} holds no packets; copy the whole file again")
-    zero = 0.0 if file.has_index else max(0.0, min(extent.start for extent in extents.values()))
-    heard = max((extents[s.index].end for s in audio if s.index in extents), default=zero)
-    seen = extents[pictures.index].end if pictures and pictures.index in extents else zero
-    end = seen if 0 <= heard - seen < OVERHANG else max(heard, seen)
+    seen = extents.get(pictures.index) if pictures else None
+    begin, end = _bounds([extents[s.index] for s in audio if s.index in extents], seen)
+    zero = 0.0 if file.has_index else max(0.0, begin)
     return Part(
         uri=uri,
         start=start,
@@ -103,9 +102,20 @@ def _describe(file: Opened, uri: str, start: float, warnings: list[str]) -> Part
             )
             for stream in audio
         ),
-        video=_describe_video(pictures, extents.get(pictures.index)) if pictures else None,
+        video=_describe_video(pictures, seen) if pictures else None,
         size_bytes=file.storage.size_bytes,
     )
+
+
+def _bounds(heard: list[_Extent], seen: _Extent | None) -> tuple[float, float]:
+    """When the file begins and ends to be shown; the pictures decide where sound overhangs."""
+    begin = min(extent.start for extent in [*heard, *([seen] if seen else [])])
+    end = max(extent.end for extent in [*heard, *([seen] if seen else [])])
+    if seen and seen.start - begin < OVERHANG:
+        begin = seen.start
+    if seen and end - seen.end < OVERHANG:
+        end = seen.end
+    return begin, end
 
 
 def _pictures(container: InputContainer) -> VideoStream | None:
@@ -164,6 +174,10 @@ def _scanned(file: Opened, streams: list[Stream]) -> dict[int, _Extent]:
         starts[place] = min(packet.pts * tick, starts.get(place, float("inf")))
         ends[place] = max((packet.pts + (packet.duration or 0)) * tick, ends.get(place, 0.0))
         counts[place] = counts.get(place, 0) + 1
+    for stream in streams:
+        if stream.index in starts and stream.start_time is not None and stream.time_base:
+            # Later than the first packet where the demuxer knows of priming to leave out (MP3).
+            starts[stream.index] = stream.start_time * float(stream.time_base)
     return {place: _Extent(starts[place], ends[place], counts[place]) for place in starts}
 
 

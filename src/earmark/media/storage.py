@@ -136,16 +136,15 @@ class LocalStorage:
 
 
 class ByteFile(io.RawIOBase):
-    """A Storage as the file object that libav reads.
+    """A Storage, or chosen stretches of it end to end, as the file object that libav reads.
 
-    Only the stretches in `shown` are there to be read; elsewhere it is as if the file ended. Where
-    reads are dear the storage says how far to read ahead.
+    Where reads are dear the storage says how far to read ahead.
     """
 
-    def __init__(self, storage: Storage, *, hidden: Sequence[Stretch] = ()) -> None:
+    def __init__(self, storage: Storage, *, shown: Sequence[Stretch] | None = None) -> None:
         super().__init__()
         self._storage = storage
-        self._hidden = sorted(hidden, key=lambda stretch: stretch.start)
+        self._shown = shown if shown is not None else [Stretch(0, storage.size_bytes)]
         self._position = 0
         self._held = b""
         self._held_start = 0
@@ -164,33 +163,30 @@ class ByteFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move the position; nothing is read."""
-        base = {
-            os.SEEK_SET: 0,
-            os.SEEK_CUR: self._position,
-            os.SEEK_END: self._storage.size_bytes,
-        }[whence]
+        size_bytes = sum(stretch.size_bytes for stretch in self._shown)
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: size_bytes}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes, none at the end of the file or of what is shown."""
-        limit = self._limit()
-        end = limit if size < 0 else min(limit, self._position + size)
-        if end <= self._position:
-            return b""
-        held_end = self._held_start + len(self._held)
-        if not self._held_start <= self._position < held_end:
-            ahead = min(limit, max(end, self._position + self._storage.read_ahead_bytes))
-            self._held = self._storage.read(self._position, ahead)
-            self._held_start = self._position
-        offset = self._position - self._held_start
-        data = self._held[offset : offset + end - self._position]
+        """Up to `size` bytes, fewer at the end of a stretch, none at the end of the last."""
+        held = self._position - self._held_start
+        if not 0 <= held < len(self._held):
+            self._hold(size)
+            held = 0
+        data = self._held[held : held + size] if size >= 0 else self._held[held:]
         self._position += len(data)
         return data
 
-    def _limit(self) -> int:
-        """Where the shown bytes around the position end."""
-        for stretch in self._hidden:
-            if self._position < stretch.end:
-                return max(self._position, stretch.start)
-        return self._storage.size_bytes
+    def _hold(self, size: int) -> None:
+        """Read from the position on, as far as asked or ahead, within one stretch."""
+        offset = self._position
+        self._held, self._held_start = b"", self._position
+        for stretch in self._shown:
+            if offset < stretch.size_bytes:
+                start = stretch.start + offset
+                wanted = max(size, self._storage.read_ahead_bytes)
+                end = stretch.end if size < 0 else min(stretch.end, start + wanted)
+                self._held = self._storage.read(start, end)
+                return
+            offset -= stretch.size_bytes
