@@ -1,0 +1,29 @@
+"""The run's memory: every recording, pick, call and answer, in one SQLite database."""
+
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import (
+    CallRow,
+    HeardRow,
+    Hit,
+    Kept,
+    Look,
+    PickRow,
+    RecordingRow,
+    Totals,
+)
+from earmark.ledger.run import Missed, Run, find_runs
+
+__all__ = [
+    "CallRow",
+    "HeardRow",
+    "Hit",
+    "Kept",
+    "Ledger",
+    "Look",
+    "Missed",
+    "PickRow",
+    "RecordingRow",
+    "Run",
+    "Totals",
+    "find_runs",
+]

@@ -1,0 +1,418 @@
+"""The run's memory: what was heard, picked, asked and answered, written as it happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from earmark.call.request import Answer
+from earmark.errors import LedgerError
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
+from earmark.ledger import blobs
+from earmark.ledger.ballast import Ballast
+from earmark.ledger.lock import RunLock
+from earmark.ledger.records import CallRow, Look, RecordingRow
+from earmark.ledger.run import Run
+from earmark.ledger.schema import clearly, connect, is_full
+from earmark.select.pick import Pick
+from earmark.timeline import Track
+
+
+class Ledger:
+    """Writes one run. Safe to use from several threads; one process at a time.
+
+    A method that returns has committed: killing the process afterwards loses nothing of it. The
+    order of a run is `add`, `hear`, `choose`, then for each call `begin` and `keep` or `fail`:
+
+        with Ledger.open(folder, plan) as ledger:
+            for call in ledger.unanswered(calls):
+                ledger.begin(call)
+                ledger.keep(call, answer)
+    """
+
+    def __init__(self, folder: Path, plan: Mapping[str, Any], lock: RunLock) -> None:
+        """Use `Ledger.open`; this expects the lock to be held."""
+        self.folder = folder
+        self._lock = lock
+        self._turn = threading.RLock()
+        self._connection = connect(folder, to_write=True)
+        self._ballast = Ballast(folder)
+        self._is_full = False
+        with self._writing() as database:
+            self._plan = _remember_plan(database, plan)
+            self.interrupted = _count_interrupted(database)
+            """Calls that were in flight when an earlier process died; they may be asked twice."""
+
+    @classmethod
+    def open(cls, folder: Path, plan: Mapping[str, Any]) -> Ledger:
+        """Create the run in `folder`, or resume it under `plan` (anything JSON can hold).
+
+        Raises:
+            LedgerError: Another process has it, it is damaged or of another version, no room.
+        """
+        lock = RunLock(folder)
+        try:
+            return cls(folder, plan, lock)
+        except BaseException:
+            lock.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the run; it can be opened again."""
+        with self._turn:
+            self._connection.close()
+            self._lock.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def run(self) -> Run:
+        """The run as it stands, to read from while this writes; close it when done."""
+        return Run.open(self.folder)
+
+    def add(self, recording: RecordingRow) -> None:
+        """Know a recording, or know it better; a failure noted for it earlier is cleared."""
+        with self._writing() as database:
+            database.execute(
+                "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
+                " duration = excluded.duration, size_bytes = excluded.size_bytes,"
+                " frame_rate = excluded.frame_rate, frame_count = excluded.frame_count,"
+                " failure = NULL",
+                (
+                    recording.id,
+                    recording.path,
+                    recording.duration,
+                    recording.size_bytes,
+                    recording.frame_rate,
+                    recording.frame_count,
+                ),
+            )
+
+    def miss(self, recording: str, path: str, reason: str) -> None:
+        """Note a recording that could not be listened to or looked at, and why."""
+        with self._writing() as database:
+            database.execute(
+                "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
+                " failure) VALUES (?, ?, 0, 0, 0, 0, ?)"
+                " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure",
+                (recording, path, reason),
+            )
+
+    def hear(
+        self,
+        recording: str,
+        windows: Windows,
+        *,
+        key: str,
+        level: Track | None = None,
+        sound_bytes: int = 0,
+        access: str = "",
+    ) -> None:
+        """Keep what listening gave, in place of what an earlier listening gave.
+
+        Args:
+            recording: Its id.
+            windows: Its windows, scored and rated; kept exactly.
+            key: Names all that can change them (the content, the encoder, the gate, the grid).
+            level: Sound level in decibels; kept at about one value a second, for the eye.
+            sound_bytes: Bytes read to listen.
+            access: How the sound was reached, in words.
+        """
+        sketch = blobs.thin(level) if level is not None else None
+        with self._writing() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    _number(database, recording),
+                    key,
+                    windows.length,
+                    windows.duration,
+                    len(windows),
+                    float(np.sum(windows.rates)),
+                    blobs.pack(windows.scores),
+                    blobs.pack(windows.instants),
+                    blobs.pack(windows.rates),
+                    blobs.pack(sketch.values, "<f4") if sketch else None,
+                    sketch.hop if sketch else None,
+                    sound_bytes,
+                    access,
+                ),
+            )
+
+    def heard(self, recording: str, *, key: str, survival: Survival) -> Windows | None:
+        """The windows kept for `recording` under `key`; None when it must be listened to."""
+        with self._turn, clearly(self.folder):
+            row = self._connection.execute(
+                "SELECT window, heard.duration, scores, instants, rates FROM heard"
+                " JOIN recordings ON number = recording WHERE id = ? AND key = ?",
+                (recording, key),
+            ).fetchone()
+        if row is None:
+            return None
+        length, duration, *arrays = row
+        scores, instants, rates = (blobs.unpack(array) for array in arrays)
+        return Windows(length, duration, scores, instants, rates, survival)
+
+    def choose(
+        self,
+        recording: str,
+        picks: Sequence[Pick],
+        *,
+        tags: Mapping[int, Sequence[str]] | None = None,
+    ) -> None:
+        """Keep the picks of the present plan, in place of any it had; `tags` are by window."""
+        with self._writing() as database:
+            number = _number(database, recording)
+            place = (self._plan, number)
+            asked = dict(
+                database.execute(
+                    "SELECT window, call FROM picks WHERE plan = ? AND recording = ?", place
+                )
+            )
+            database.execute("DELETE FROM picks WHERE plan = ? AND recording = ?", place)
+            for pick in picks:
+                words = (tags or {}).get(pick.window, ())
+                tagged = _keep_tags(database, number, pick.window, words) if words else None
+                database.execute(
+                    "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*place, *_pick_values(pick), tagged, asked.get(pick.window)),
+                )
+
+    def look(self, recording: str, look: Look) -> None:
+        """Keep the thumbnail of a pick and what decoding it took."""
+        with self._writing() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    _number(database, recording),
+                    look.window,
+                    look.thumbnail,
+                    look.frames_decoded,
+                    look.frames_sent,
+                    look.bytes_read,
+                ),
+            )
+
+    def unanswered(self, calls: Iterable[CallRow]) -> list[CallRow]:
+        """Those of `calls` no answer is kept for, in order; failed ones are among them.
+
+        Each call becomes the one its pick is shown with, whether it was answered just now, under
+        an earlier plan, or not yet.
+        """
+        with self._writing() as database:
+            return [call for call in calls if not self._attach(database, call)]
+
+    def begin(self, call: CallRow) -> None:
+        """Note that `call` is about to be sent; only then may it be.
+
+        Raises:
+            LedgerError: There is no room to keep its answer.
+        """
+        if self._is_full:
+            raise LedgerError(
+                f"no room left for the run in {self.folder}: free some space and run it again"
+            )
+        with self._writing() as database:
+            self._attach(database, call)
+            database.execute(
+                "UPDATE calls SET state = 'in flight', asked = asked + 1 WHERE identity = ?",
+                (call.identity,),
+            )
+
+    def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
+        """Keep the answer to `call` and what it cost; it is never asked again.
+
+        When the disk is full the ballast makes room for the answers still in flight, and `begin`
+        refuses new calls.
+        """
+        try:
+            self._keep(call, answer, spend)
+        except LedgerError as error:
+            if not is_full(error.__cause__) or self._is_full:
+                raise
+            self._is_full = True
+            self._make_room()
+            self._keep(call, answer, spend)
+
+    def fail(self, call: CallRow, reason: str) -> None:
+        """Note that `call` was sent and not answered, and why; it may be asked again."""
+        with self._writing() as database:
+            number = _call_number(database, call)
+            database.execute("UPDATE calls SET state = 'failed' WHERE id = ?", (number,))
+            database.execute(
+                "INSERT INTO failures (call, reason, at) VALUES (?, ?, ?)",
+                (number, reason, _now()),
+            )
+
+    def _keep(self, call: CallRow, answer: Answer, spend: float) -> None:
+        with self._writing() as database:
+            number = _call_number(database, call)
+            # Tags ask no model: they are kept like an answer, and not counted as a call.
+            database.execute(
+                "UPDATE calls SET state = 'answered', asked = asked * ? WHERE id = ?",
+                (answer.kind == "caption", number),
+            )
+            kept = database.execute(
+                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (number, *_answer_values(answer), spend, _now()),
+            )
+            if kept.rowcount:
+                tags = _tags(database, _number(database, call.recording), call.window)
+                database.execute(
+                    "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
+                    (number, answer.text, tags),
+                )
+
+    def _make_room(self) -> None:
+        """Give up the ballast, and fold the log into the database so that it starts again."""
+        self._ballast.drop()
+        with self._turn, clearly(self.folder):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def _attach(self, database: sqlite3.Connection, call: CallRow) -> bool:
+        """Make `call` the call of its pick under the present plan; whether it is answered."""
+        number = _number(database, call.recording)
+        database.execute(
+            "INSERT OR IGNORE INTO calls (identity, recording, window, model, state)"
+            " VALUES (?, ?, ?, ?, 'waiting')",
+            (call.identity, number, call.window, call.model),
+        )
+        known, state = database.execute(
+            "SELECT id, state FROM calls WHERE identity = ?", (call.identity,)
+        ).fetchone()
+        database.execute(
+            "UPDATE picks SET call = ? WHERE plan = ? AND recording = ? AND window = ?"
+            " AND call IS NOT ?",
+            (known, self._plan, number, call.window, known),
+        )
+        return bool(state == "answered")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it committed when the block ends, or none of it."""
+        with self._turn, clearly(self.folder):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
+    """The number of `plan` in this run, made the present one; and note who holds the run."""
+    text = json.dumps(plan, sort_keys=True, ensure_ascii=False)
+    database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, _now()))
+    number = database.execute("SELECT id FROM plans WHERE plan = ?", (text,)).fetchone()[0]
+    notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
+    database.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
+    return int(number)
+
+
+def _count_interrupted(database: sqlite3.Connection) -> int:
+    """How many calls a dead process left in flight; they count as interrupted from here on."""
+    return database.execute(
+        "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
+        " WHERE state = 'in flight'"
+    ).rowcount
+
+
+def _number(database: sqlite3.Connection, recording: str) -> int:
+    row = database.execute("SELECT number FROM recordings WHERE id = ?", (recording,)).fetchone()
+    if row is None:
+        raise ValueError(f"the run does not know the recording {recording!r}; add it first")
+    return int(row[0])
+
+
+def _call_number(database: sqlite3.Connection, call: CallRow) -> int:
+    row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
+    if row is None:
+        raise ValueError(f"the call {call.identity!r} was not begun")
+    return int(row[0])
+
+
+def _pick_values(pick: Pick) -> tuple[object, ...]:
+    return (
+        pick.window,
+        pick.start,
+        pick.end,
+        pick.instant,
+        pick.score,
+        pick.rate,
+        pick.expected,
+        pick.reason,
+    )
+
+
+def _answer_values(answer: Answer) -> tuple[object, ...]:
+    return (
+        answer.text,
+        answer.model,
+        answer.kind,
+        None if answer.data is None else json.dumps(answer.data, ensure_ascii=False),
+        answer.prompt_tokens,
+        answer.completion_tokens,
+        answer.latency,
+        answer.form,
+        answer.finish,
+        answer.note,
+    )
+
+
+def _tags(database: sqlite3.Connection, recording: int, window: int) -> str:
+    """The tags of a window as one text, empty when it has none."""
+    row = database.execute(
+        "SELECT words FROM tags WHERE recording = ? AND window = ?", (recording, window)
+    ).fetchone()
+    return " ".join(json.loads(row[0])) if row else ""
+
+
+def _keep_tags(
+    database: sqlite3.Connection, recording: int, window: int, words: Sequence[str]
+) -> int:
+    """Keep the tags of a window and index them; the number they are kept under.
+
+    Tags stand in the index under their negative number: answers are found under their call's.
+    """
+    old = _tags(database, recording, window)
+    number = database.execute(
+        "INSERT INTO tags (recording, window, words) VALUES (?, ?, ?)"
+        " ON CONFLICT (recording, window) DO UPDATE SET words = excluded.words RETURNING id",
+        (recording, window, json.dumps(list(words), ensure_ascii=False)),
+    ).fetchone()[0]
+    if old:
+        database.execute(
+            "INSERT INTO words (words, rowid, caption, tags) VALUES ('delete', ?, '', ?)",
+            (-number, old),
+        )
+    database.execute(
+        "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
+    )
+    return int(number)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,59 @@
+"""One process at a time on a run.
+
+The lock is SQLite's own exclusive lock on an empty file beside the database. The operating system
+lets go of it when the process ends, however it ends, so a dead process's lock is simply free.
+Readers are not held up: they never touch this file.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from earmark.errors import LedgerError
+from earmark.ledger.schema import FILE, clearly
+
+LOCK = "run.lock"
+"""Name of the lock file in a run's folder."""
+
+
+class RunLock:
+    """Holds a run until it is closed or the process ends."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock of the run in `folder`.
+
+        Raises:
+            LedgerError: Another process holds it; the message names its process id.
+        """
+        with clearly(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                folder / LOCK, timeout=0, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._connection.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                self._connection.close()
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+                raise LedgerError(
+                    f"the run in {folder} is in use by {_holder(folder)}: wait for it to end, "
+                    f"or choose another folder"
+                ) from error
+
+    def close(self) -> None:
+        """Let go of the run."""
+        self._connection.close()
+
+
+def _holder(folder: Path) -> str:
+    """The process that holds the run, as it noted itself."""
+    try:
+        address = f"{(folder / FILE).resolve().as_uri()}?mode=ro"
+        with sqlite3.connect(address, uri=True) as connection:
+            row = connection.execute("SELECT value FROM notes WHERE name = 'holder'").fetchone()
+        connection.close()
+    except sqlite3.Error:
+        return "another process"  # it has not come as far as making the tables
+    return str(row[0]) if row else "another process"

@@ -1,0 +1,145 @@
+"""What a run remembers, as plain records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from earmark.call.request import Answer, Request
+from earmark.select.pick import Pick
+from earmark.timeline import FloatArray, Span, Track
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingRow:
+    """A recording of a run; the rest of the run refers to it by `id`."""
+
+    id: str
+    path: str
+    """Where it was opened: a local path or a URL."""
+    duration: float
+    size_bytes: int
+    frame_rate: float = 0.0
+    """Frames a second; 0 when there is no video or it is not known."""
+    frame_count: int = 0
+    """Frames in the file; 0 when there is no video or it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One window to be sent to a vision model, or already sent."""
+
+    identity: str
+    """Hash of all that can change the answer; a call with the same identity is the same call."""
+    recording: str
+    window: int
+    model: str
+
+    @classmethod
+    def of(cls, request: Request, window: int) -> CallRow:
+        """The call that `request` makes about the pick of `window`."""
+        return cls(request.identity, request.recording, window, request.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer, and what is known of it beside."""
+
+    answer: Answer
+    spend: float
+    """Money, in the currency of the plan's prices; 0 where nothing was paid."""
+    at: str
+    """When it was kept, in UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was decoded for one pick."""
+
+    window: int
+    thumbnail: bytes = b""
+    """A small JPEG; empty when there is none."""
+    frames_decoded: int = 0
+    frames_sent: int = 0
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PickRow:
+    """A pick, with what became of it."""
+
+    recording: str
+    pick: Pick
+    tags: tuple[str, ...]
+    """What is heard (or seen) in words; not a caption."""
+    status: str
+    """`answered`, `failed`, `in flight` or `not asked`."""
+    kept: Kept | None = None
+    """A model's answer; tags are not one."""
+    failure: str | None = None
+    """Why the last attempt failed, where it did."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeardRow:
+    """What listening to one recording gave, enough to draw its time line."""
+
+    recording: str
+    window: float
+    """Seconds of one window."""
+    scores: FloatArray
+    """One a window."""
+    rates: FloatArray
+    """Expected action starts, one a window."""
+    level: Track | None
+    """Sound level in decibels, about one value a second."""
+    sound_bytes: int
+    """Bytes read to listen."""
+    access: str
+    """How the sound was reached, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a run has come to under its present plan; counts, never shares."""
+
+    recordings: int = 0
+    duration: float = 0.0
+    windows: int = 0
+    """Calls possible."""
+    picks: int = 0
+    answered: int = 0
+    """Picks with an answer."""
+    failed: int = 0
+    """Picks whose last attempt failed."""
+    asked: int = 0
+    """Calls ever sent in this run, under any plan, repeats counted."""
+    interrupted: int = 0
+    """Calls in flight when a process died: these may have been asked twice."""
+    bytes_read: int = 0
+    size_bytes: int = 0
+    frames_decoded: int = 0
+    frames_sent: int = 0
+    frame_count: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    spend: float = 0.0
+    """Of every answer in this run, under any plan; so are the tokens."""
+    expected: float = 0.0
+    """Actions expected in the recordings."""
+    touched: float = 0.0
+    """Actions the picks are expected to touch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A window whose caption or tags hold the words looked for."""
+
+    recording: str
+    path: str
+    window: int
+    span: Span
+    caption: str
+    """Empty where no answer was asked or kept."""
+    tags: tuple[str, ...]
+    model: str
+    thumbnail: bytes

@@ -1,0 +1,292 @@
+"""A run as it stands, read and never written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from earmark.call.request import Answer
+from earmark.ledger import blobs
+from earmark.ledger.records import (
+    HeardRow,
+    Hit,
+    Kept,
+    PickRow,
+    RecordingRow,
+    Totals,
+)
+from earmark.ledger.schema import FILE, clearly, connect
+from earmark.select.pick import Pick
+from earmark.timeline import Span, Track
+
+_PICKS = """
+SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason,
+    tags.words, calls.state,
+    (SELECT reason FROM failures WHERE call = p.call ORDER BY id DESC LIMIT 1),
+    a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,
+    a.finish, a.note, a.spend, a.at
+FROM picks p JOIN recordings r ON r.number = p.recording
+    LEFT JOIN tags ON tags.id = p.tags
+    LEFT JOIN calls ON calls.id = p.call
+    LEFT JOIN answers a ON a.call = p.call
+WHERE p.plan = ? AND r.id = ? ORDER BY p.window
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A recording that could not be worked on, and why."""
+
+    id: str
+    path: str
+    reason: str
+
+
+class Run:
+    """Reads one run; another process may be writing it. What is asked for is the present plan's."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        """Use `Run.open`."""
+        self.folder = folder
+        self._connection = connection
+        row = self._row("SELECT value FROM notes WHERE name = 'plan'")
+        self._plan = int(row[0]) if row else 0
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """The run in `folder`.
+
+        Raises:
+            LedgerError: No run there, damaged, or of another version.
+        """
+        return cls(folder, connect(folder, to_write=False))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._connection.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def plan(self) -> dict[str, Any]:
+        """The plan the run was last opened under; empty before the first."""
+        row = self._row("SELECT plan FROM plans WHERE id = ?", self._plan)
+        return dict(json.loads(row[0])) if row else {}
+
+    def opened(self) -> str:
+        """When the present plan was first used, in UTC."""
+        row = self._row("SELECT opened FROM plans WHERE id = ?", self._plan)
+        return str(row[0]) if row else ""
+
+    def recordings(self) -> list[RecordingRow]:
+        """Those that could be worked on, by path."""
+        rows = self._rows(
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count FROM recordings"
+            " WHERE failure IS NULL ORDER BY path, id"
+        )
+        return [RecordingRow(*row) for row in rows]
+
+    def missed(self) -> list[Missed]:
+        """The recordings that could not be worked on, by path."""
+        rows = self._rows(
+            "SELECT id, path, failure FROM recordings WHERE failure IS NOT NULL ORDER BY path, id"
+        )
+        return [Missed(*row) for row in rows]
+
+    def heard(self, recording: str) -> HeardRow | None:
+        """What listening gave; None for a recording not yet listened to."""
+        row = self._row(
+            "SELECT window, scores, rates, level, level_hop, sound_bytes, access FROM heard"
+            " JOIN recordings ON number = recording WHERE id = ?",
+            recording,
+        )
+        if row is None:
+            return None
+        window, scores, rates, level, hop, sound_bytes, access = row
+        track = Track(blobs.unpack(level, "<f4"), hop=hop) if level is not None else None
+        return HeardRow(
+            recording,
+            window,
+            blobs.unpack(scores),
+            blobs.unpack(rates),
+            track,
+            sound_bytes,
+            access,
+        )
+
+    def picks(self, recording: str) -> Iterator[PickRow]:
+        """The picks of a recording in order, each with its answer or failure."""
+        rows = self._rows(_PICKS, self._plan, recording)
+        return (_pick_row(recording, row) for row in rows)
+
+    def thumbnail(self, recording: str, window: int) -> bytes:
+        """The JPEG kept for a window; empty when there is none."""
+        row = self._row(
+            "SELECT thumbnail FROM looks JOIN recordings ON number = recording"
+            " WHERE id = ? AND window = ?",
+            recording,
+            window,
+        )
+        return bytes(row[0]) if row else b""
+
+    def answers(self, recording: str, window: int) -> list[Kept]:
+        """Every answer ever kept for a window, the latest first: other prompts, other models."""
+        rows = self._rows(
+            "SELECT a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens,"
+            " a.latency, a.form, a.finish, a.note, a.spend, a.at"
+            " FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id"
+            " WHERE recordings.id = ? AND window = ? ORDER BY at DESC, a.call DESC",
+            recording,
+            window,
+        )
+        return [_kept(row) for row in rows]
+
+    def totals(self) -> Totals:
+        """What the run has come to."""
+        recordings = self._row(
+            "SELECT count(*), total(duration), total(size_bytes), total(frame_count)"
+            " FROM recordings WHERE failure IS NULL"
+        )
+        heard = self._row(
+            "SELECT total(windows), total(expected), total(sound_bytes) FROM heard"
+            " JOIN recordings ON number = recording WHERE failure IS NULL"
+        )
+        picks = self._row(
+            "SELECT count(*), total(kind = 'caption'), total(state = 'failed'), total(expected)"
+            " FROM picks LEFT JOIN calls ON calls.id = picks.call"
+            " LEFT JOIN answers ON answers.call = picks.call WHERE plan = ?",
+            self._plan,
+        )
+        looks = self._row(
+            "SELECT total(frames_decoded), total(frames_sent), total(bytes_read) FROM looks"
+        )
+        calls = self._row("SELECT total(asked), total(interrupted) FROM calls")
+        answers = self._row(
+            "SELECT total(prompt_tokens), total(completion_tokens), total(spend) FROM answers"
+        )
+        assert recordings and heard and picks and looks and calls and answers
+        return Totals(
+            recordings=int(recordings[0]),
+            duration=recordings[1],
+            windows=int(heard[0]),
+            picks=int(picks[0]),
+            answered=int(picks[1]),
+            failed=int(picks[2]),
+            asked=int(calls[0]),
+            interrupted=int(calls[1]),
+            bytes_read=int(heard[2] + looks[2]),
+            size_bytes=int(recordings[2]),
+            frames_decoded=int(looks[0]),
+            frames_sent=int(looks[1]),
+            frame_count=int(recordings[3]),
+            prompt_tokens=int(answers[0]),
+            completion_tokens=int(answers[1]),
+            spend=answers[2],
+            expected=heard[1],
+            touched=picks[3],
+        )
+
+    def search(self, words: str, *, most: int = 50) -> list[Hit]:
+        """Windows whose caption and tags hold all of `words`, the best match first.
+
+        A word also finds longer ones that begin with it. Each window comes once, with the answer
+        that matches best. No words find nothing.
+        """
+        query = " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
+        found: dict[tuple[int, int], int] = {}
+        places = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
+        for (place,) in self._rows(places, query) if query else ():
+            # Answers stand in the index under their call, tags under their negative number.
+            window = self._row(
+                "SELECT recording, window FROM calls WHERE id = ?1"
+                " UNION ALL SELECT recording, window FROM tags WHERE id = -?1",
+                place,
+            )
+            assert window is not None
+            found.setdefault((window[0], window[1]), place)
+            if len(found) == most:
+                break
+        return [self._hit(*window, place) for window, place in found.items()]
+
+    def _hit(self, recording: int, window: int, place: int) -> Hit:
+        """The window as found; one found by its tags alone shows its latest caption, if any."""
+        row = self._row(
+            "SELECT r.id, r.path, r.duration, h.window, t.words, l.thumbnail,"
+            " (SELECT text FROM calls JOIN answers ON call = id WHERE kind = 'tags'"
+            "  AND recording = ?1 AND window = ?2 ORDER BY at DESC LIMIT 1)"
+            " FROM recordings r LEFT JOIN heard h ON h.recording = r.number"
+            " LEFT JOIN tags t ON t.recording = r.number AND t.window = ?2"
+            " LEFT JOIN looks l ON l.recording = r.number AND l.window = ?2 WHERE r.number = ?1",
+            recording,
+            window,
+        )
+        answer = self._row(
+            "SELECT text, answers.model FROM calls JOIN answers ON call = id"
+            " WHERE recording = ? AND window = ? AND kind = 'caption'"
+            " ORDER BY id = ? DESC, at DESC LIMIT 1",
+            recording,
+            window,
+            place,
+        )
+        assert row is not None
+        name, path, duration, length, tags, thumbnail, heard = row
+        start = window * (length or 0.0)
+        return Hit(
+            name,
+            path,
+            window,
+            Span(start, max(start, min(start + (length or 0.0), duration))),
+            answer[0] if answer else "",
+            _split_tags(tags, heard),
+            answer[1] if answer else "",
+            thumbnail or b"",
+        )
+
+    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        with clearly(self.folder):
+            yield from self._connection.execute(query, values)
+
+    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        return next(self._rows(query, *values), None)
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """The folder itself if it is a run, and every run in its subfolders, by name."""
+    return sorted(path.parent for path in folder.rglob(FILE) if path.is_file())
+
+
+def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
+    words, state, failure = row[8:11]
+    kept = _kept(row[11:]) if row[11] is not None else None
+    heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
+    tags = _split_tags(words, heard)
+    if heard is not None:
+        kept, state = None, "waiting"
+    status = state if state in ("answered", "failed", "in flight") else "not asked"
+    failure = failure if status == "failed" else None
+    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure)
+
+
+def _kept(row: tuple[Any, ...]) -> Kept:
+    text, model, kind, data, *rest, spend, at = row
+    return Kept(Answer(text, model, kind, json.loads(data) if data else None, *rest), spend, at)
+
+
+def _split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
+    """The tags of a pick, or those kept as its answer when no model was asked."""
+    if words:
+        return tuple(json.loads(words))
+    return tuple(heard.split(", ")) if heard else ()

@@ -1,0 +1,169 @@
+"""The tables of a run, and how its database is opened.
+
+    plans ──┬── picks ──────┐
+            │               ├── calls ──┬── answers
+    recordings ─┬── heard   │           └── failures
+                └── looks ──┘                 words: full text over captions and tags
+
+The journal is a write-ahead log with `synchronous = NORMAL`: a commit is handed to the operating
+system before it returns, so a killed process loses nothing it committed; the database stays whole
+over a power cut, which may cost the commits of its last moments.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from earmark.errors import LedgerError
+
+FILE = "run.db"
+"""Name of the database in a run's folder."""
+
+VERSION = 1
+"""Of the tables below; a change to them is a new version."""
+
+APPLICATION = 0x6561726D
+"""The letters `earm`: says whose database this is."""
+
+TABLES = """
+CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE plans (id INTEGER PRIMARY KEY, plan TEXT NOT NULL UNIQUE, opened TEXT NOT NULL);
+CREATE TABLE recordings (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
+    duration REAL NOT NULL, size_bytes INTEGER NOT NULL, frame_rate REAL NOT NULL,
+    frame_count INTEGER NOT NULL, failure TEXT);
+CREATE TABLE heard (
+    recording INTEGER PRIMARY KEY REFERENCES recordings, key TEXT NOT NULL,
+    window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,
+    scores BLOB NOT NULL, instants BLOB NOT NULL, rates BLOB NOT NULL,
+    level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL);
+CREATE TABLE picks (
+    plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
+    window INTEGER NOT NULL, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,
+    score REAL NOT NULL, rate REAL NOT NULL, expected REAL NOT NULL, reason TEXT NOT NULL,
+    tags INTEGER REFERENCES tags, call INTEGER REFERENCES calls,
+    PRIMARY KEY (plan, recording, window)) WITHOUT ROWID;
+CREATE TABLE tags (
+    id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
+    window INTEGER NOT NULL, words TEXT NOT NULL, UNIQUE (recording, window));
+CREATE TABLE looks (
+    recording INTEGER NOT NULL REFERENCES recordings, window INTEGER NOT NULL,
+    thumbnail BLOB NOT NULL, frames_decoded INTEGER NOT NULL, frames_sent INTEGER NOT NULL,
+    bytes_read INTEGER NOT NULL, PRIMARY KEY (recording, window));
+CREATE TABLE calls (
+    id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
+    recording INTEGER NOT NULL REFERENCES recordings, window INTEGER NOT NULL,
+    model TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0,
+    interrupted INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX calls_of_window ON calls (recording, window);
+CREATE INDEX calls_in_flight ON calls (id) WHERE state = 'in flight';
+CREATE INDEX calls_interrupted ON calls (interrupted) WHERE interrupted > 0;
+CREATE TABLE answers (
+    call INTEGER PRIMARY KEY REFERENCES calls, text TEXT NOT NULL, model TEXT NOT NULL,
+    kind TEXT NOT NULL, data TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
+    latency REAL NOT NULL, form TEXT NOT NULL, finish TEXT NOT NULL, note TEXT NOT NULL,
+    spend REAL NOT NULL, at TEXT NOT NULL);
+CREATE TABLE failures (
+    id INTEGER PRIMARY KEY, call INTEGER NOT NULL REFERENCES calls, reason TEXT NOT NULL,
+    at TEXT NOT NULL);
+CREATE INDEX failures_of_call ON failures (call);
+CREATE VIRTUAL TABLE words USING fts5(
+    caption, tags, content='', tokenize='porter unicode61 remove_diacritics 2');
+"""
+
+
+def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
+    """A connection to the run in `folder`, its tables made if it is new and `to_write`.
+
+    Raises:
+        LedgerError: No run there, not a run, of another version, or damaged.
+    """
+    path = folder / FILE
+    if not to_write and not path.is_file():
+        raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
+    with clearly(folder):
+        if to_write:
+            folder.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            _address(path, to_write), uri=True, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _check(connection, folder, to_write)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def clearly(folder: Path) -> Iterator[None]:
+    """Turn what SQLite and the file system say into one clear line about the run."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise LedgerError(_explain(error, folder)) from error
+    except OSError as error:
+        raise LedgerError(f"cannot use the run folder {folder}: {error.strerror}") from error
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether SQLite failed because there was no room to write."""
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    # SQLITE_FULL, or SQLITE_IOERR while writing: a quota or a size limit shows as the latter.
+    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
+
+
+def _address(path: Path, to_write: bool) -> str:
+    """The URI SQLite opens; a run on a medium that cannot be written to is read as it lies."""
+    if to_write:
+        return f"{path.resolve().as_uri()}?mode=rwc"
+    is_still = not os.access(path.parent, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
+    return f"{path.resolve().as_uri()}?{'immutable=1' if is_still else 'mode=ro'}"
+
+
+def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> None:
+    """Make the tables of a new database; refuse any that is not this version of ours."""
+    connection.execute("PRAGMA busy_timeout = 10000")
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    is_new = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if is_new and to_write:
+        _create(connection)
+    elif application != APPLICATION:
+        raise LedgerError(f"{folder / FILE} is not a run of earmark; choose another folder")
+    elif version != VERSION:
+        raise LedgerError(
+            f"the run in {folder} has tables of version {version}, and this earmark uses version "
+            f"{VERSION}; open it with the earmark that made it, or choose another folder"
+        )
+    if to_write:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """All the tables in one transaction: a killed process leaves all of them or none."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(
+        f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+        f"{TABLES} COMMIT;"
+    )
+
+
+def _explain(error: sqlite3.Error, folder: Path) -> str:
+    """What went wrong in a run's database, and what now."""
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    if is_full(error):
+        return f"no room left for the run in {folder}: free some space and run it again"
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return (
+            f"the database of the run in {folder} is damaged ({error}): recover it with "
+            f"`sqlite3 {FILE} .recover`, restore a copy, or choose another folder"
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return f"the run in {folder} cannot be opened here ({error}): check its permissions"
+    return f"the database of the run in {folder} failed: {error}"

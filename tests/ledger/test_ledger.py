@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from drawing import SHORT, windows
+from earmark.errors import LedgerError
+from earmark.ledger import CallRow, Ledger, Look, Run
+from earmark.ledger.ballast import SIZE_BYTES
+from earmark.ledger.blobs import thin
+from earmark.select.pick import explain
+from earmark.timeline import Track
+from ledger_runs import PLAN, answer, call, fill, open_run, row, said
+
+
+def test_an_answer_is_asked_for_once(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        assert ledger.unanswered([call(1), call(3)]) == [call(1), call(3)]
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("a hand planes a board"))
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        assert ledger.unanswered([call(1), call(3)]) == [call(3)]
+        assert ledger.interrupted == 0
+
+
+def test_a_failed_call_is_a_row_with_its_reason_and_may_be_asked_again(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+        ledger.fail(call(1), "the server said 500")
+        assert ledger.unanswered([call(1)]) == [call(1)]
+        with ledger.run() as run:
+            (failed, waiting) = run.picks("a")
+            assert (failed.status, failed.failure, failed.kept) == (
+                "failed",
+                "the server said 500",
+                None,
+            )
+            assert (waiting.status, waiting.failure) == ("not asked", None)
+            assert (run.totals().failed, run.totals().asked) == (1, 1)
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("a board"))
+        with ledger.run() as run:
+            assert next(run.picks("a")).failure is None
+            assert (run.totals().failed, run.totals().asked, run.totals().answered) == (0, 2, 1)
+
+
+def test_calls_in_flight_at_a_crash_are_known_and_counted(tmp_path: Path):
+    ledger = open_run(tmp_path)
+    ledger.begin(call(1))
+    ledger.begin(call(3))
+    ledger.keep(call(3), answer("a drill"))
+    ledger.close()  # what a killed process leaves: one call begun and not answered
+    with Ledger.open(tmp_path, PLAN) as again:
+        assert again.interrupted == 1
+        assert again.unanswered([call(1), call(3)]) == [call(1)]
+        again.begin(call(1))
+        again.keep(call(1), answer("a board"))
+    with Ledger.open(tmp_path, PLAN) as third, third.run() as run:
+        assert third.interrupted == 0
+        assert (run.totals().interrupted, run.totals().asked) == (1, 3)
+
+
+def test_a_larger_budget_asks_only_the_new_windows(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a board", 3: "a drill"})
+    with Ledger.open(tmp_path, PLAN | {"budget": 3}) as ledger:
+        ledger.choose("a", explain(windows(".9.8.7"), np.array([1, 3, 5]), said))
+        assert ledger.unanswered([call(1), call(3), call(5)]) == [call(5)]
+        with ledger.run() as run:
+            assert [pick.status for pick in run.picks("a")] == ["answered", "answered", "not asked"]
+            assert run.plan()["budget"] == 3
+
+
+def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Path):
+    def other(window: int) -> CallRow:
+        return call(window, prompt="in French", model="m2")
+
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a board", 3: "a drill"})
+    with Ledger.open(tmp_path, PLAN | {"prompt": "in French"}) as ledger:
+        ledger.choose("a", explain(windows(".9.8.7"), np.array([1, 3]), said))
+        assert ledger.unanswered([other(1), other(3)]) == [other(1), other(3)]
+        ledger.begin(other(1))
+        ledger.keep(other(1), answer("une planche", model="m2"))
+        with ledger.run() as run:
+            first, second = run.picks("a")
+            assert first.kept is not None
+            assert (first.kept.answer.text, second.status) == ("une planche", "not asked")
+            kept = [kept.answer.text for kept in run.answers("a", 1)]
+            assert sorted(kept) == ["a board", "une planche"]
+    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+        assert [pick.kept and pick.kept.answer.text for pick in run.picks("a")] == [
+            "a board",
+            "a drill",
+        ]
+
+
+def test_what_was_heard_comes_back_to_the_last_bit(tmp_path: Path):
+    heard = windows("1937..2")
+    heard.scores[:] = np.random.default_rng(0).random(7)
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        ledger.add(row("a"))
+        assert ledger.heard("a", key="v1", survival=SHORT) is None
+        ledger.hear("a", heard, key="v1", level=Track(np.zeros(100)))
+        again = ledger.heard("a", key="v1", survival=SHORT)
+        assert ledger.heard("a", key="v2", survival=SHORT) is None
+    assert again is not None
+    assert (again.length, again.duration) == (heard.length, heard.duration)
+    for name in ("scores", "instants", "rates"):
+        assert getattr(again, name).tobytes() == getattr(heard, name).tobytes()
+
+
+def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path):
+    answers = {1: "a board", 3: "a drill"}
+    with open_run(tmp_path / "whole") as ledger:
+        fill(ledger, answers)
+    for window, text in answers.items():
+        with open_run(tmp_path / "broken") as ledger:
+            for left in ledger.unanswered([call(1), call(3)])[:1]:
+                assert left == call(window)
+                fill(ledger, {window: text})
+    assert _told(tmp_path / "whole") == _told(tmp_path / "broken")
+
+
+def _told(folder: Path) -> object:
+    with Run.open(folder) as run:
+        picks = [(row.pick, row.status, row.kept and row.kept.answer) for row in run.picks("a")]
+        return picks, run.totals(), run.plan()
+
+
+def test_tags_are_found_and_never_passed_off_as_a_caption(tmp_path: Path):
+    with open_run(tmp_path, tags={1: ["hammering", "metal"]}) as ledger:
+        tagged = call(3, model="tags")
+        ledger.unanswered([tagged])
+        ledger.begin(tagged)
+        ledger.keep(tagged, answer("water, hiss", model="tags", kind="tags"))
+        with ledger.run() as run:
+            first, second = run.picks("a")
+            assert (first.tags, second.tags) == (("hammering", "metal"), ("water", "hiss"))
+            assert [first.status, second.status] == ["not asked", "not asked"]
+            assert (run.totals().answered, run.totals().asked) == (0, 0)
+            assert [(hit.window, hit.caption) for hit in run.search("water")] == [(3, "")]
+            assert run.search("water")[0].tags == ("water", "hiss")
+
+
+def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
+    with open_run(tmp_path, tags={1: ["hammering"], 3: ["water"]}) as ledger:
+        ledger.look("a", Look(1, thumbnail=b"jpeg", frames_decoded=4, frames_sent=1, bytes_read=9))
+        fill(ledger, {1: "Une scie coupe la planche 'rouge'; DROP TABLE answers", 3: "a sink"})
+        with ledger.run() as run:
+            assert [hit.window for hit in run.search("hammer")] == [1]  # stem of a tag
+            assert [hit.window for hit in run.search("planche hammering")] == [1]  # caption and tag
+            assert [hit.window for hit in run.search("pla")] == [1]  # as you type
+            assert [hit.window for hit in run.search("sink water")] == [3]
+            assert run.search("sink hammer") == run.search("") == run.search('" "') == []
+            for odd in ['"', "a AND", "NEAR(", "caption:", "*", "x'--", "(", "^a"]:
+                run.search(odd)
+            (hit,) = run.search("scie")
+            assert (hit.thumbnail, hit.span.start, hit.span.end) == (b"jpeg", 4.0, 8.0)
+            assert run.totals().frames_decoded == 4
+
+
+def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):
+    with open_run(tmp_path, tags={1: ["hammering"]}) as ledger:
+        ledger.choose("a", explain(windows(".9.8.7"), np.array([1]), said), tags={1: ["sawing"]})
+        with ledger.run() as run:
+            assert [hit.window for hit in run.search("saw")] == [1]
+            assert run.search("hammering") == []
+
+
+def test_a_missed_recording_is_a_row_until_it_works(tmp_path: Path):
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        ledger.miss("b", "b.mp4", "b.mp4 has no audio stream")
+        with ledger.run() as run:
+            assert run.recordings() == []
+            assert [missed.reason for missed in run.missed()] == ["b.mp4 has no audio stream"]
+        ledger.add(row("b"))
+        with ledger.run() as run:
+            assert [known.id for known in run.recordings()] == ["b"]
+            assert run.missed() == []
+
+
+def test_threads_may_share_a_ledger(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        calls = [call(1, prompt=str(number)) for number in range(120)]
+
+        def work(part: int) -> None:
+            for one in calls[part::4]:
+                ledger.begin(one)
+                ledger.keep(one, answer(one.identity))
+
+        workers = [threading.Thread(target=work, args=(part,)) for part in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert ledger.unanswered(calls) == []
+
+
+def test_the_second_process_is_told_and_stops(tmp_path: Path):
+    with open_run(tmp_path):
+        script = (
+            "import sys; from pathlib import Path; from earmark.ledger import Ledger\n"
+            "Ledger.open(Path(sys.argv[1]), {})"
+        )
+        second = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert second.returncode == 1
+    told = second.stderr.strip().splitlines()[-1]
+    assert f"in use by process {os.getpid()} on" in told
+    assert told.startswith("earmark.errors.LedgerError")
+
+
+def test_the_same_process_is_told_too(tmp_path: Path):
+    with open_run(tmp_path), pytest.raises(LedgerError, match=f"process {os.getpid()}"):
+        Ledger.open(tmp_path, PLAN)
+    Ledger.open(tmp_path, PLAN).close()
+
+
+def test_a_run_of_another_version_is_refused(tmp_path: Path):
+    open_run(tmp_path).close()
+    with sqlite3.connect(tmp_path / "run.db") as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    for opening in (lambda: Ledger.open(tmp_path, PLAN), lambda: Run.open(tmp_path)):
+        with pytest.raises(LedgerError, match=r"tables of version 99, and this earmark uses"):
+            opening()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"not a database at all" * 100, "damaged"), (None, "not a run of earmark")],
+)
+def test_what_is_not_a_run_is_refused(tmp_path: Path, content: bytes | None, told: str):
+    if content is not None:
+        (tmp_path / "run.db").write_bytes(content)
+    else:
+        with sqlite3.connect(tmp_path / "run.db") as database:
+            database.execute("CREATE TABLE theirs (x)")
+        database.close()
+    with pytest.raises(LedgerError, match=told):
+        Ledger.open(tmp_path, PLAN)
+
+
+def test_a_damaged_page_is_one_clear_line(tmp_path: Path):
+    open_run(tmp_path).close()
+    path = tmp_path / "run.db"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
+    with pytest.raises(LedgerError, match="is damaged") as caught:
+        Ledger.open(tmp_path, PLAN)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_run_is_named(tmp_path: Path):
+    with pytest.raises(LedgerError, match="no run in"):
+        Run.open(tmp_path)
+
+
+def test_an_unknown_recording_is_a_wrong_argument(tmp_path: Path):
+    with Ledger.open(tmp_path, PLAN) as ledger, pytest.raises(ValueError, match="add it first"):
+        ledger.choose("nobody", [])
+
+
+def test_level_is_thinned_by_its_largest():
+    track = Track(np.array([0.0, 1, 9, 1, 2, 2, 1, 2, 3]), hop=0.25)
+    thinned = thin(track)
+    assert thinned.values.tolist() == [9, 2, 3]
+    assert thinned.hop == 1.0
+    assert thin(thinned) is thinned
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path):
+    """A real file system of six megabytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    made = mount and subprocess.run(
+        [mount, "-t", "tmpfs", "-o", "size=6m", "earmark", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if not made or made.returncode:
+        pytest.skip("a small file system cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_costs_no_answer(small_disk: Path):
+    folder = small_disk / "run"
+    kept: list[str] = []
+    with open_run(folder) as ledger:
+        calls = [call(1, prompt=f"question {number}") for number in range(3000)]
+        in_flight = calls[:8]
+        for one in in_flight:
+            ledger.begin(one)
+        with pytest.raises(LedgerError, match="no room left for the run") as caught:
+            for one in calls[8:]:
+                ledger.begin(one)
+                ledger.keep(one, answer("words " * 200))
+                kept.append(one.identity)
+        assert "\n" not in str(caught.value)
+        for one in in_flight:  # answered after the disk was full
+            ledger.keep(one, answer("words " * 200))
+            kept.append(one.identity)
+        with pytest.raises(LedgerError, match="no room left"):
+            ledger.begin(calls[-1])
+    assert len(kept) > 50
+    with Run.open(folder) as run:
+        assert len(run.answers("a", 1)) == len(kept)
+    (small_disk / "filler").write_bytes(b"")
+    with pytest.raises(LedgerError, match=r"no room|No space left"):
+        (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free))
+        Ledger.open(folder, PLAN | {"more": "x" * 9000})
+
+
+def test_the_ballast_is_real_bytes(tmp_path: Path):
+    open_run(tmp_path).close()
+    stat = (tmp_path / "run.ballast").stat()
+    assert stat.st_size == SIZE_BYTES
+    assert stat.st_blocks * 512 >= SIZE_BYTES

@@ -1,0 +1,57 @@
+"""Small runs for the tests of the ledger and of what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drawing import windows
+from earmark.call.request import Answer
+from earmark.ledger import CallRow, Ledger, RecordingRow
+from earmark.select.pick import explain
+
+PLAN: dict[str, Any] = {"budget": 2, "prompt": "What is done?", "model": "m1"}
+
+
+def row(name: str) -> RecordingRow:
+    """A recording of 24 seconds."""
+    return RecordingRow(name, f"{name}.mp4", 24.0, 1_000_000, frame_rate=15.0, frame_count=360)
+
+
+def call(window: int, *, prompt: str = "", model: str = "m1") -> CallRow:
+    """The call of one window; another prompt or model is another call."""
+    return CallRow(f"{model}/{prompt}/{window}", "a", window, model)
+
+
+def answer(text: str, **fields: Any) -> Answer:
+    """An answer of ten tokens."""
+    return Answer(
+        text,
+        **{"model": "m1", "prompt_tokens": 100, "completion_tokens": 10, "latency": 0.2} | fields,
+    )
+
+
+def said(window: int, expected: float) -> str:
+    """A reason for a pick."""
+    return f"{expected:.1f} actions expected in window {window}"
+
+
+def open_run(folder: Path, *, tags: Mapping[int, Sequence[str]] | None = None) -> Ledger:
+    """A run with one recording, heard, whose windows 1 and 3 are picked."""
+    ledger = Ledger.open(folder, PLAN)
+    ledger.add(row("a"))
+    ledger.hear("a", windows(".9.8.7"), key="v1", sound_bytes=50_000, access="index")
+    picks = explain(windows(".9.8.7"), np.array([1, 3]), said)
+    ledger.choose("a", picks, tags=tags)
+    ledger.unanswered([call(1), call(3)])
+    return ledger
+
+
+def fill(ledger: Ledger, answers: Mapping[int, str]) -> None:
+    """Ask and answer some windows."""
+    for window, text in answers.items():
+        ledger.begin(call(window))
+        ledger.keep(call(window), answer(text), spend=0.01)
