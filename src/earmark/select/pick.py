@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from earmark.grid import Windows
 from earmark.timeline import FloatArray, IndexArray
@@ -36,12 +37,20 @@ class Selector(Protocol):
 
     Returns picks of distinct windows of the grid in increasing order, exactly
     `min(budget, len(windows))` of them unless the rule's own documentation says it may leave
-    calls unspent; the same input gives the same picks; the input is not written to.
+    calls unspent; the same input gives the same picks; the input is not written to. A budget
+    below 0 is a `ValueError`.
     """
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         """The picks `budget` calls are best spent on."""
         ...
+
+
+def allowance(windows: Windows, budget: int) -> int:
+    """How many calls can be spent: `budget`, but never more than there are windows."""
+    if budget < 0:
+        raise ValueError(f"a budget is 0 calls or more, not {budget}")
+    return min(budget, len(windows))
 
 
 def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
@@ -64,24 +73,22 @@ def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
     return total
 
 
-def explain(
-    windows: Windows, chosen: IndexArray, reason: Callable[[int, float], str]
-) -> list[Pick]:
+def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], str]) -> list[Pick]:
     """Picks for `chosen` windows; `reason` is told the window and its expected new actions."""
     ordered = np.sort(np.asarray(chosen, dtype=np.intp))
-    picks = []
-    for window, expected in zip(ordered.tolist(), gains(windows, ordered).tolist(), strict=True):
-        span = windows.span(window)
-        picks.append(
-            Pick(
-                window=window,
-                start=span.start,
-                end=span.end,
-                instant=float(windows.instants[window]),
-                score=float(windows.scores[window]),
-                rate=float(windows.rates[window]),
-                expected=expected,
-                reason=reason(window, expected),
-            )
-        )
-    return picks
+    starts = ordered * windows.length
+    ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
+    columns = zip(
+        ordered.tolist(),
+        starts.tolist(),
+        ends.tolist(),
+        windows.instants[ordered].tolist(),
+        windows.scores[ordered].tolist(),
+        windows.rates[ordered].tolist(),
+        gains(windows, ordered).tolist(),
+        strict=True,
+    )
+    return [
+        Pick(window, start, end, instant, score, rate, expected, reason(window, expected))
+        for window, start, end, instant, score, rate, expected in columns
+    ]

@@ -25,6 +25,7 @@ class LeftOut:
     expected: float
     """Actions a call here would be expected to touch beyond the picks."""
     reason: str
+    """One line for a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,73 @@
+"""How many calls: a share of the windows, a number, or a price."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+ACCEPTED = (
+    "write 25% for a share of the windows, 120 for calls, or price=0.4 for new actions a call"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Exactly one of a share, a number of calls, and a price.
+
+    >>> Budget.parse("25%").calls(900), Budget.parse("120").calls(900)
+    (225, 120)
+    """
+
+    share: float | None = None
+    """Of all windows, above 0 and up to 1."""
+    count: int | None = None
+    """Calls, 1 or more."""
+    price: float | None = None
+    """Expected new actions a call must bring; calls are made as long as one does."""
+    rounding: Literal["round", "floor"] = "round"
+    """How a share of the windows becomes whole calls; `round`, half to even, is the paper's."""
+
+    def __post_init__(self) -> None:
+        if sum(part is not None for part in (self.share, self.count, self.price)) != 1:
+            raise ValueError("a budget is one of a share, a number of calls, and a price")
+        if self.share is not None and not 0 < self.share <= 1:
+            raise ValueError(f"a share lies above 0 % and up to 100 %, not {self.share:.6g}")
+        if self.count is not None and self.count < 1:
+            raise ValueError(f"a budget is 1 call or more, not {self.count}")
+        if self.price is not None and not (math.isfinite(self.price) and self.price > 0):
+            raise ValueError(f"a price is above 0 new actions a call, not {self.price}")
+        if self.rounding not in ("round", "floor"):
+            raise ValueError(f"rounding is round or floor, not {self.rounding}")
+
+    @classmethod
+    def parse(cls, text: str, *, rounding: Literal["round", "floor"] = "round") -> Budget:
+        """The budget written as `25%`, `120` or `price=0.4`."""
+        words = text.strip().lower()
+        try:
+            if words.endswith("%"):
+                return cls(share=float(words[:-1]) / 100, rounding=rounding)
+            if words.startswith("price="):
+                return cls(price=float(words.removeprefix("price=")), rounding=rounding)
+            return cls(count=int(words), rounding=rounding)
+        except ValueError:
+            raise ValueError(f"{text!r} is not a budget: {ACCEPTED}") from None
+
+    def calls(self, windows: int) -> int:
+        """Calls for so many windows, never more than these.
+
+        A small share of a short recording may round to 0, and is then 0: the budget is what was
+        asked for. A price says nothing about calls until the rates are known.
+        """
+        if self.price is not None:
+            raise ValueError("a price has no number of calls; it needs the rule `coverage`")
+        if self.count is not None:
+            return min(self.count, windows)
+        assert self.share is not None
+        wanted = self.share * windows
+        return math.floor(wanted + 1e-9) if self.rounding == "floor" else round(wanted)
+
+    def __str__(self) -> str:
+        if self.price is not None:
+            return f"price={self.price:g}"
+        return f"{self.count}" if self.share is None else f"{self.share * 100:g}%"

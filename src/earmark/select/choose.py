@@ -1,0 +1,91 @@
+"""Picks that are never worse than blind: what was chosen, by which rule, and why not another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from earmark.grid import Windows
+from earmark.select.budget import Budget
+from earmark.select.coverage import Coverage
+from earmark.select.pick import Pick, Selector
+from earmark.select.registry import BLIND, name_of
+from earmark.select.strata import Strata
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The picks of one recording, and what there is to say about them."""
+
+    picks: list[Pick]
+    rule_used: str
+    """The name of the rule; not the one asked for where the recording gives it nothing to read."""
+    note: str = ""
+    """One line for a person; empty if all went as asked."""
+
+
+def choose(rule: Selector, windows: Windows, budget: Budget | int) -> Choice:
+    """The picks of one recording by `rule`, or by `strata` where there is no evidence to read."""
+    return choose_each(rule, [windows], budget)[0]
+
+
+def choose_each(rule: Selector, many: Sequence[Windows], budget: Budget | int) -> list[Choice]:
+    """The picks of many recordings, each with the same budget."""
+    spent = Budget(count=budget) if isinstance(budget, int) else budget
+    if isinstance(rule, Coverage):
+        picks = _by_coverage(rule, many, spent)
+    elif spent.price is not None:
+        raise ValueError(f"the rule {name_of(rule)} knows no price; give a share or calls")
+    else:
+        picks = [_picks(rule, windows, spent) for windows in many]
+    return [
+        _settled(rule, windows, found, spent) for windows, found in zip(many, picks, strict=True)
+    ]
+
+
+def choose_across(
+    many: Sequence[Windows], budget: Budget | int, *, rule: Selector | None = None
+) -> list[Choice]:
+    """The picks of many recordings that share one budget at one price.
+
+    A recording without evidence takes part with its even rate, and lays the calls it gets by
+    `strata`.
+    """
+    shared = Coverage() if rule is None else rule
+    if not isinstance(shared, Coverage):
+        raise ValueError(
+            f"the rule {name_of(shared)} cannot share one budget among recordings; use coverage"
+        )
+    spent = Budget(count=budget) if isinstance(budget, int) else budget
+    if spent.price is not None:
+        picks = shared.at_price(many, price=spent.price)
+    else:
+        picks = shared.across(many, budget=spent.calls(sum(map(len, many))))
+    return [_settled(shared, *pair, None) for pair in zip(many, picks, strict=True)]
+
+
+def _by_coverage(rule: Coverage, many: Sequence[Windows], budget: Budget) -> list[list[Pick]]:
+    """The picks of all recordings in one go."""
+    if budget.price is not None:
+        return rule.at_price(many, price=budget.price)
+    return rule.each(many, budgets=[budget.calls(len(windows)) for windows in many])
+
+
+def _picks(rule: Selector, windows: Windows, budget: Budget) -> list[Pick]:
+    """The picks of one recording, by `strata` where there is no evidence to read."""
+    blind = isinstance(rule, BLIND) or windows.has_evidence
+    return (rule if blind else Strata())(windows, budget=budget.calls(len(windows)))
+
+
+def _settled(rule: Selector, windows: Windows, picks: list[Pick], budget: Budget | None) -> Choice:
+    """The choice, laid blindly where there is no evidence, with what there is to say."""
+    name = name_of(rule)
+    wanted = None if budget is None or budget.price is not None else budget.calls(len(windows))
+    if wanted == 0 and len(windows):
+        return Choice([], name, f"{budget} of {len(windows)} windows is less than half a call")
+    if windows.has_evidence or isinstance(rule, BLIND) or not picks:
+        unspent = 0 if wanted is None else wanted - len(picks)
+        return Choice(picks, name, f"{unspent} of {wanted} calls left unspent" if unspent else "")
+    laid = Strata()(windows, budget=len(picks))
+    why = f"every window scores the same, so {name} has nothing to go by: strata was used"
+    return Choice(laid, "strata", why)

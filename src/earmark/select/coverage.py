@@ -1,0 +1,96 @@
+"""Expected coverage, maximised exactly: the default rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earmark.grid import Windows
+from earmark.select.path import Line, Paths, solve
+from earmark.select.pick import Pick, allowance, explain
+from earmark.select.price import spend
+from earmark.timeline import IndexArray
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The windows that together are expected to touch most distinct actions.
+
+    An action that starts in window m is touched if m is picked, or if it is still going when the
+    next pick begins:
+
+        actions   |--|  |-------|   |---|      rate[m]: starts expected in window m
+        windows   . . . . . . . . . . . . .    g(d):    chance to be still going d windows on
+        picks       ^       ^         ^
+                    F(picks) = sum over m of rate[m] * g(next pick at or after m, minus m)
+
+    The optimum is exact (see `path` and `price`). With even rates it is even spacing, with very
+    short actions it is ranking by rate, and it never leaves a call unspent. Ties are settled the
+    same way every time, and evenly where all rates are equal.
+    """
+
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
+        """The `budget` windows of one recording."""
+        return self.each([windows], budgets=[budget])[0]
+
+    def each(self, many: Sequence[Windows], *, budgets: Sequence[int]) -> list[list[Pick]]:
+        """The picks of many recordings, each with a budget of its own."""
+        if len(budgets) != len(many):
+            raise ValueError(f"{len(many)} recordings need as many budgets, not {len(budgets)}")
+        calls = [allowance(windows, budget) for windows, budget in zip(many, budgets, strict=True)]
+        paths = spend(lines(many), np.arange(len(many)), np.array(calls, dtype=np.intp))
+        return _explained(many, paths)
+
+    def across(self, many: Sequence[Windows], *, budget: int) -> list[list[Pick]]:
+        """The picks of many recordings that share one budget, wherever calls are worth most.
+
+        One price holds for all, so a busy recording gets more calls than a quiet one.
+        """
+        if budget < 0:
+            raise ValueError(f"a budget is 0 calls or more, not {budget}")
+        if not many:
+            return []
+        paths = spend(lines(many), np.zeros(len(many), dtype=np.intp), np.array([budget]))
+        return _explained(many, paths)
+
+    def at_price(self, many: Sequence[Windows], *, price: float) -> list[list[Pick]]:
+        """The picks worth `price` expected new actions a call; as many as there are.
+
+        No further call would add that many, and none of the picks could be spared for less.
+        """
+        if not price > 0:
+            raise ValueError(f"a price is above 0 new actions a call, not {price}")
+        return _explained(many, solve(lines(many), np.full(len(many), price)).paths)
+
+
+def lines(many: Sequence[Windows]) -> list[Line]:
+    """The recordings as the search sees them."""
+    return [Line(windows.rates, windows.survival.reach(windows.length)) for windows in many]
+
+
+def even(count: int, calls: int) -> IndexArray:
+    """The last window of each of `calls` equal slices of `count`: the best of even rates."""
+    return np.arange(1, calls + 1, dtype=np.intp) * count // max(1, calls) - 1
+
+
+def in_words(expected: float) -> str:
+    """Expected new actions as a reason."""
+    return f"{expected:.2g} new actions expected" if expected >= 0.01 else "no new action expected"
+
+
+def _explained(many: Sequence[Windows], paths: Paths) -> list[list[Pick]]:
+    """Picks for the paths of many recordings."""
+    return [
+        explain(windows, _evened(windows, path), lambda _, expected: in_words(expected))
+        for windows, path in zip(many, paths, strict=True)
+    ]
+
+
+def _evened(windows: Windows, path: NDArray[np.int32]) -> IndexArray:
+    """As many windows as `path` has, evenly laid where the rates are all the same."""
+    if len(path) and np.ptp(windows.rates) == 0:
+        return even(len(windows), len(path))
+    return path.astype(np.intp)

@@ -1,0 +1,192 @@
+"""The best picks at a price a call, for many recordings at once.
+
+Expected coverage of picks P, with `g(d)` the chance that an action is still going d windows on:
+
+    F(P) = sum over m of  rate[m] * g(next pick at or after m, minus m)
+
+What a pick k adds depends only on the pick j before it,
+`worth(j, k) = sum over j < m <= k of rate[m] * g(k - m)`, so picks are a path over windows, every
+step of which costs the price:
+
+    start ───▶ j ─────────▶ k ───▶ ...        best[k] = max over j of best[j] + worth(j, k) - price
+
+`best` may stand for "the best path that ends at or *before* a window": starting step k from an
+earlier pick than the one assumed only understates it. Then steps no longer than the reach of g are
+enough, and one pass costs windows x reach. Recordings are columns: each NumPy call below advances
+all of them by one window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earmark.timeline import FloatArray, IndexArray
+
+Paths = list[NDArray[np.int32]]
+"""Picked windows of each recording, increasing."""
+
+BATCH_CELLS = 1 << 20
+"""Windows in one batch, padding included: a few arrays of 8 MB each."""
+BATCH_COLUMNS = 512
+"""Recordings side by side: more no longer fit the processor's cache together with their reach."""
+BLOCK_CELLS = 1 << 18
+"""Worths of steps computed ahead at a time: 2 MB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One recording as the search sees it."""
+
+    rates: FloatArray
+    """Expected action starts, one a window."""
+    reach: FloatArray
+    """`g(0) = 1, g(1), ...`, never increasing."""
+
+    def __len__(self) -> int:
+        return len(self.rates)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Priced:
+    """The best picks of each recording at its price."""
+
+    paths: Paths
+    values: FloatArray
+    """Expected coverage less the price of the picks, one a recording."""
+
+
+def solve(lines: Sequence[Line], prices: FloatArray) -> Priced:
+    """The picks of each line that are worth most at its price; of equals, the fewer."""
+    paths: Paths = [np.empty(0, np.int32)] * len(lines)
+    values = np.zeros(len(lines))
+    for batch in _batches(lines):
+        columns = _Columns.of([lines[place] for place in batch], prices[batch])
+        best = columns.advance()
+        values[batch] = columns.at_end(best)
+        for place, path in zip(batch.tolist(), columns.trace(best), strict=True):
+            paths[place] = path
+    return Priced(paths, values)
+
+
+def _batches(lines: Sequence[Line]) -> Iterator[IndexArray]:
+    """Recordings of similar length together, longest first, within the memory of a batch."""
+    lengths = np.array([len(line) for line in lines], dtype=np.intp)
+    order = np.argsort(-lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    while len(order):
+        longest = int(lengths[order[0]])
+        fitting = max(1, min(BATCH_COLUMNS, BATCH_CELLS // longest))
+        # Much padding is only worth it while columns are few: a pass costs by the step then.
+        similar = int(np.count_nonzero(lengths[order] * 2 >= longest))
+        count = min(fitting, max(similar, 64))
+        yield order[:count]
+        order = order[count:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """A batch: time runs down, recordings side by side; `len(reach)` rows stand before window 0.
+
+    row            0 ... reach-2   reach-1    reach   reach+1 ...
+    window                         (start)    0       1
+    """
+
+    rates: FloatArray
+    """Shape (reach + windows, recordings); 0 outside a recording."""
+    reach: FloatArray
+    """Shape (reach, recordings); 0 beyond a recording's own."""
+    prices: FloatArray
+    lengths: IndexArray
+
+    @classmethod
+    def of(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
+        lengths = np.array([len(line) for line in lines], dtype=np.intp)
+        depth = max(len(line.reach) for line in lines)
+        across = np.zeros((len(lines), depth + int(lengths.max())))
+        reach = np.zeros((len(lines), depth))
+        for row, line in enumerate(lines):
+            across[row, depth : depth + len(line)] = line.rates
+            reach[row, : len(line.reach)] = line.reach
+        return cls(np.ascontiguousarray(across.T), np.ascontiguousarray(reach.T), prices, lengths)
+
+    def advance(self) -> FloatArray:
+        """The best value of a path that ends at or before each row; same shape as the rates."""
+        depth = len(self.reach)
+        best = np.full(self.rates.shape, -np.inf)
+        best[depth - 1] = 0.0
+        candidates = np.empty(self.reach.shape)
+        row = depth
+        for worths in self._worths():
+            for worth in worths:
+                np.add(best[row - depth : row], worth, out=candidates)
+                np.maximum.reduce(candidates, axis=0, out=best[row])
+                np.maximum(best[row], best[row - 1], out=best[row])
+                row += 1
+        return best
+
+    def _worths(self) -> Iterator[FloatArray]:
+        """What a step to each window is worth less its price, a block of windows at a time.
+
+        Shape (windows, reach, recordings), the longest step first to match the rows before.
+        """
+        depth, count = self.reach.shape
+        size = max(1, BLOCK_CELLS // (depth * count))
+        for first in range(depth, len(self.rates), size):
+            last = min(first + size, len(self.rates))
+            block = np.empty((last - first, depth, count))
+            total = np.broadcast_to(-self.prices, (last - first, count))
+            for step in range(depth):
+                total = total + self.reach[step] * self.rates[first - step : last - step]
+                block[:, depth - 1 - step] = total
+            yield block
+
+    def at_end(self, best: FloatArray) -> FloatArray:
+        """The value of each recording's best path."""
+        depth, count = self.reach.shape
+        values: FloatArray = best[depth - 1 + self.lengths, np.arange(count)]
+        return values
+
+    def trace(self, best: FloatArray) -> Paths:
+        """The picks of each recording's best path, found from its end backwards."""
+        depth, count = self.reach.shape
+        last_pick = _last_rise(best)
+        backwards = []
+        column = np.arange(count)
+        row = last_pick[depth - 1 + self.lengths, column]
+        taken = np.zeros(count, dtype=np.intp)
+        while len(column):
+            inside = row >= depth
+            column, row = column[inside], row[inside]
+            backwards.append((column, row))
+            taken[column] += 1
+            row = last_pick[self._before(best, column, row), column]
+        return _gather(backwards, taken, depth)
+
+    def _before(self, best: FloatArray, column: IndexArray, row: IndexArray) -> IndexArray:
+        """The row from which the best step to `row` starts."""
+        depth = len(self.reach)
+        back = np.arange(depth)[:, None]
+        worth = np.cumsum(self.rates[row - back, column] * self.reach[:, column], axis=0)
+        start = np.argmax(worth + best[row - 1 - back, column], axis=0)
+        before: IndexArray = row - 1 - start
+        return before
+
+
+def _last_rise(best: FloatArray) -> NDArray[np.int32]:
+    """For each row, the last row at or before it whose value rose: where the best path ends."""
+    rows = np.zeros(best.shape, dtype=np.int32)
+    rows[1:] = np.where(best[1:] > best[:-1], np.arange(1, len(best), dtype=np.int32)[:, None], 0)
+    return np.maximum.accumulate(rows, axis=0)
+
+
+def _gather(backwards: list[tuple[IndexArray, IndexArray]], taken: IndexArray, depth: int) -> Paths:
+    """Rows collected backwards, one step of every column at a time, as paths of windows."""
+    flat = np.empty(int(taken.sum()), dtype=np.int32)
+    ends = np.cumsum(taken)
+    for step, (column, row) in enumerate(backwards, start=1):
+        flat[ends[column] - step] = row - depth
+    return np.split(flat, ends[:-1])
