@@ -64,7 +64,12 @@ class CallError(EarmarkError):
 
 
 class CallTimeout(CallError):
-    """No answer in time; asking again may help."""
+    """No answer this time: too slow, too busy or cut off; asking again may help."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds the server asks to be left alone; None where it does not say."""
 
 
 class CallRejected(CallError):
@@ -73,3 +78,9 @@ class CallRejected(CallError):
 
 class UnreadableAnswer(CallError):
     """The server answered with something that cannot be read."""
+
+    def __init__(self, message: str, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+        super().__init__(message)
+        self.prompt_tokens = prompt_tokens
+        self.completion_tokens = completion_tokens
+        """What it cost all the same."""

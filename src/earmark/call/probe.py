@@ -1,0 +1,95 @@
+"""Finds out, by asking, whether a server looks at what it is shown.
+
+A server that takes pictures counts more tokens with one than without. One that refuses says so; one
+that drops the picture in silence counts the same, and is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from earmark.call.allowance import Frame
+from earmark.call.endpoint import Endpoint
+from earmark.call.message import image_parts, video_fields, video_parts
+from earmark.errors import CallError, CallTimeout
+from earmark.timeline import Span
+
+SIDE = 64
+"""Pixels; the smallest picture every server takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether it looks, and how that is known."""
+
+    yes: bool
+    why: str
+
+
+def probe_pictures(endpoint: Endpoint, model: str, picture: Frame, *, timeout: float) -> Verdict:
+    """Whether `model` looks at a picture."""
+    return _probe(endpoint, model, image_parts([picture]), {}, timeout=timeout)
+
+
+def probe_video(
+    endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
+) -> Verdict:
+    """Whether `model` looks at frames sent as one video; asked with two of `frames`, made tiny."""
+    tiny = [frame.resized(SIDE, SIDE) for frame in frames[:2]]
+    window = Span(tiny[0].time, tiny[-1].time)
+    return _probe(endpoint, model, video_parts(tiny), video_fields(tiny, window), timeout=timeout)
+
+
+def _probe(
+    endpoint: Endpoint,
+    model: str,
+    parts: list[dict[str, Any]],
+    fields: Mapping[str, Any],
+    *,
+    timeout: float,
+) -> Verdict:
+    """Raises what the server raises when asked without `parts`: then nothing is known."""
+    without = _ask(endpoint, model, [], {}, timeout=timeout)
+    try:
+        shown = _ask_twice(endpoint, model, parts, fields, timeout=timeout)
+    except CallError as error:
+        return Verdict(False, str(error))
+    if shown is None or without is None:
+        return Verdict(True, "accepted; the server does not count tokens")
+    if shown > without:
+        return Verdict(True, f"{shown - without} tokens of picture counted")
+    return Verdict(False, f"{endpoint.url} accepts it but does not look at it")
+
+
+def _ask_twice(
+    endpoint: Endpoint,
+    model: str,
+    parts: list[dict[str, Any]],
+    fields: Mapping[str, Any],
+    *,
+    timeout: float,
+) -> int | None:
+    """Some servers refuse with the status of a passing fault; those that pass do so at once."""
+    try:
+        return _ask(endpoint, model, parts, fields, timeout=timeout)
+    except CallTimeout:
+        return _ask(endpoint, model, parts, fields, timeout=timeout)
+
+
+def _ask(
+    endpoint: Endpoint,
+    model: str,
+    parts: list[dict[str, Any]],
+    fields: Mapping[str, Any],
+    *,
+    timeout: float,
+) -> int | None:
+    """Tokens the server counts going in; None where it does not say."""
+    content = [*parts, {"type": "text", "text": "What is this?"}]
+    messages = [{"role": "user", "content": content}]
+    body = {"model": model, "messages": messages, "max_tokens": 1, **fields}
+    usage = endpoint.chat(body, timeout=timeout).get("usage") or {}
+    count = usage.get("prompt_tokens")
+    return count if isinstance(count, int) else None

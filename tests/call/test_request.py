@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from earmark.timeline import Span
+from stills import ask_about, still
+
+
+def test_identity_is_known_before_frames_and_is_the_same_after():
+    bare = ask_about([1.0, 2.0], frames=False)
+    shown = bare.showing([still(1.0), still(2.0)])
+    assert bare.identity == shown.identity
+    assert len(bare.identity) == 32
+
+
+def test_identity_never_changes_between_versions_of_python_or_machines():
+    request = ask_about([1.25], frames=False, version="0.1.0", model="m", prompt="Wie heißt das?")
+    assert request.identity == "5050798b73158a9519e14030dd684248"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recording": "garden"},
+        {"window": Span(4.0, 8.0)},
+        {"times": (2.5,)},
+        {"prompt": "What?"},
+        {"model": "other"},
+        {"tokens": 65},
+        {"patch": 28},
+        {"schema": {"type": "object"}},
+        {"answer_tokens": 99},
+        {"temperature": None},
+        {"version": "9.9.9"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_whatever_can_change_the_answer_changes_the_identity(change):
+    request = ask_about([2.0], frames=False)
+    assert replace(request, **change).identity != request.identity
+
+
+def test_a_hair_of_arithmetic_does_not_change_the_identity():
+    exact, hair = (ask_about([time], frames=False) for time in (0.3, 0.1 + 0.2))
+    assert exact.identity == hair.identity
+
+
+def test_frames_are_made_to_fit_the_allowance():
+    request = ask_about([1.0, 2.0], tokens=100, size=(1280, 720))
+    assert request.visual_tokens <= 100
+    assert {frame.rgb.shape for frame in request.frames} == {(160, 288, 3)}
+
+
+def test_as_many_frames_as_moments():
+    with pytest.raises(ValueError, match="2 moments need as many frames, not 1"):
+        ask_about([1.0, 2.0], frames=False).showing([still(1.0)])

@@ -1,0 +1,279 @@
+"""A server that speaks the OpenAI chat API and misbehaves as scripted, in a process of its own.
+
+    with fault_server("429:2", "500", "ok") as server:
+        server.url          # http://127.0.0.1:PORT/v1
+        server.count()      # chat requests it was asked so far
+        server.asked()      # for each: the behaviour, the request's id, when it came
+
+A script is a list of behaviours, one a chat request, in the order they arrive; once it is used up
+every request is answered like `then`.
+
+| behaviour     | what happens                                                        |
+|---------------|---------------------------------------------------------------------|
+| `ok`          | an answer after `latency` seconds                                    |
+| `ok:TEXT`     | the same, saying TEXT                                                |
+| `429`, `503`… | that status; `429:VALUE` adds `Retry-After: VALUE`                   |
+| `slow:S`      | an answer after S seconds                                            |
+| `cut`         | half of an answer, then the connection is closed                     |
+| `drop`        | the connection is closed before a byte is sent                       |
+| `malformed`   | status 200, JSON that breaks off                                     |
+| `html`        | status 200, a page                                                   |
+| `empty`       | a well-formed answer without text                                    |
+| `nousage`     | an answer that does not say what it cost                             |
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+MODEL = "scripted"
+
+
+@dataclass
+class Script:
+    """What to do next, and what was done."""
+
+    behaviours: list[str]
+    then: str
+    latency: float
+    takes: str = "images"
+    refusal: int = 500
+
+    def __post_init__(self) -> None:
+        self.lock = threading.Lock()
+        self.asked: list[dict[str, Any]] = []
+        self.in_flight = 0
+        self.peak = 0
+
+    def next(self, identity: str | None) -> str:
+        with self.lock:
+            place = len(self.asked)
+            behaviour = self.behaviours[place] if place < len(self.behaviours) else self.then
+            self.asked.append({"behaviour": behaviour, "id": identity, "time": time.time()})
+            self.in_flight += 1
+            self.peak = max(self.peak, self.in_flight)
+        return behaviour
+
+    def done(self) -> None:
+        with self.lock:
+            self.in_flight -= 1
+
+
+def completion(text: str, *, usage: bool = True, looked: bool = False) -> dict[str, Any]:
+    """A well-formed chat completion that says `text`.
+
+    It takes 10 tokens out and 100 in, and 50 more when it `looked` at a video.
+    """
+    answer: dict[str, Any] = {
+        "id": "chatcmpl-0",
+        "object": "chat.completion",
+        "created": 0,
+        "model": MODEL,
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {"role": "assistant", "content": text},
+            }
+        ],
+    }
+    if usage:
+        taken = 150 if looked else 100
+        answer["usage"] = {
+            "prompt_tokens": taken,
+            "completion_tokens": 10,
+            "total_tokens": taken + 10,
+        }
+    return answer
+
+
+def shown(body: dict[str, Any]) -> set[str]:
+    """What the messages carry beside text: of `images` and `video`."""
+    contents = [message["content"] for message in body["messages"]]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    names = {"image_url": "images", "video_url": "video"}
+    return {names[part["type"]] for part in parts if part["type"] != "text"}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the server's script says."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: FaultHTTPServer
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        script = self.server.script
+        if self.path == "/count":
+            self.reply({"count": len(script.asked), "peak": script.peak, "asked": script.asked})
+        elif self.path == "/v1/models":
+            self.reply({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+        else:
+            self.reply({"error": {"message": "no such page"}}, status=404)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        behaviour = self.server.script.next(self.headers.get("X-Request-Id"))
+        try:
+            self.behave(behaviour, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # the caller gave up waiting
+        finally:
+            self.server.script.done()
+
+    def behave(self, behaviour: str, body: dict[str, Any]) -> None:
+        name, _, detail = behaviour.partition(":")
+        time.sleep(float(detail) if name == "slow" else self.server.script.latency)
+        if body.get("model") != MODEL:
+            message = f"The model `{body.get('model')}` does not exist."
+            self.reply({"error": {"message": message, "code": 404}}, status=404)
+        elif self.server.script.refusal != 200 and (refused := self.refused(body)):
+            message = f"{' and '.join(refused)} input is not supported"
+            self.reply({"error": {"message": message}}, status=self.server.script.refusal)
+        elif name.isdigit():
+            headers = {"Retry-After": detail} if detail else {}
+            self.reply({"error": {"message": "scripted"}}, status=int(name), headers=headers)
+        elif name in ("cut", "drop"):
+            self.break_off(name)
+        elif name in ("malformed", "html"):
+            text = (
+                '{"id": "chatcmpl-0", "choices": [' if name == "malformed" else "<html>busy</html>"
+            )
+            kind = "application/json" if name == "malformed" else "text/html"
+            self.reply_bytes(text.encode(), kind=kind)
+        else:
+            text = "" if name == "empty" else detail if name == "ok" and detail else "A hand stirs."
+            looked = "video" in shown(body) and not self.refused(body)
+            self.reply(completion(text, usage=name != "nousage", looked=looked))
+
+    def refused(self, body: dict[str, Any]) -> list[str]:
+        """What the request shows and the server does not take."""
+        return sorted(shown(body) - set(self.server.script.takes.split()))
+
+    def break_off(self, name: str) -> None:
+        if name == "cut":
+            whole = json.dumps(completion("A hand stirs.")).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(whole)))
+            self.end_headers()
+            self.wfile.write(whole[: len(whole) // 2])
+            self.wfile.flush()
+        self.close_connection = True
+
+    def reply(
+        self, answer: dict[str, Any], *, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
+        self.reply_bytes(json.dumps(answer).encode(), status=status, headers=headers)
+
+    def reply_bytes(
+        self,
+        body: bytes,
+        *,
+        status: int = 200,
+        kind: str = "application/json",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class FaultHTTPServer(ThreadingHTTPServer):
+    """Many requests at once, one script."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A caller that went away is not worth a traceback."""
+
+
+@dataclass(frozen=True)
+class FaultServer:
+    """A running server, seen from outside."""
+
+    url: str
+    """With the `/v1`, as a client wants it."""
+
+    def seen(self) -> dict[str, Any]:
+        """`count`, `peak` (most requests at once) and `asked` (one entry a chat request)."""
+        with urllib.request.urlopen(self.url.removesuffix("/v1") + "/count", timeout=10) as page:
+            seen: dict[str, Any] = json.load(page)
+        return seen
+
+    def count(self) -> int:
+        """Chat requests that arrived so far."""
+        return int(self.seen()["count"])
+
+    def asked(self) -> list[dict[str, Any]]:
+        """One entry a chat request: `behaviour`, `id` (the call's identity), `time`."""
+        return list(self.seen()["asked"])
+
+
+@contextmanager
+def fault_server(
+    *behaviours: str,
+    then: str = "ok",
+    latency: float = 0.0,
+    takes: str = "images",
+    refusal: int = 500,
+) -> Iterator[FaultServer]:
+    """A server in a process of its own, stopped at the end of the block.
+
+    It takes text and what `takes` names of "images video"; anything else it refuses with the status
+    `refusal`, or drops in silence if that is 200.
+    """
+    command = [sys.executable, str(Path(__file__).resolve()), *behaviours, "--then", then]
+    command += ["--latency", str(latency), "--takes", takes, "--refusal", str(refusal)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield FaultServer(process.stdout.readline().strip())
+        finally:
+            process.terminate()
+
+
+def main() -> None:
+    """Serve until the parent closes our standard input."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("behaviours", nargs="*")
+    parser.add_argument("--then", default="ok")
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--takes", default="images")
+    parser.add_argument("--refusal", type=int, default=500)
+    options = parser.parse_args()
+    server = FaultHTTPServer(Script(**vars(options)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdout.write(f"http://127.0.0.1:{server.server_address[1]}/v1\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

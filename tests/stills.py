@@ -1,0 +1,54 @@
+"""Plain pictures to show, and requests that show them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from earmark.call.request import Request
+from earmark.timeline import Span
+
+
+@dataclass(frozen=True)
+class Still:
+    time: float
+    rgb: Any
+
+    def jpeg(self, quality: int = 90) -> bytes:
+        file = io.BytesIO()
+        Image.fromarray(self.rgb).save(file, "JPEG", quality=quality)
+        return file.getvalue()
+
+    def resized(self, width: int, height: int) -> Still:
+        return Still(self.time, np.asarray(Image.fromarray(self.rgb).resize((width, height))))
+
+
+def still(time: float = 0.0, *, width: int = 64, height: int = 64, level: int = 128) -> Still:
+    """A picture of one grey, shown at `time`."""
+    return Still(time, np.full((height, width, 3), level, dtype=np.uint8))
+
+
+def ask_about(
+    times: Sequence[float] = (2.0,), *, recording: str = "kitchen", window: Span | None = None,
+    model: str = "tiny", tokens: int = 64, frames: bool = True, size: tuple[int, int] = (64, 64),
+    **options: Any,
+) -> Request:  # fmt: skip
+    """A request about one window of four seconds, frames of the given size included."""
+    start = 4.0 * (times[0] // 4.0)
+    request = Request(
+        recording=recording,
+        window=window or Span(start, start + 4.0),
+        times=tuple(times),
+        prompt=options.pop("prompt", "What is done here?"),
+        model=model,
+        tokens=tokens,
+        **options,
+    )
+    width, height = size
+    shown = [still(time, width=width, height=height) for time in times]
+    return request.showing(shown) if frames else request
