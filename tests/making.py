@@ -9,7 +9,6 @@ A picture carries its number as black and white cells, so a test can read back w
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,7 +44,7 @@ _VIDEO_CODECS = {".webm": "libvpx"}
 _LAYOUTS = {
     "last": {},
     "first": {"movflags": "faststart"},
-    "fragmented": {"movflags": "frag_keyframe+empty_moov"},
+    "fragmented": {"movflags": "frag_keyframe+empty_moov+delay_moov"},
 }
 
 
@@ -118,9 +117,11 @@ def make_video(
     plans = _plans(clicks, audio) if has_audio else []
     options = _LAYOUTS[layout] if path.suffix in (".mp4", ".mov") else {}
     with av.open(str(path), "w", options=options) as container:
-        video = container.add_stream(codec or _VIDEO_CODECS.get(path.suffix, "libx264"), 1000)
+        video = container.add_stream(codec or _VIDEO_CODECS.get(path.suffix, "libx264"), round(fps))
         video.width, video.height = size
         video.pix_fmt = pixel_format
+        if rotation:
+            video.set_display_rotation(-rotation)
         video.codec_context.gop_size = group
         video.codec_context.time_base = Fraction(1, 90_000)
         video.codec_context.max_b_frames = b_frames
@@ -130,8 +131,6 @@ def make_video(
         for plan, stream in zip(plans, sounds, strict=True):
             packets += _sound_packets(stream, plan, duration)
         _mux(container, packets, offset)
-    if rotation:
-        _rotate(path, rotation)
     return path
 
 
@@ -268,18 +267,3 @@ def _mux(container: OutputContainer, packets: Iterable[Packet], offset: float) -
         packet.pts += shift
         packet.dts += shift
         container.mux(packet)
-
-
-def _rotate(path: Path, degrees: int) -> None:
-    """Write a turn of `degrees` clockwise into the matrix of the first track header."""
-    one = 1 << 16
-    cosine, sine = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}[degrees]
-    matrix = struct.pack(
-        ">9i", cosine * one, sine * one, 0, -sine * one, cosine * one, 0, 0, 0, 1 << 30
-    )
-    data = bytearray(path.read_bytes())
-    header = data.index(b"tkhd") + 4
-    # Version 0: flags, four times and a duration (24 bytes), then 16 bytes before the matrix.
-    place = header + (24 if data[header] == 0 else 36) + 16
-    data[place : place + len(matrix)] = matrix
-    path.write_bytes(bytes(data))

@@ -10,8 +10,9 @@ nothing else, whatever it would like to know about the pictures.
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
@@ -73,6 +74,40 @@ def read_layout(storage: Storage) -> Layout | None:
         box.kind == b"mvex" for box in _walk(storage, index.body)
     )
     return Layout(tuple(description), is_fragmented)
+
+
+def read_rotation(storage: Storage, layout: Layout) -> int:
+    """Degrees clockwise by which the first video track asks to be turned: 0, 90, 180 or 270."""
+    for moov in _inside(storage, layout.description, b"moov"):
+        for trak in _inside(storage, [moov], b"trak"):
+            if _handler(storage, trak) == b"vide":
+                return _turn(storage, trak)
+    return 0
+
+
+def _inside(storage: Storage, stretches: Iterable[Stretch], kind: bytes) -> Iterator[Stretch]:
+    """The bodies of the boxes of one kind in some stretches."""
+    for stretch in stretches:
+        yield from (box.body for box in _walk(storage, stretch) if box.kind == kind)
+
+
+def _handler(storage: Storage, trak: Stretch) -> bytes:
+    """Which kind of track it is, `vide` or `soun` or another."""
+    for body in _inside(storage, _inside(storage, [trak], b"mdia"), b"hdlr"):
+        return storage.read(body.start + 8, body.start + 12)
+    return b""
+
+
+def _turn(storage: Storage, trak: Stretch) -> int:
+    """The turn in a track header's matrix, whose first row is (cosine, sine, 0) in 16.16."""
+    for body in _inside(storage, [trak], b"tkhd"):
+        header = storage.read(body.start, min(body.end, body.start + 96))
+        # Flags, times and duration take 24 bytes in version 0 and 36 in 1; 16 more come between.
+        place = (24 if header[:1] == b"\0" else 36) + 16
+        if len(header) >= place + 8:
+            cosine, sine = struct.unpack_from(">2i", header, place)
+            return round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360
+    return 0
 
 
 def _walk(storage: Storage, within: Stretch) -> Iterator[Box]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import av
 import av.error
 from av.container import InputContainer
-from av.stream import Discard, Stream
+from av.stream import Discard, Disposition, Stream
+from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile
 from earmark.media.boxes import Layout, read_layout
@@ -75,3 +76,10 @@ def discard_all_but(container: InputContainer, *wanted: Stream) -> None:
     """Have the demuxer skip every stream that is not wanted."""
     for stream in container.streams:
         stream.discard = Discard.default if stream in wanted else Discard.all
+
+
+def moving_pictures(container: InputContainer) -> VideoStream | None:
+    """The first stream of moving pictures; the cover of an album is not one."""
+    still = Disposition.attached_pic
+    moving = (stream for stream in container.streams.video if not stream.disposition & still)
+    return next(moving, None)

@@ -51,6 +51,4 @@ def recording_from_json(plain: dict[str, Any], source: Source) -> Recording:
         for part in plain["parts"]
     ]
     moved = tuple(replace(part, uri=uri) for part, uri in zip(parts, source.uris, strict=True))
-    return Recording(
-        **{**plain, "source": source, "parts": moved, "warnings": tuple(plain["warnings"])}
-    )
+    return Recording(**{**plain, "source": source, "parts": moved})

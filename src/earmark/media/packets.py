@@ -8,6 +8,8 @@ import numpy as np
 from av.stream import Stream
 from numpy.typing import NDArray
 
+from earmark.media.container import moving_pictures, opened
+from earmark.media.storage import Meter
 from earmark.timeline import FloatArray
 
 _SLICE = 65_536
@@ -104,3 +106,26 @@ def read_index(stream: Stream) -> PacketIndex:
         is_key=(flags & 1).astype(bool),
         is_discard=(flags & 2).astype(bool),
     )
+
+
+def show_delay(stream: Stream, index: PacketIndex) -> int:
+    """Ticks from a picture's decode time in the index to when it is shown; 0 for sound."""
+    if stream.type != "video" or stream.start_time is None or not len(index):
+        return 0
+    return max(0, stream.start_time - int(index.stamps[0]))
+
+
+def read_video_packets(uri: str, shift: float, meter: Meter) -> VideoPackets:
+    """The video packets of one file, `shift` seconds added to the container's times."""
+    with opened(uri, meter, index_only=True) as file:
+        stream = moving_pictures(file.container)
+        if stream is None:
+            return VideoPackets(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        index = read_index(stream).within(file.storage.size_bytes)
+        index = index[~index.is_discard]
+        stamps = index.stamps + show_delay(stream, index)
+        return VideoPackets(
+            times=stamps * float(stream.time_base or 0) + shift,
+            sizes_bytes=index.sizes.astype(np.int64),
+            is_key=index.is_key,
+        )

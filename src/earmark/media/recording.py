@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from earmark.errors import NoAudioStream
+import numpy as np
+
+from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
 from earmark.media.listening import Sound, Stay, Tape, lay_frames
+from earmark.media.looking import FrameStats, look
+from earmark.media.packets import VideoPackets, read_video_packets
+from earmark.media.pictures import Frame, upright
 from earmark.media.source import Source
 from earmark.media.storage import Meter
 from earmark.media.tracks import decode_track
@@ -20,6 +25,12 @@ class AudioTrack:
     sample_rate: int
     channels: int
     language: str | None = None
+    start: float = 0.0
+    """When its first packet is heard, in the container's time."""
+    end: float = 0.0
+    """When its last one ends."""
+    missing_packets: int = 0
+    """Packets the index names that lie past the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +43,13 @@ class VideoTrack:
     mean_fps: float
     """Pictures a second over the whole recording."""
     rotation: int = 0
-    """Degrees clockwise, 0, 90, 180 or 270, by which pictures are turned to be upright."""
+    """Degrees clockwise, 0, 90, 180 or 270, by which an MP4 or MOV asks to be turned."""
+    start: float = 0.0
+    """When the first picture is shown, in the container's time."""
+    end: float = 0.0
+    """When the last one ends."""
+    missing_packets: int = 0
+    """Packets the index names that lie past the end of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +98,6 @@ class Recording:
     bytes_read: int
     """Bytes that describing it took."""
     parts: tuple[Part, ...]
-    warnings: tuple[str, ...] = ()
-    """What is odd about it, a line each."""
 
     @property
     def name(self) -> str:
@@ -133,3 +148,58 @@ class Recording:
             yield from lay_frames(frames, tape, part.stay)
         yield from tape.run_silent(round(self.duration * sample_rate))
         yield from tape.finish()
+
+    def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:
+        """Time and size of every video packet, from the index: no byte of video is read.
+
+        Raises:
+            NoVideoIndex: the container keeps no such index, or there are no pictures.
+        """
+        if not self.has_video or not all(part.has_index for part in self.parts):
+            why = "keeps no index of its video packets" if self.has_video else "has no pictures"
+            raise NoVideoIndex(
+                f"{self.name} {why}, so motion cannot be read from it; listen instead "
+                "(`--frontline energy`), or remux it to MP4"
+            )
+        meter = meter if meter is not None else Meter()
+        pieces = [
+            read_video_packets(part.uri, part.start - part.zero, meter) for part in self.parts
+        ]
+        return VideoPackets(
+            times=np.concatenate([piece.times for piece in pieces]),
+            sizes_bytes=np.concatenate([piece.sizes_bytes for piece in pieces]),
+            is_key=np.concatenate([piece.is_key for piece in pieces]),
+        )
+
+    def frames(self, times: Sequence[float], *, stats: FrameStats | None = None) -> list[Frame]:
+        """The picture shown at each of `times`, in the order asked.
+
+        Decoding goes from the key frame before a time up to it and no further; times that hang on
+        one key frame are decoded once. Before the first picture that is the first, after the
+        last the last.
+
+        Raises:
+            MediaError: there are no pictures, or none could be decoded.
+        """
+        if not self.has_video:
+            raise MediaError(f"{self.name} has no pictures; name a video file")
+        stats = stats if stats is not None else FrameStats()
+        found: dict[float, Frame] = {}
+        for part in self.parts:
+            shift = part.start - part.zero
+            own = sorted({time for time in times if self._part_at(time) is part})
+            shown = look(part.uri, [time - shift for time in own], stats) if own else ()
+            for time, (stamp, picture) in zip(own, shown, strict=False):
+                found[time] = upright(picture, stamp + shift)
+        if missing := [time for time in times if time not in found]:
+            raise MediaError(
+                f"{self.name} has no picture that can be decoded at {missing[0]:.3f} s; "
+                "check that it plays there"
+            )
+        stats.returned += len(times)
+        return [found[time] for time in times]
+
+    def _part_at(self, time: float) -> Part:
+        """The file that is shown at `time`; the first before it all, the last after it all."""
+        begun = [part for part in self.parts if part.video and part.start <= time]
+        return begun[-1] if begun else next(part for part in self.parts if part.video)

@@ -1,0 +1,141 @@
+"""Pictures as anybody expects them: upright, 8 bits, ordinary brightness.
+
+Pictures of high dynamic range (PQ and HLG transfer, as phones and action cameras write them) are
+brought to linear light in units of reference white (203 cd/m², ITU-R BT.2408), converted to the
+BT.709 primaries, rolled off above white by `x (1 + x / 25) / (1 + x)` (extended Reinhard, peak
+five times white) and encoded as sRGB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+from av.codec.context import CodecContext
+from av.video.frame import VideoFrame
+from av.video.reformatter import Colorspace, Interpolation
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.uint8]
+
+_PQ, _HLG = 16, 18
+"""Transfer characteristics of high dynamic range, by their numbers in ITU-T H.273."""
+_UNSPECIFIED = 2
+_HD_HEIGHT = 720
+"""From this height on an unmarked picture is taken to be BT.709, below to be BT.601."""
+
+_WHITE = 203.0
+_PEAK = 5.0
+
+# BT.2020 to BT.709 primaries in linear light (ITU-R BT.2087).
+_TO_709 = np.array(
+    [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]],
+    np.float32,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """A picture and when it is shown."""
+
+    time: float
+    """Seconds on the recording's clock, from the container."""
+    rgb: Pixels
+    """Shape `(height, width, 3)`, upright."""
+
+    @property
+    def width(self) -> int:
+        """Pixels across."""
+        return int(self.rgb.shape[1])
+
+    @property
+    def height(self) -> int:
+        """Pixels down."""
+        return int(self.rgb.shape[0])
+
+    def resized(self, width: int, height: int) -> Frame:
+        """The same picture at another size in pixels; its shape is not kept."""
+        if min(width, height) < 1:
+            raise ValueError(f"a picture needs at least one pixel, not {width} x {height}")
+        shrinks = width <= self.width and height <= self.height
+        way = Interpolation.AREA if shrinks else Interpolation.BICUBIC
+        picture = _wrap(self.rgb).reformat(width=width, height=height, interpolation=way)
+        return Frame(self.time, _unwrap(picture))
+
+    def jpeg(self, quality: int = 85) -> bytes:
+        """The picture as a JPEG file; `quality` from 1 (small) to 100 (good)."""
+        if not 1 <= quality <= 100:
+            raise ValueError(f"JPEG quality goes from 1 to 100, not {quality}")
+        encoder = CodecContext.create("mjpeg", "w")
+        encoder.width, encoder.height = self.width, self.height
+        encoder.pix_fmt = "yuvj420p"
+        encoder.time_base = Fraction(1, 1)
+        # mjpeg's own scale goes from 2 (good) to 31 (small).
+        scale = str(round(31 - 29 * (quality - 1) / 99))
+        encoder.options = {"qmin": scale, "qmax": scale}
+        picture = _wrap(self.rgb).reformat(format="yuvj420p", dst_colorspace=Colorspace.ITU601)
+        packets = [*encoder.encode(picture), *encoder.encode(None)]
+        return b"".join(bytes(packet) for packet in packets)
+
+
+def upright(picture: VideoFrame, time: float) -> Frame:
+    """A decoded picture as a Frame: turned as its container asks, 8-bit RGB."""
+    wide_range = picture.color_trc in (_PQ, _HLG)
+    rgb = _tone_mapped(picture) if wide_range else _plain(picture)
+    quarter_turns = round(picture.rotation / 90) % 4
+    return Frame(time, np.ascontiguousarray(np.rot90(rgb, quarter_turns)))
+
+
+def _wrap(rgb: Pixels) -> VideoFrame:
+    return VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")
+
+
+def _unwrap(picture: VideoFrame) -> Pixels:
+    return cast(Pixels, picture.to_ndarray())
+
+
+def _colorspace(picture: VideoFrame) -> int | None:
+    """What to tell the converter; None leaves it to what the picture says."""
+    if picture.colorspace != _UNSPECIFIED:
+        return None
+    return Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601
+
+
+def _plain(picture: VideoFrame) -> Pixels:
+    return _unwrap(picture.reformat(format="rgb24", src_colorspace=_colorspace(picture)))
+
+
+def _tone_mapped(picture: VideoFrame) -> Pixels:
+    deep = picture.reformat(format="rgb48le", src_colorspace=_colorspace(picture)).to_ndarray()
+    curve = _pq_light if picture.color_trc == _PQ else _hlg_light
+    table = curve(np.linspace(0.0, 1.0, 1 << 16)).astype(np.float32)
+    light = np.maximum(table[deep] @ _TO_709.T, 0.0)
+    rolled = light * (1.0 + light / _PEAK**2) / (1.0 + light)
+    return np.round(255.0 * _srgb(np.clip(rolled, 0.0, 1.0))).astype(np.uint8)
+
+
+def _pq_light(signal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """SMPTE ST 2084 signal to light in units of reference white."""
+    root = signal ** (32.0 / 2523.0)
+    raised = np.maximum(root - 107.0 / 128.0, 0.0) / (2413.0 / 128.0 - 2392.0 / 128.0 * root)
+    light: NDArray[np.float64] = 10_000.0 / _WHITE * raised ** (16384.0 / 2610.0)
+    return light
+
+
+def _hlg_light(signal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ARIB STD-B67 signal to light in units of reference white, which has the signal 0.75."""
+    a, b, c = 0.17883277, 0.28466892, 0.55991073
+    scene = np.where(signal <= 0.5, signal**2 / 3.0, (np.exp((signal - c) / a) + b) / 12.0)
+    # The display's curve (BT.2100, gamma 1.2) by channel: near enough for a caption.
+    white = ((np.exp((0.75 - c) / a) + b) / 12.0) ** 1.2
+    light: NDArray[np.float64] = scene**1.2 / white
+    return light
+
+
+def _srgb(light: NDArray[np.float32]) -> NDArray[np.float32]:
+    encoded: NDArray[np.float32] = np.where(
+        light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055
+    )
+    return encoded
