@@ -1,1 +1,39 @@
-"""Listens to a whole recording so that a vision model need look at only a little of it."""
+"""Listens to a whole recording so that a vision model need look at only a little of it.
+
+import earmark
+
+selection = earmark.select(["shift.mp4"], budget="25%")
+for pick in selection.recordings[0].picks:
+    print(pick.start, pick.end, pick.reason)
+"""
+
+from earmark.errors import EarmarkError
+from earmark.forecast import CallCost, Forecast, plan
+from earmark.gate.cache import HeardCache
+from earmark.media import Recording, open_recording
+from earmark.select import Budget, Pick
+from earmark.select.selection import Selection
+from earmark.timeline import Span, Track
+from earmark.triage import Plan, make_plan, select
+
+__all__ = [
+    "Budget",
+    "CallCost",
+    "EarmarkError",
+    "Forecast",
+    "HeardCache",
+    "Pick",
+    "Plan",
+    "Recording",
+    "Selection",
+    "Span",
+    "Track",
+    "make_plan",
+    "open_recording",
+    "plan",
+    "select",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

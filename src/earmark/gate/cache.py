@@ -35,7 +35,7 @@ class HeardCache:
         """What was heard of `source` before; none if nothing was, or not this way."""
         path = self._path(content_key(source), frontline, audio_track)
         try:
-            with np.load(path, allow_pickle=False) as kept:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 facts = json.loads(str(kept["facts"]))
                 level = kept["level"].astype(np.float32) if facts["has_level"] else None
                 scores = kept["scores"]

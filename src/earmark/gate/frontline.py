@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from earmark.gate.rates import RankRates, RateMap
 from earmark.gate.scorer import MeanChannel, Scorer
 from earmark.gate.survival import Survival
-from earmark.hear import ENCODERS, Encoder
+from earmark.hear import Encoder
 from earmark.media import Meter, Recording
 from earmark.timeline import Track
 
@@ -29,10 +29,3 @@ class Frontline:
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The scores of `recording`, in order, a stretch at a time."""
         return self.scorer(self.encoder(recording, meter=meter))
-
-
-def weightless(name: str) -> Frontline:
-    """The frontline `name` that needs no weights; `ValueError` lists the names."""
-    if name not in ENCODERS:
-        raise ValueError(f"there is no frontline {name!r}; there are {', '.join(ENCODERS)}")
-    return Frontline(name, ENCODERS[name]())

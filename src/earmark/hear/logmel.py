@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.signal import lfilter
 
 from earmark.hear.encoder import SoundEncoder, as_track
 from earmark.hear.spectrum import QUIET, mel_weights, power_spectra
@@ -46,21 +45,38 @@ class LogMel(SoundEncoder):
 
 
 class _Running:
-    """Exponentially fading mean of a signal and of its square, carried from block to block."""
+    """Exponentially fading mean of a signal and of its square, carried from block to block.
+
+    A first-order filter, written out: importing a library's costs more time than an hour of sound
+    takes to filter.
+    """
 
     def __init__(self, memory: float, bands: int) -> None:
         self._keep = float(np.exp(-1.0 / (memory * CLOCK_RATE)))
-        self._state = np.zeros((1, 2 * bands))
+        self._stride = max(1, round(memory * CLOCK_RATE))  # weights within one stride span 1 to e
+        self._last = np.zeros(2 * bands)
         self._steps = 0
 
     def advance(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The mean and the mean square at every row of `levels`, which follow the last ones."""
         both = np.concatenate([levels, levels**2], axis=1).astype(float)
-        faded, self._state = lfilter(
-            [1 - self._keep], [1, -self._keep], both, axis=0, zi=self._state
+        faded = np.concatenate(
+            [
+                self._filter(both[start : start + self._stride])
+                for start in range(0, len(both), self._stride)
+            ]
         )
         count = self._steps + np.arange(1, len(levels) + 1)
         self._steps += len(levels)
         faded /= (1 - self._keep**count)[:, None]  # the weights so far, so that they sum to 1
         mean, square = np.split(faded, 2, axis=1)
         return mean, square
+
+    def _filter(self, rows: FloatArray) -> FloatArray:
+        """`y[n] = keep * y[n-1] + (1 - keep) * x[n]`, as a sum with weights `keep ** -n`."""
+        weights = self._keep ** np.arange(1.0, len(rows) + 1)[:, None]
+        filtered: FloatArray = weights * (
+            self._last + np.cumsum(rows * ((1 - self._keep) / weights), axis=0)
+        )
+        self._last = filtered[-1]
+        return filtered

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import median_filter, uniform_filter1d
 
 from earmark.hear.encoder import as_track
 from earmark.media import Meter, Recording, VideoPackets
@@ -49,7 +48,7 @@ class Packets:
         if len(place) == 0:
             return np.zeros(steps, dtype=np.float32)
         width = max(1, round(self.smooth * CLOCK_RATE)) | 1
-        total = _smooth(np.bincount(place, sizes, steps), width)
+        total = _smooth(np.bincount(place, sizes, steps).astype(float), width)
         count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
         seen = np.flatnonzero(count > 0.5 / width**2)
         level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
@@ -58,6 +57,8 @@ class Packets:
 
     def _drift(self, level: FloatArray) -> FloatArray:
         """The running median, taken once a second and drawn as lines in between."""
+        from scipy.ndimage import median_filter
+
         knots = np.arange(CLOCK_RATE // 2, max(len(level), CLOCK_RATE), CLOCK_RATE)
         knots = np.minimum(knots, len(level) - 1)
         middle = median_filter(level[knots], size=min(len(knots), round(self.drift)) | 1)
@@ -67,6 +68,8 @@ class Packets:
 
 def _smooth(values: FloatArray, width: int) -> FloatArray:
     """Twice the running mean: a triangle, which lets less of a repeating pattern through."""
+    from scipy.ndimage import uniform_filter1d
+
     once = uniform_filter1d(values, width, mode="constant")
     twice: FloatArray = uniform_filter1d(once, width, mode="constant")
     return twice

@@ -1,0 +1,53 @@
+"""Options that several commands share, each said once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earmark.gate.cache import HeardCache
+from earmark.gate.registry import AUTO, FRONTLINES
+from earmark.select import SELECTORS
+
+Paths = Annotated[
+    list[str], typer.Argument(help="Files, folders, globs, http(s):// and s3:// addresses.")
+]
+BudgetText = Annotated[
+    str,
+    typer.Option(
+        "--budget",
+        "-b",
+        help="A share of the windows (25%), a number of calls (120), or a price in expected new "
+        "actions (price=0.4).",
+    ),
+]
+RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"One of {', '.join(SELECTORS)}.")]
+FrontlineName = Annotated[
+    str,
+    typer.Option("--frontline", "-f", help=f"What listens: {AUTO}, {', '.join(FRONTLINES)}."),
+]
+WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]
+Across = Annotated[
+    bool, typer.Option("--across", help="One budget over all recordings, at one price.")
+]
+AudioTrack = Annotated[
+    int, typer.Option("--audio-track", help="Which sound track to listen to, from 0.")
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Where to keep what was heard.", show_default="~/.cache/earmark"),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
+
+
+def cache_at(folder: Path | None, no_cache: bool) -> HeardCache | None:
+    """The cache a command uses: the folder given, else the user's own."""
+    if no_cache:
+        return None
+    if folder is None:
+        home = os.environ.get("XDG_CACHE_HOME")
+        folder = (Path(home) if home else Path.home() / ".cache") / "earmark"
+    return HeardCache(folder)

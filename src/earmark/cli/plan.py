@@ -1,0 +1,129 @@
+"""`earmark plan`: coverage and cost, told before anything is paid."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from earmark.cli import options
+from earmark.cli.console import emit_json, err, out
+from earmark.cli.listing import as_clock, as_share
+from earmark.cli.watching import hearing_bar
+from earmark.forecast import CallCost, Forecast, Rung
+from earmark.forecast import plan as make_forecast
+
+
+class Format(StrEnum):
+    """How a forecast is printed."""
+
+    table = "table"
+    json = "json"
+
+
+def plan(
+    paths: options.Paths,
+    coverage: Annotated[
+        str | None, typer.Option(help="Say how many calls this coverage takes, such as 90%.")
+    ] = None,
+    frontline: options.FrontlineName = "auto",
+    window: options.WindowLength = 4.0,
+    audio_track: options.AudioTrack = 0,
+    gpu_seconds: Annotated[
+        float, typer.Option(help="GPU-seconds of one call; the paper's by default.")
+    ] = CallCost().gpu_seconds,
+    money: Annotated[float, typer.Option(help="Money one call costs.")] = CallCost().money,
+    format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
+    cache: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
+) -> None:
+    """Forecast coverage, GPU-hours and money for a ladder of budgets; nothing is called.
+
+    The cost of listening is measured in this very run and held against that of a full scan: the
+    break-even says up to which share of the calls triage pays.
+
+    Examples:
+
+      earmark plan shift.mp4
+
+      earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
+    """
+    with hearing_bar() as watch:
+        forecast = make_forecast(
+            paths,
+            coverage=None if coverage is None else parse_share(coverage),
+            cost=CallCost(gpu_seconds=gpu_seconds, money=money),
+            frontline=frontline,
+            window=window,
+            audio_track=audio_track,
+            cache=options.cache_at(cache, no_cache),
+            watch=watch,
+        )
+    if format is Format.json:
+        emit_json(forecast.to_json())
+    elif forecast.recordings:
+        show(forecast)
+    for failed in forecast.failures:
+        err.print(f"earmark: {failed.error}", style="red")
+    if forecast.failures:
+        raise typer.Exit(1)
+
+
+def parse_share(text: str) -> float:
+    """A share written as `90%` or `0.9`.
+
+    >>> parse_share("90%")
+    0.9
+    """
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share: write 90% or 0.9") from None
+    share = number / 100 if text.strip().endswith("%") else number
+    if not 0 < share <= 1:
+        raise ValueError(f"a share lies above 0% and up to 100%, not {text}")
+    return share
+
+
+def show(forecast: Forecast) -> None:
+    """The forecast as a table with the cost of listening beneath."""
+    out.print(
+        f"{forecast.recordings} recordings, {as_clock(forecast.duration)}, {forecast.windows} "
+        f"windows of {forecast.window:g} s; frontline {forecast.frontline}",
+        style="bold",
+    )
+    table = Table(box=None, pad_edge=False)
+    for name in ("calls", "of all", "expected coverage", "GPU-hours", "money", "pays"):
+        table.add_column(name, justify="right")
+    for rung in forecast.rungs:
+        table.add_row(*cells(rung))
+    out.print(table)
+    if forecast.goal:
+        rung = forecast.goal
+        out.print(
+            f"\n{as_share(rung.coverage)} coverage is expected from {rung.calls} calls "
+            f"({as_share(rung.share)}): {rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} money"
+        )
+    screening = forecast.screening
+    out.print(
+        f"\nListening took {screening.seconds:.1f} s, {as_share(screening.share)} of a full scan's "
+        f"{screening.full_scan_seconds:.0f} GPU-seconds: triage pays up to "
+        f"{as_share(screening.break_even)} of the calls."
+    )
+    if screening.measured_now < forecast.recordings:
+        kept = forecast.recordings - screening.measured_now
+        out.print(f"({kept} recordings were heard earlier; their time is from then.)")
+
+
+def cells(rung: Rung) -> tuple[str, ...]:
+    """One row of the table."""
+    return (
+        str(rung.calls),
+        as_share(rung.share),
+        as_share(rung.coverage),
+        f"{rung.gpu_hours:.3g}",
+        f"{rung.money:.3g}",
+        "yes" if rung.pays else "no",
+    )

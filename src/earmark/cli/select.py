@@ -1,0 +1,111 @@
+"""`earmark select`: which windows to send to a vision model, and why."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from earmark.cli import options
+from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.listing import as_csv, as_jsonl, left_out_table, picks_table, summary
+from earmark.cli.watching import hearing_bar
+from earmark.report.edl import selection_edl
+from earmark.select.selection import Selection, selection_schema
+from earmark.triage import select as select_windows
+
+
+class Format(StrEnum):
+    """How a selection is printed."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+    edl = "edl"
+
+
+def select(
+    paths: options.Paths,
+    budget: options.BudgetText = "25%",
+    rule: options.RuleName = "coverage",
+    frontline: options.FrontlineName = "auto",
+    window: options.WindowLength = 4.0,
+    across: options.Across = False,
+    audio_track: options.AudioTrack = 0,
+    format: Annotated[Format, typer.Option(help="How to print the picks.")] = Format.table,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
+    ] = False,
+    cache: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
+) -> None:
+    """Listen to recordings and print the windows worth a call.
+
+    No video frame is decoded. Results go to stdout, progress and warnings to stderr; the exit code
+    is 1 if any recording could not be done.
+
+    Examples:
+
+      earmark select shift.mp4 --budget 25%
+
+      earmark select archive/ --budget 500 --across --format json
+
+      earmark select s3://bucket/cam1.mp4 --rule separated --explain
+    """
+    with hearing_bar() as watch:
+        selection = select_windows(
+            paths,
+            budget=budget,
+            rule=rule,
+            frontline=frontline,
+            window=window,
+            across=across,
+            audio_track=audio_track,
+            explain=10 if explain else 0,
+            cache=options.cache_at(cache, no_cache),
+            watch=watch,
+        )
+    show(selection, format)
+    if selection.failures:
+        raise typer.Exit(1)
+
+
+def show(selection: Selection, format: Format) -> None:
+    """Print `selection`; what could not be done goes to stderr whatever the format."""
+    if format is Format.table:
+        show_tables(selection)
+    elif format is Format.json:
+        emit_json(selection.to_json())
+    elif format is Format.jsonl:
+        sys.stdout.writelines(f"{line}\n" for line in as_jsonl(selection))
+    elif format is Format.csv:
+        sys.stdout.write(as_csv(selection))
+    else:
+        sys.stdout.write(selection_edl(selection))
+    for failed in selection.failures:
+        err.print(f"earmark: {failed.error}", style="red")
+
+
+def show_tables(selection: Selection) -> None:
+    """One table a recording, and a line of totals where there are several."""
+    for chosen in selection.recordings:
+        out.print(summary(chosen), style="bold")
+        for note in chosen.notes:
+            warn(f"{chosen.path}: {note}")
+        out.print(picks_table(chosen))
+        if chosen.left_out:
+            out.print(left_out_table(chosen))
+        out.print()
+    if len(selection.recordings) + len(selection.failures) > 1:
+        out.print(
+            f"{selection.calls} calls of {selection.windows} in {len(selection.recordings)} "
+            f"recordings; {len(selection.failures)} failed"
+        )
+
+
+def schema() -> None:
+    """Print the JSON Schema of what `earmark select --format json` prints."""
+    emit_json(selection_schema())

@@ -1,0 +1,65 @@
+"""Edit decision lists (CMX 3600): picks as clips an editor can open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from earmark.select.selection import Selection
+
+FRAME_RATE = 25
+"""Frames a second of the time codes; the format has no seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A stretch of one recording."""
+
+    path: str
+    start: float
+    end: float
+    comment: str = ""
+
+
+def edit_list(title: str, clips: Iterable[Clip]) -> str:
+    """The clips one after the other; every clip names its file and carries its comment."""
+    lines = [f"TITLE: {one_line(title)}", "FCM: NON-DROP FRAME"]
+    place = 0.0
+    for number, clip in enumerate(clips, start=1):
+        length = clip.end - clip.start
+        times = (clip.start, clip.end, place, place + length)
+        codes = " ".join(time_code(time) for time in times)
+        lines.append(f"\n{number:03d}  AX       V     C        {codes}")
+        lines.append(f"* FROM CLIP NAME: {one_line(PurePosixPath(clip.path).name)}")
+        if clip.comment:
+            lines.append(f"* COMMENT: {one_line(clip.comment)}")
+        place += length
+    return "\n".join(lines) + "\n"
+
+
+def selection_edl(selection: Selection) -> str:
+    """The picks of a selection as an edit list."""
+    clips = (
+        Clip(chosen.path, pick.start, pick.end, pick.reason)
+        for chosen in selection.recordings
+        for pick in chosen.picks
+    )
+    return edit_list("earmark selection", clips)
+
+
+def time_code(seconds: float) -> str:
+    """`HH:MM:SS:FF`.
+
+    >>> time_code(3661.52)
+    '01:01:01:13'
+    """
+    whole, frame = divmod(round(seconds * FRAME_RATE), FRAME_RATE)
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours:02d}:{minute:02d}:{second:02d}:{frame:02d}"
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks, which would end the entry."""
+    return " ".join(text.split())

@@ -1,0 +1,247 @@
+"""The flow: listen to recordings, lay the grid, spend the calls.
+
+    sources ──▶ open ──▶ listen ──▶ windows ──▶ choose ──▶ Selection
+                            └──────── a failure is a row, the others go on
+
+The only module that knows the order of the stages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earmark.errors import EarmarkError
+from earmark.gate.cache import HeardCache
+from earmark.gate.frontline import EVERYDAY, Frontline
+from earmark.gate.listen import Heard, listen
+from earmark.gate.rates import RankRates
+from earmark.gate.registry import AUTO, frontline_named
+from earmark.grid import Grid, Windows
+from earmark.media import Source, find, open_recording
+from earmark.select import (
+    Budget,
+    Choice,
+    Selector,
+    choose_across,
+    choose_each,
+    forecast,
+    left_out,
+    name_of,
+    selector,
+)
+from earmark.select.registry import BLIND
+from earmark.select.selection import Chosen, Failed, Selection
+from earmark.timeline import Track
+from earmark.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every choice of a run, saved beside every result."""
+
+    budget: Budget
+    rule: Selector
+    frontline: Frontline | None
+    """None where the rule is blind, so that nothing need be heard."""
+    grid: Grid = field(default_factory=Grid)
+    across: bool = False
+    """One budget over all recordings, spent at one price, instead of one each."""
+    audio_track: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "budget": str(self.budget),
+            "rule": name_of(self.rule),
+            "frontline": self.frontline.name if self.frontline else "none",
+            "window": self.grid.window,
+            "across": self.across,
+            "audio_track": self.audio_track,
+            "earmark": VERSION,
+        }
+
+
+def make_plan(
+    *,
+    budget: str | Budget = "25%",
+    rule: str | Selector = "coverage",
+    frontline: str | Frontline | None = AUTO,
+    window: float = 4.0,
+    across: bool = False,
+    audio_track: int = 0,
+) -> Plan:
+    """A plan from names and numbers.
+
+    A blind rule listens to nothing unless a frontline is named outright.
+
+    Raises:
+        ValueError: a name is unknown or a number out of range; the message lists what there is.
+    """
+    spender = selector(rule) if isinstance(rule, str) else rule
+    if isinstance(frontline, str):
+        unheard = frontline == AUTO and isinstance(spender, BLIND)
+        frontline = None if unheard else frontline_named(frontline)
+    return Plan(
+        budget=Budget.parse(budget) if isinstance(budget, str) else budget,
+        rule=spender,
+        frontline=frontline,
+        grid=Grid(window),
+        across=across,
+        audio_track=audio_track,
+    )
+
+
+Watch = Callable[[Source, float, float], None]
+"""Told the source at work, the seconds heard so far and the seconds in all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """One recording heard and laid on the grid."""
+
+    heard: Heard
+    windows: Windows
+
+    def compact(self) -> Scored:
+        """The same without the scores between windows: thousands of recordings must fit."""
+        return Scored(replace(self.heard, scores=Track(np.zeros(0, np.float32))), self.windows)
+
+
+def hear(
+    source: Source, plan: Plan, *, cache: HeardCache | None = None, watch: Watch | None = None
+) -> Scored:
+    """Listen to one recording, or take what was heard of it before, and lay it on the grid.
+
+    Raises:
+        MediaError: the recording cannot be read as asked.
+    """
+    frontline = plan.frontline
+    if frontline is None:
+        return _unheard(source, plan)
+    heard = cache.find(source, frontline, audio_track=plan.audio_track) if cache else None
+    if heard is None:
+        recording = open_recording(source, audio_track=plan.audio_track)
+        length = recording.duration
+        progress = None if watch is None else lambda seconds: watch(source, seconds, length)
+        heard = listen(recording, frontline, progress=progress)
+        heard = cache.keep(heard, frontline) if cache else heard
+    windows = plan.grid.score(
+        heard.scores, heard.recording.duration, rates=frontline.rates, survival=frontline.survival
+    )
+    return Scored(heard, windows)
+
+
+def _unheard(source: Source, plan: Plan) -> Scored:
+    """The windows of a recording that nobody listened to: all alike."""
+    recording = open_recording(source, audio_track=plan.audio_track)
+    silence = Track(np.zeros(0, np.float32))
+    heard = Heard(recording, "none", silence, None, "none", 0, 0.0)
+    windows = plan.grid.score(silence, recording.duration, rates=RankRates(), survival=EVERYDAY)
+    return Scored(heard, windows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hearing:
+    """Many recordings heard: those that could be, and why the others could not."""
+
+    scored: tuple[Scored, ...]
+    failures: tuple[Failed, ...]
+
+
+def hear_all(
+    paths: Sequence[str | Path],
+    plan: Plan,
+    *,
+    cache: HeardCache | None = None,
+    watch: Watch | None = None,
+) -> Hearing:
+    """Listen to everything at `paths`; a recording that fails is a row, the others go on."""
+    scored: list[Scored] = []
+    failures: list[Failed] = []
+    for source in find([str(path) for path in paths]):
+        try:
+            one = hear(source, plan, cache=cache, watch=watch)
+        except EarmarkError as error:
+            failures.append(Failed(source.uris[0], str(error)))
+        else:
+            scored.append(one.compact())
+    return Hearing(tuple(scored), tuple(failures))
+
+
+def select(
+    paths: Sequence[str | Path],
+    *,
+    plan: Plan | None = None,
+    cache: HeardCache | None = None,
+    watch: Watch | None = None,
+    explain: int = 0,
+    **choices: Any,
+) -> Selection:
+    """The windows of the recordings at `paths` worth a call.
+
+    Args:
+        paths: Files, folders, globs and addresses.
+        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        cache: Where to keep what was heard; a second run with another budget reads no media.
+        watch: Told how far listening has come.
+        explain: How many of the best windows left out to list, a recording.
+        choices: `budget`, `rule`, `frontline`, `window`, `across`, `audio_track`.
+
+    Raises:
+        ValueError: a choice is unknown or out of range. What is wrong with a recording is not
+            raised but listed in `Selection.failures`.
+    """
+    plan = make_plan(**choices) if plan is None else plan
+    hearing = hear_all(paths, plan, cache=cache, watch=watch)
+    choices_made = spend(plan, [scored.windows for scored in hearing.scored])
+    chosen = tuple(
+        _chosen(plan, scored, choice, explain)
+        for scored, choice in zip(hearing.scored, choices_made, strict=True)
+    )
+    return Selection(plan.to_json(), chosen, hearing.failures)
+
+
+def spend(plan: Plan, many: Sequence[Windows]) -> list[Choice]:
+    """The plan's budget spent on `many` recordings."""
+    if plan.across:
+        return choose_across(many, plan.budget, rule=plan.rule)
+    return choose_each(plan.rule, many, plan.budget)
+
+
+def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:
+    heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
+    share = forecast(windows, [pick.window for pick in choice.picks])
+    has_count = not plan.across and plan.budget.price is None
+    return Chosen(
+        path=recording.source.uris[0],
+        duration=recording.duration,
+        window=windows.length,
+        windows=len(windows),
+        budget=plan.budget.calls(len(windows)) if has_count else len(choice.picks),
+        rule=choice.rule_used,
+        frontline=heard.frontline,
+        access=heard.access,
+        bytes_read=heard.bytes_read,
+        bytes_total=recording.size_bytes,
+        forecast=None if math.isnan(share) else share,
+        picks=tuple(choice.picks),
+        chapters=recording.source.uris if len(recording.source.uris) > 1 else (),
+        notes=_notes(heard, choice),
+        left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),
+    )
+
+
+def _notes(heard: Heard, choice: Choice) -> tuple[str, ...]:
+    """What a reader of the result should know."""
+    recording = heard.recording
+    several = len(recording.audio_tracks) > 1 and heard.level is not None
+    track = f"audio track {recording.audio_track} of {len(recording.audio_tracks)} was heard"
+    silent = "the sound track is silent" if heard.is_silent else ""
+    notes = (silent, choice.note, track if several else "")
+    return tuple(note for note in notes if note)
