@@ -32,6 +32,8 @@ class Windows:
     def __post_init__(self) -> None:
         if not len(self.scores) == len(self.instants) == len(self.rates):
             raise ValueError("windows need as many scores as instants and rates")
+        if not np.all(np.isfinite(self.scores)):
+            raise ValueError("scores are finite")
         if not np.all(np.isfinite(self.rates)) or np.any(self.rates < 0):
             raise ValueError("rates are finite and never negative")
 
@@ -90,9 +92,11 @@ class Grid:
         total = np.concatenate([[0.0], np.cumsum(values)])
         last, quarter = first + held, np.maximum(1, held // 4)
         peak, mean, top = (np.full(count, values.min() if len(values) else 0.0) for _ in range(3))
-        peak[heard] = values[last - 1]
-        mean[heard] = (total[last] - total[first]) / held
-        top[heard] = (total[last] - total[last - quarter]) / quarter
+        low, high = values[first], values[last - 1]
+        peak[heard] = high
+        # Means lie between the extremes, so rounding never tells two windows of equal scores apart.
+        mean[heard] = np.clip((total[last] - total[first]) / held, low, high)
+        top[heard] = np.clip((total[last] - total[last - quarter]) / quarter, low, high)
         instants[heard] = middles[order[last - 1]]
         return WindowScores(self.window, peak, mean, top), instants
 

@@ -46,6 +46,6 @@ class Bolt:
         if not weights.any():
             weights = np.ones(len(windows))
         share = np.cumsum(weights / weights.sum())
-        quantiles = np.linspace(1 / calls, 1 - 1 / calls, calls)
-        # Quantile 1 (a single call) may lie past the last share by a rounding error.
-        return np.minimum(np.searchsorted(share, quantiles), len(windows) - 1)
+        # A rounding error must not put quantile 1 (a single call) past all that carries weight.
+        share[share == share[-1]] = 1.0
+        return np.searchsorted(share, np.linspace(1 / calls, 1 - 1 / calls, calls))

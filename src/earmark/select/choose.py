@@ -82,8 +82,9 @@ def _settled(rule: Selector, windows: Windows, picks: list[Pick], budget: Budget
     name = name_of(rule)
     wanted = None if budget is None or budget.price is not None else budget.calls(len(windows))
     if wanted == 0 and len(windows):
-        return Choice([], name, f"{budget} of {len(windows)} windows is less than half a call")
-    if windows.has_evidence or isinstance(rule, BLIND) or not picks:
+        why = f"{budget} of {len(windows)} windows comes to no call; ask for 1 call or more instead"
+        return Choice([], name, why)
+    if windows.has_evidence or isinstance(rule, BLIND) or len(windows) == 1 or not picks:
         unspent = 0 if wanted is None else wanted - len(picks)
         return Choice(picks, name, f"{unspent} of {wanted} calls left unspent" if unspent else "")
     laid = Strata()(windows, budget=len(picks))

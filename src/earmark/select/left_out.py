@@ -20,7 +20,8 @@ def left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[L
     """
     chosen = np.array([pick.window for pick in picks], dtype=np.intp)
     extra = additions(windows, chosen)
-    order = best_first(windows.scores if np.ptp(windows.scores) > 0 else extra)
+    tells_apart = len(windows) > 0 and np.ptp(windows.scores) > 0
+    order = best_first(windows.scores if tells_apart else extra)
     taken = np.zeros(len(windows), dtype=bool)
     taken[chosen] = True
     price = float(losses(windows, chosen).min(initial=np.inf))
