@@ -1,0 +1,133 @@
+"""The grid of windows, and scores brought onto it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drawing import windows
+from earmark.gate.rates import RankRates
+from earmark.grid import Grid, Windows
+from earmark.timeline import Span, Track
+from reckoning import CURVES
+
+
+@pytest.mark.parametrize(
+    ("duration", "count"),
+    [
+        (0.0, 0),
+        (-1.0, 0),
+        (0.1, 1),
+        (4.0, 1),
+        (4.0 + 1e-10, 1),
+        (4.001, 2),
+        (9.0, 3),
+        (3600.0, 900),
+    ],
+)
+def test_windows_are_counted_up(duration: float, count: int) -> None:
+    assert Grid(4.0).count(duration) == count
+
+
+@pytest.mark.parametrize("window", [0.1, 0.3, 0.7])
+def test_rounding_makes_no_window(window: float) -> None:
+    assert [Grid(window).count(window * number) for number in range(200)] == list(range(200))
+
+
+@pytest.mark.parametrize("window", [0.0, -4.0, float("nan"), float("inf")])
+def test_a_window_lasts(window: float) -> None:
+    with pytest.raises(ValueError, match="more than 0 s"):
+        Grid(window)
+
+
+def slow_pool(
+    scores: Track, grid: Grid, duration: float
+) -> list[tuple[float, float, float, float]]:
+    """Peak, mean, best quarter and instant of each window, one window at a time."""
+    middles = [scores.middle_of(step) for step in range(len(scores))]
+    count = grid.count(duration)
+    inside = [value for value, time in zip(scores.values, middles, strict=True)
+              if 0 <= time < count * grid.window]  # fmt: skip
+    rows = []
+    for place in range(count):
+        start, end = place * grid.window, (place + 1) * grid.window
+        held = [(float(value), -time) for value, time in zip(scores.values, middles, strict=True)
+                if start <= time < end]  # fmt: skip
+        if not held:
+            low = min(inside, default=0.0)
+            rows.append((low, low, low, (start + min(end, duration)) / 2))
+            continue
+        best = sorted(held, reverse=True)
+        quarter = [value for value, _ in best[: max(1, len(held) // 4)]]
+        rows.append(
+            (best[0][0], np.mean([value for value, _ in held]), np.mean(quarter), -best[0][1])
+        )
+    return rows
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=60),
+    st.sampled_from([0.5, 1.0, 0.75]),
+    st.sampled_from([-1.5, 0.0, 2.25]),
+    st.floats(0.0, 40.0),
+)
+def test_pooling_is_the_slow_way(
+    values: list[int], hop: float, start: float, duration: float
+) -> None:
+    track, grid = Track(np.array(values, dtype=float), hop=hop, start=start), Grid(4.0)
+    pooled, instants = grid.pool(track, duration)
+    slow = slow_pool(track, grid, duration)
+    fast = np.stack([pooled.peak, pooled.mean, pooled.top, instants], axis=1)
+    np.testing.assert_allclose(fast, np.array(slow).reshape(-1, 4), atol=1e-9)
+
+
+def test_the_instant_is_that_of_the_first_largest_score() -> None:
+    #                  window 0    window 1    window 2 has no step
+    values = np.array([0, 3, 3, 1, 5, 0, 0, 0], dtype=float)
+    pooled, instants = Grid(4.0).pool(Track(values, hop=1.0), 12.0)
+    assert pooled.peak.tolist() == [3.0, 5.0, 0.0]
+    assert instants.tolist() == [1.5, 4.5, 10.0]
+
+
+def test_an_empty_track_leaves_the_middles() -> None:
+    pooled, instants = Grid(4.0).pool(Track(np.empty(0)), 10.0)
+    assert pooled.peak.tolist() == [0.0, 0.0, 0.0]
+    assert instants.tolist() == [2.0, 6.0, 9.0]
+
+
+@given(st.floats(1e-3, 1e3), st.integers(1, 400))
+def test_a_constant_track_is_no_evidence(score: float, steps: int) -> None:
+    pooled, _ = Grid(4.0).pool(Track(np.full(steps, score)), steps / 25)
+    for values in (pooled.peak, pooled.mean, pooled.top):
+        assert np.ptp(values) == 0
+
+
+def test_scoring_gives_windows_with_rates() -> None:
+    track = Track(np.repeat([0.1, 0.9, 0.4], 100))
+    scored = Grid(4.0).score(track, 11.0, rates=RankRates(), survival=CURVES["usual"])
+    assert len(scored) == 3
+    assert scored.scores.tolist() == [0.1, 0.9, 0.4]
+    assert np.argsort(scored.rates).tolist() == [0, 2, 1]
+    assert scored.span(2) == Span(8.0, 11.0)
+    assert scored.has_evidence
+
+
+def test_evidence_is_a_difference() -> None:
+    assert not windows("5555").has_evidence
+    assert not windows("5").has_evidence
+    assert not windows("").has_evidence
+    assert windows("5556").has_evidence
+    assert windows("5555", rates=[1, 1, 2, 1]).has_evidence
+
+
+def test_windows_are_checked_where_they_are_made() -> None:
+    one, two, bad = np.ones(1), np.ones(2), np.array([np.nan])
+    with pytest.raises(ValueError, match="as many scores"):
+        Windows(4.0, 4.0, one, two, one, CURVES["usual"])
+    with pytest.raises(ValueError, match="scores are finite"):
+        Windows(4.0, 4.0, bad, one, one, CURVES["usual"])
+    for rates in (bad, -one):
+        with pytest.raises(ValueError, match="rates are finite and never negative"):
+            Windows(4.0, 4.0, one, one, rates, CURVES["usual"])
