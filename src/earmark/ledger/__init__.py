@@ -3,6 +3,7 @@
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import (
     CallRow,
+    ChoiceRow,
     HeardRow,
     Hit,
     Kept,
@@ -15,6 +16,7 @@ from earmark.ledger.run import Missed, Run, find_runs
 
 __all__ = [
     "CallRow",
+    "ChoiceRow",
     "HeardRow",
     "Hit",
     "Kept",

@@ -180,11 +180,27 @@ class Ledger:
         picks: Sequence[Pick],
         *,
         tags: Mapping[int, Sequence[str]] | None = None,
+        rule: str = "",
+        forecast: float | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
-        """Keep the picks of the present plan, in place of any it had; `tags` are by window."""
+        """Keep the picks of the present plan, in place of any it had.
+
+        Args:
+            recording: Its id.
+            picks: The windows chosen.
+            tags: What is heard in words, by window.
+            rule: The rule that chose.
+            forecast: Share of all actions the picks are expected to touch; None where none are.
+            notes: What a reader should know: swaps, warnings.
+        """
         with self._writing() as database:
             number = _number(database, recording)
             place = (self._plan, number)
+            database.execute(
+                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?)",
+                (*place, rule, forecast, json.dumps(list(notes), ensure_ascii=False)),
+            )
             asked = dict(
                 database.execute(
                     "SELECT window, call FROM picks WHERE plan = ? AND recording = ?", place
@@ -262,7 +278,7 @@ class Ledger:
             database.execute("UPDATE calls SET state = 'failed' WHERE id = ?", (number,))
             database.execute(
                 "INSERT INTO failures (call, reason, at) VALUES (?, ?, ?)",
-                (number, reason, _now()),
+                (number, _as_text(reason), _now()),
             )
 
     def _keep(self, call: CallRow, answer: Answer, spend: float) -> None:
@@ -281,7 +297,7 @@ class Ledger:
                 tags = _tags(database, _number(database, call.recording), call.window)
                 database.execute(
                     "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
-                    (number, answer.text, tags),
+                    (number, _as_text(answer.text), tags),
                 )
 
     def _make_room(self) -> None:
@@ -369,10 +385,10 @@ def _pick_values(pick: Pick) -> tuple[object, ...]:
 
 def _answer_values(answer: Answer) -> tuple[object, ...]:
     return (
-        answer.text,
+        _as_text(answer.text),
         answer.model,
         answer.kind,
-        None if answer.data is None else json.dumps(answer.data, ensure_ascii=False),
+        None if answer.data is None else json.dumps(answer.data),
         answer.prompt_tokens,
         answer.completion_tokens,
         answer.latency,
@@ -412,6 +428,11 @@ def _keep_tags(
         "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
     )
     return int(number)
+
+
+def _as_text(words: str) -> str:
+    """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
+    return words.encode("utf-8", "replace").decode()
 
 
 def _now() -> str:

@@ -79,6 +79,18 @@ class PickRow:
     """Why the last attempt failed, where it did."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    """How the picks of one recording came about."""
+
+    rule: str = ""
+    """The rule that chose."""
+    forecast: float | None = None
+    """Share of all actions the picks are expected to touch; None where none are expected."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know: swaps, warnings."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HeardRow:
     """What listening to one recording gave, enough to draw its time line."""

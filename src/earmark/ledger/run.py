@@ -13,6 +13,7 @@ from typing import Any
 from earmark.call.request import Answer
 from earmark.ledger import blobs
 from earmark.ledger.records import (
+    ChoiceRow,
     HeardRow,
     Hit,
     Kept,
@@ -126,6 +127,16 @@ class Run:
             sound_bytes,
             access,
         )
+
+    def choice(self, recording: str) -> ChoiceRow:
+        """How the picks of a recording came about; blank before any were made."""
+        row = self._row(
+            "SELECT rule, forecast, notes FROM choices JOIN recordings ON number = recording"
+            " WHERE plan = ? AND id = ?",
+            self._plan,
+            recording,
+        )
+        return ChoiceRow(row[0], row[1], tuple(json.loads(row[2]))) if row else ChoiceRow()
 
     def picks(self, recording: str) -> Iterator[PickRow]:
         """The picks of a recording in order, each with its answer or failure."""

@@ -1,9 +1,9 @@
 """The tables of a run, and how its database is opened.
 
-    plans ──┬── picks ──────┐
-            │               ├── calls ──┬── answers
-    recordings ─┬── heard   │           └── failures
-                └── looks ──┘                 words: full text over captions and tags
+    plans ──┬── choices, picks ──┐
+            │                    ├── calls ──┬── answers
+    recordings ─┬── heard        │           └── failures
+                └── looks, tags ─┘               words: full text over captions and tags
 
 The journal is a write-ahead log with `synchronous = NORMAL`: a commit is handed to the operating
 system before it returns, so a killed process loses nothing it committed; the database stays whole
@@ -41,6 +41,9 @@ CREATE TABLE heard (
     window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,
     scores BLOB NOT NULL, instants BLOB NOT NULL, rates BLOB NOT NULL,
     level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL);
+CREATE TABLE choices (
+    plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
+    rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, PRIMARY KEY (plan, recording));
 CREATE TABLE picks (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     window INTEGER NOT NULL, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,

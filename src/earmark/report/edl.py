@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from earmark.select.selection import Selection
 
 FRAME_RATE = 25
-"""Frames a second of the time codes; the format has no seconds."""
+"""Frames a second of the time codes unless another is known; the format has no seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class Clip:
     comment: str = ""
 
 
-def edit_list(title: str, clips: Iterable[Clip]) -> str:
+def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RATE) -> str:
     """The clips one after the other; every clip names its file and carries its comment."""
     lines = [f"TITLE: {one_line(title)}", "FCM: NON-DROP FRAME"]
     place = 0.0
     for number, clip in enumerate(clips, start=1):
         length = clip.end - clip.start
         times = (clip.start, clip.end, place, place + length)
-        codes = " ".join(time_code(time) for time in times)
+        codes = " ".join(time_code(time, frame_rate) for time in times)
         lines.append(f"\n{number:03d}  AX       V     C        {codes}")
         lines.append(f"* FROM CLIP NAME: {one_line(PurePosixPath(clip.path).name)}")
         if clip.comment:
@@ -48,13 +48,13 @@ def selection_edl(selection: Selection) -> str:
     return edit_list("earmark selection", clips)
 
 
-def time_code(seconds: float) -> str:
-    """`HH:MM:SS:FF`.
+def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
+    """`HH:MM:SS:FF`, counting every frame: at 29.97 a second the 30th begins the next second.
 
     >>> time_code(3661.52)
     '01:01:01:13'
     """
-    whole, frame = divmod(round(seconds * FRAME_RATE), FRAME_RATE)
+    whole, frame = divmod(round(seconds * frame_rate), round(frame_rate))
     minutes, second = divmod(whole, 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours:02d}:{minute:02d}:{second:02d}:{frame:02d}"

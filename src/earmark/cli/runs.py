@@ -1,0 +1,188 @@
+"""`earmark export`, `search`, `runs` and `report`: what a run left behind."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import tempfile
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from earmark.cli.console import emit_json, out, warn
+from earmark.cli.listing import as_clock
+from earmark.errors import LedgerError
+from earmark.ledger import Hit, Run, Totals, find_runs
+from earmark.report.export import SUBTITLES
+from earmark.report.export import export as write_export
+from earmark.report.page import write_page
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+class Format(StrEnum):
+    """What a run can be exported as."""
+
+    jsonl = "jsonl"
+    csv = "csv"
+    parquet = "parquet"
+    srt = "srt"
+    vtt = "vtt"
+    edl = "edl"
+
+
+def export(
+    folder: RunFolder,
+    format: Annotated[Format, typer.Option(help="What to write.")] = Format.jsonl,
+    to: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A file; a folder for subtitles of several recordings."),
+    ] = None,
+) -> None:
+    """Write the picks and captions of a run for other tools; to stdout unless `--out` says where.
+
+    For example:
+
+      earmark export runs/tuesday --format csv > tuesday.csv
+
+      earmark export runs/tuesday --format srt --out subtitles/
+
+      earmark export runs/tuesday --format parquet --out tuesday.parquet
+    """
+    with Run.open(folder) as run:
+        for missed in run.missed():
+            warn(f"left out {missed.path}: {missed.reason}")
+        if to is None:
+            sys.stdout.write(_as_text(run, format))
+            return
+        for path in write_export(run, to, format=format):
+            out.print(str(path))
+
+
+def search(
+    folder: RunFolder,
+    words: Annotated[str, typer.Argument(help="Words to find in captions and tags; all of them.")],
+    most: Annotated[int, typer.Option(help="At most so many windows.", min=1)] = 50,
+    thumbnails: Annotated[
+        Path | None, typer.Option(help="Also write the pictures found into this folder.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find windows by the words of their captions and tags.
+
+    For example:
+
+      earmark search runs/tuesday "red hammer"
+
+      earmark search runs/tuesday water --thumbnails found/
+    """
+    with Run.open(folder) as run:
+        hits = run.search(words, most=most)
+    pictures = _write_pictures(hits, thumbnails) if thumbnails else {}
+    if as_json:
+        emit_json([_plain(hit) for hit in hits])
+        return
+    for hit in hits:
+        span = f"{as_clock(hit.span.start)} - {as_clock(hit.span.end)}"
+        out.print(f"{hit.path}  {span}", style="bold")
+        out.print(f"  {hit.caption}" if hit.caption else f"  heard: {', '.join(hit.tags)}")
+        if (hit.recording, hit.window) in pictures:
+            out.print(f"  {pictures[hit.recording, hit.window]}")
+    if not hits:
+        warn(f"nothing in {folder} matches {words!r}")
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(help="Where to look for runs.")] = Path(),
+    as_json: AsJson = False,
+) -> None:
+    """List the runs in a folder and below it."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("run", "started", "recordings", "duration", "answered", "failed", "spend"):
+        table.add_column(name, justify="left" if name in ("run", "started") else "right")
+    plain = []
+    for place in find_runs(folder):
+        try:
+            with Run.open(place) as run:
+                opened, totals = run.opened(), run.totals()
+        except LedgerError as error:
+            warn(str(error))
+            continue
+        plain.append({"run": str(place), "opened": opened, **asdict(totals)})
+        table.add_row(str(place), opened[:16].replace("T", " "), *_columns(totals))
+    if as_json:
+        emit_json(plain)
+    elif plain:
+        out.print(table)
+    else:
+        warn(f"no runs in {folder}")
+
+
+def report(
+    folder: RunFolder,
+    to: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The page; in the run's folder if not given.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="The headline; the folder's name if not.")
+    ] = None,
+) -> None:
+    """Write the page of a run: one file that opens from disk, with no network."""
+    with Run.open(folder) as run:
+        out.print(str(write_page(run, to or folder / "report.html", title=title)))
+
+
+def _as_text(run: Run, format: Format) -> str:
+    """What `export` would write, as text."""
+    if format is Format.parquet:
+        raise ValueError("a Parquet file is not text: say where to write it with --out FILE")
+    if format in SUBTITLES and len(run.recordings()) != 1:
+        raise ValueError(
+            f"{run.folder} has {len(run.recordings())} recordings and {format} holds one a file: "
+            f"say which folder to write to with --out FOLDER"
+        )
+    with tempfile.TemporaryDirectory() as scratch:
+        (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
+
+
+def _columns(totals: Totals) -> tuple[str, ...]:
+    return (
+        str(totals.recordings),
+        as_clock(totals.duration),
+        f"{totals.answered} of {totals.picks}",
+        str(totals.failed),
+        f"{totals.spend:.4f}" if totals.spend else "0",
+    )
+
+
+def _write_pictures(hits: list[Hit], folder: Path) -> dict[tuple[str, int], Path]:
+    """The thumbnails of `hits` as files, numbered best match first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {}
+    for number, hit in enumerate(hits, start=1):
+        if hit.thumbnail:
+            path = folder / f"{number:03d}-{Path(hit.path).stem}-{hit.span.start:.0f}s.jpg"
+            path.write_bytes(hit.thumbnail)
+            written[hit.recording, hit.window] = path
+    return written
+
+
+def _plain(hit: Hit) -> dict[str, Any]:
+    return {
+        "recording": hit.recording,
+        "path": hit.path,
+        "window": hit.window,
+        "start": hit.span.start,
+        "end": hit.span.end,
+        "caption": hit.caption or None,
+        "tags": list(hit.tags),
+        "model": hit.model or None,
+        "thumbnail": base64.b64encode(hit.thumbnail).decode(),
+    }

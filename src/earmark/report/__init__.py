@@ -1,0 +1,1 @@
+"""Writes what was heard, looked at and found: one page, subtitles, edit lists and tables."""

@@ -1,0 +1,442 @@
+"use strict";
+// Everything shown is set as text: nothing here ever reads markup.
+const run = JSON.parse(document.getElementById("data").textContent);
+const $ = (id) => document.getElementById(id);
+
+/** An element with a class, text or children. */
+function make(kind, name, ...children) {
+  const element = document.createElement(kind);
+  if (name) element.className = name;
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// ---- numbers for people -------------------------------------------------------------------
+
+const whole = (value) => Math.round(value).toLocaleString("en");
+const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
+const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
+const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
+
+function clock(seconds) {
+  const total = Math.max(0, Math.floor(seconds + 1e-6));
+  const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
+  const two = (value) => String(value).padStart(2, "0");
+  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
+}
+
+function lasting(seconds) {
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+function size(count) {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let place = 0;
+  while (count >= 1000 && place < units.length - 1) { count /= 1000; place += 1; }
+  return `${place && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[place]}`;
+}
+
+function meter(part) {
+  const fill = make("i");
+  fill.style.width = `${100 * part}%`;
+  return make("div", "meter", fill);
+}
+
+// ---- the head -----------------------------------------------------------------------------
+
+function figure(name, value, of, part) {
+  return make("div", "figure", make("p", "name", name), make("p", "value", value),
+    part === null ? null : meter(part), make("p", "of", of));
+}
+
+function drawSpend(sums) {
+  const tokens = [sums.prompt_tokens, sums.completion_tokens];
+  const sent = `${plural(sums.asked, "call")} sent`;
+  if (!sums.spend) return figure("Tokens", whole(tokens[0] + tokens[1]), `${whole(tokens[0])} in · ${sent}`, null);
+  return figure("Spend", sums.spend.toFixed(sums.spend < 1 ? 4 : 2), `${whole(tokens[0] + tokens[1])} tokens · ${sent}`, null);
+}
+
+function drawHead() {
+  const sums = run.totals;
+  document.title = `${run.title} – earmark`;
+  $("title").textContent = run.title;
+  $("subtitle").textContent = [plural(sums.recordings, "recording"), lasting(sums.duration),
+    run.plan.model ? `model ${run.plan.model}` : null, run.opened.slice(0, 10)].filter(Boolean).join(" · ");
+  const waiting = sums.picks - sums.answered - sums.failed;
+  const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} not asked` : null];
+  $("totals").append(
+    figure("Calls answered", whole(sums.answered),
+      [`of ${whole(sums.windows)} possible, ${percent(sums.answered, sums.windows)}`, ...state].filter(Boolean).join(" · "),
+      share(sums.answered, sums.windows)),
+    figure("Actions expected to be seen", sums.expected > 0 ? percent(sums.touched, sums.expected) : "–",
+      sums.expected > 0 ? `about ${whole(sums.touched)} of ${whole(sums.expected)}` : "no forecast", share(sums.touched, sums.expected)),
+    figure("Bytes read", size(sums.bytes_read), `of ${size(sums.size_bytes)}, ${percent(sums.bytes_read, sums.size_bytes)}`,
+      share(sums.bytes_read, sums.size_bytes)),
+    figure("Frames decoded", whole(sums.frames_decoded),
+      sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)} · ${whole(sums.frames_sent)} sent`
+        : `${whole(sums.frames_sent)} sent`, share(sums.frames_decoded, sums.frame_count)),
+    drawSpend(sums));
+  if (sums.interrupted) {
+    $("totals").append(make("p", "warn",
+      `${plural(sums.interrupted, "call")} in flight when a process died may have been asked twice.`));
+  }
+  $("plan").textContent = JSON.stringify(run.plan, null, 2);
+  $("made").textContent = `earmark ${run.version}`;
+  if (run.missed.length) {
+    $("missed").hidden = false;
+    $("missed").append(make("h2", "", `${plural(run.missed.length, "recording")} could not be done`),
+      make("ul", "", ...run.missed.map((missed) => make("li", "", `${missed.path}: ${missed.reason}`))));
+  }
+}
+
+// ---- the time line: rows of equal length, read like lines of text -----------------------------
+
+const ROWS = [60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14400];
+const GUTTER = 58, MOST_ROWS = 24, AXIS = 18;
+const TICKS = [1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600];
+
+function layOut(recording, width) {
+  const room = Math.max(120, width - GUTTER);
+  const fits = (room / 4) * (recording.window || 4); // a window is at least four pixels wide
+  let length = [...ROWS].reverse().find((each) => each <= fits) || ROWS[0];
+  length = ROWS.find((each) => each >= length && recording.duration / each <= MOST_ROWS) || recording.duration / MOST_ROWS;
+  if (recording.duration < length) length = Math.max(recording.duration, 1);
+  const rows = Math.max(1, Math.ceil(recording.duration / length - 1e-9));
+  return { length, room, rows, height: rows < 3 ? 92 : rows < 7 ? 60 : 46 };
+}
+
+function drawStrip(strip) {
+  const { canvas, recording } = strip;
+  const width = canvas.clientWidth;
+  if (!width) return;
+  const plan = (strip.plan = layOut(recording, width));
+  const scale = window.devicePixelRatio || 1;
+  const height = plan.rows * plan.height + AXIS;
+  canvas.style.height = `${height}px`;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  const ink = getComputedStyle(document.documentElement);
+  const colour = (name) => ink.getPropertyValue(name).trim();
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  for (let row = 0; row < plan.rows; row += 1) drawRow(pen, strip, row, colour);
+  drawAxis(pen, plan, colour);
+}
+
+/** Times beneath the last row: of the recording when it is the only one, else into the row. */
+function drawAxis(pen, plan, colour) {
+  const step = TICKS.find((each) => (each / plan.length) * plan.room >= 64) || plan.length;
+  const top = plan.rows * plan.height;
+  pen.fillStyle = colour("--quiet");
+  pen.textAlign = "center";
+  for (let time = step; time < plan.length - step / 3; time += step) {
+    const x = GUTTER + (time / plan.length) * plan.room;
+    pen.fillRect(x, top - 4, 1, 4);
+    pen.fillText((plan.rows > 1 ? "+" : "") + clock(time), x, top + 12);
+  }
+}
+
+function drawRow(pen, strip, row, colour) {
+  const { recording, plan } = strip;
+  const top = row * plan.height, foot = top + plan.height - 16, from = row * plan.length;
+  const until = Math.min(from + plan.length, recording.duration);
+  const tall = plan.height - 21;
+  const place = (time) => GUTTER + ((time - from) / plan.length) * plan.room;
+  pen.fillStyle = colour("--quiet");
+  pen.textAlign = "left";
+  pen.fillText(clock(from), 0, foot);
+  drawPicks(pen, strip, { from, until, top, foot, place, colour });
+  const [plain, picked] = [colour("--sound"), colour("--sound-picked")];
+  for (let x = GUTTER; x < place(until); x += 1) { // sound level, one column a pixel
+    const [time, next] = [x, x + 1].map((edge) => from + ((edge - GUTTER) / plan.room) * plan.length);
+    const height = 1 + (loudest(recording, time, next) / 100) * tall;
+    const pick = strip.picks.get(Math.floor(time / recording.window + 1e-9));
+    pen.fillStyle = pick && pick.isFound ? picked : plain;
+    pen.fillRect(x, foot - height, 1, height);
+  }
+  drawScore(pen, recording, { from, until, foot, tall, place, colour });
+}
+
+function loudest(recording, from, until) {
+  const first = Math.floor(from / recording.hop);
+  let most = recording.level[first] || 0;
+  for (let step = first + 1; step < until / recording.hop; step += 1) most = Math.max(most, recording.level[step] || 0);
+  return most;
+}
+
+function drawPicks(pen, strip, { from, until, top, foot, place, colour }) {
+  const { recording, plan } = strip;
+  const step = recording.window;
+  if (!step) return;
+  for (let index = Math.floor(from / step + 1e-9); index * step < until; index += 1) {
+    const left = Math.max(GUTTER, place(index * step));
+    const wide = Math.min(place(Math.min((index + 1) * step, until)), GUTTER + plan.room) - left;
+    if (wide <= 0) continue;
+    const pick = strip.picks.get(index);
+    pen.globalAlpha = pick && !pick.isFound ? 0.25 : 1;
+    pen.fillStyle = pick ? (pick.status === "failed" ? colour("--bad") : colour("--mark")) : colour("--cell");
+    const gap = wide > 3 ? 1 : 0;
+    pen.fillRect(left, foot + 3, wide - gap, pick ? 6 : 2);
+    if (pick) {
+      pen.fillStyle = pick.status === "failed" ? colour("--bad-soft") : colour("--mark-soft");
+      pen.fillRect(left, top + 3, wide - gap, foot - top - 1);
+    }
+    pen.globalAlpha = 1;
+  }
+}
+
+function drawScore(pen, recording, { from, until, foot, tall, place, colour }) {
+  const step = recording.window;
+  if (!step || !recording.scores.some((score) => score > 0)) return;
+  pen.strokeStyle = colour("--score");
+  pen.lineWidth = 1.5;
+  pen.lineJoin = "round";
+  pen.beginPath();
+  for (let index = Math.floor(from / step + 1e-9); index * step < until; index += 1) {
+    const x = Math.max(GUTTER, place(Math.min((index + 0.5) * step, until)));
+    const y = foot - 1 - (recording.scores[index] / 100) * tall;
+    if (index * step <= from + 1e-9) pen.moveTo(x, y); else pen.lineTo(x, y);
+  }
+  pen.stroke();
+}
+
+/** The time under the pointer; null beside the time line. */
+function timeAt(strip, event) {
+  const { plan, recording } = strip;
+  const across = (event.offsetX - GUTTER) / plan.room;
+  const time = (Math.min(plan.rows - 1, Math.floor(event.offsetY / plan.height)) + across) * plan.length;
+  return across < 0 || across > 1 || time >= recording.duration ? null : time;
+}
+
+function makeStrip(recording) {
+  const canvas = make("canvas", "strip");
+  const told = make("output");
+  const strip = { canvas, recording, picks: new Map(recording.picks.map((pick) => [pick.window, pick])) };
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label",
+    `Time line of ${recording.name}: ${plural(recording.windows, "window")}, ${whole(recording.picks.length)} picked`);
+  const windowAt = (time) => Math.floor(time / (recording.window || 1));
+  canvas.addEventListener("pointermove", (event) => {
+    const time = timeAt(strip, event);
+    const pick = time === null ? null : strip.picks.get(windowAt(time));
+    const score = time === null ? undefined : recording.scores[windowAt(time)];
+    told.textContent = time === null ? "" : `${clock(time)} · ${pick ? `picked: ${pick.reason}` : "left out"}` +
+      (score === undefined ? "" : ` · score ${score}`);
+  });
+  canvas.addEventListener("pointerleave", () => { told.textContent = ""; });
+  canvas.addEventListener("click", (event) => {
+    const time = timeAt(strip, event);
+    if (time === null) return;
+    const pick = strip.picks.get(windowAt(time));
+    if (pick && !pick.card.hidden) goTo(pick); else play(recording, time);
+  });
+  new ResizeObserver(() => drawStrip(strip)).observe(canvas);
+  strips.push(strip);
+  const key = (name, text) => make("span", name, text);
+  const legend = make("div", "legend", key("picked", "picked"), key("left", "left out"),
+    recording.level.length ? key("level", "sound level") : null, key("curve", "score"), told);
+  return [canvas, legend];
+}
+
+// ---- the picks ----------------------------------------------------------------------------
+
+const strips = [], picks = [];
+const shown = new IntersectionObserver((entries) => {
+  for (const entry of entries.filter((each) => each.isIntersecting)) {
+    entry.target.src = `data:image/jpeg;base64,${entry.target.pick.picture}`;
+    shown.unobserve(entry.target);
+  }
+}, { rootMargin: "800px" });
+
+/** Cards take the shape of the first picture, within reason. */
+function frameLike(image) {
+  const root = document.documentElement;
+  if (root.style.getPropertyValue("--shape")) return;
+  root.style.setProperty("--shape", String(Math.min(1.8, Math.max(1.2, image.naturalWidth / image.naturalHeight))));
+}
+
+function makeShot(recording, pick) {
+  const shot = make("div", "shot");
+  if (pick.picture) {
+    const image = make("img");
+    image.alt = `Frame at ${clock(pick.instant)}`;
+    image.pick = pick;
+    image.addEventListener("load", () => frameLike(image), { once: true });
+    shown.observe(image);
+    shot.append(image);
+  }
+  pick.button = make(recording.link ? "button" : "span", "when", `${clock(pick.start)} – ${clock(pick.end)}`);
+  pick.button.tabIndex = 0;
+  if (recording.link) {
+    pick.button.type = "button";
+    pick.button.setAttribute("aria-label", `Play ${recording.name} at ${clock(pick.start)}`);
+    pick.button.addEventListener("click", () => play(recording, pick.start));
+  }
+  shot.append(pick.button);
+  return shot;
+}
+
+function makeCaption(pick) {
+  if (pick.failure) return [make("p", "failure", `Failed: ${pick.failure}`)];
+  if (pick.caption === null) {
+    return [make("p", "unasked", pick.status === "in flight" ? "Asked, not answered yet" : "Caption not asked")];
+  }
+  pick.text = make("p", "caption", pick.caption);
+  if (pick.caption.length < 260 && pick.caption.split("\n").length < 7) return [pick.text];
+  pick.text.classList.add("long");
+  const more = make("button", "more", "Show all");
+  more.type = "button";
+  more.setAttribute("aria-expanded", "false");
+  more.addEventListener("click", () => {
+    const open = pick.text.classList.toggle("open");
+    more.textContent = open ? "Show less" : "Show all";
+    more.setAttribute("aria-expanded", String(open));
+  });
+  return [pick.text, more];
+}
+
+function makeCard(recording, pick) {
+  const peak = recording.scores[pick.window] || 0;
+  const took = pick.caption === null ? null
+    : `${pick.model} · ${plural(pick.tokens, "token")} · ${pick.latency.toFixed(1)} s${pick.cut ? " · cut short" : ""}`;
+  pick.tagList = make("ul", "tags", ...pick.tags.map((tag) => make("li", "", tag)));
+  pick.tagList.setAttribute("aria-label", "Tags");
+  pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(pick),
+    pick.tags.length ? pick.tagList : null,
+    make("div", "why", make("p", "", pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
+      took ? make("p", "", took) : null, pick.note ? make("p", "", pick.note) : null)));
+  pick.words = fold([pick.caption || "", ...pick.tags].join(" "));
+  pick.isFound = true;
+  picks.push(pick);
+  return pick.card;
+}
+
+function makeRecording(recording) {
+  const facts = [lasting(recording.duration), plural(recording.windows, "window"), `${whole(recording.picks.length)} picked`,
+    recording.rule ? `by ${recording.rule}` : null,
+    recording.heard ? `heard by reading ${size(recording.heard)} of ${size(recording.size)}` : null,
+    recording.forecast === null ? null : `forecast ${percent(recording.forecast, 1)} of actions`];
+  const section = make("section", "recording", make("h2", "", recording.name),
+    make("p", "quiet", facts.filter(Boolean).join(" · ")),
+    ...recording.notes.map((note) => make("p", "note", note)), ...makeStrip(recording));
+  recording.grid = make("div", "cards", ...recording.picks.map((pick) => makeCard(recording, pick)));
+  recording.none = make("p", "none", "No pick of this recording matches.");
+  recording.none.hidden = true;
+  section.append(recording.grid, recording.none);
+  return section;
+}
+
+// ---- searching ----------------------------------------------------------------------------
+
+let wanted = "all";
+function fold(text) { return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase(); }
+
+/** The same text, its found words marked; folding may change lengths, then nothing is marked. */
+function highlight(element, text, words) {
+  const folded = fold(text);
+  if (!words.length || folded.length !== text.length) { element.textContent = text; return; }
+  const parts = [];
+  let done = 0;
+  while (done < text.length) {
+    const hits = words.map((word) => [folded.indexOf(word, done), word.length]).filter(([at]) => at >= 0);
+    if (!hits.length) break;
+    const [at, length] = hits.reduce((best, hit) => (hit[0] < best[0] || (hit[0] === best[0] && hit[1] > best[1]) ? hit : best));
+    parts.push(text.slice(done, at), make("mark", "", text.slice(at, at + length)));
+    done = at + length;
+  }
+  element.replaceChildren(...parts, text.slice(done));
+}
+
+function search() {
+  const words = fold($("search").value).split(/\s+/).filter(Boolean);
+  for (const pick of picks) {
+    pick.isFound = words.every((word) => pick.words.includes(word)) && (wanted === "all" || pick.status === wanted);
+    pick.card.hidden = !pick.isFound;
+    if (!pick.isFound || (!words.length && !pick.isMarked)) continue;
+    pick.isMarked = words.length > 0;
+    if (pick.text) highlight(pick.text, pick.caption, words);
+    pick.tags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
+  }
+  for (const recording of run.recordings) {
+    recording.none.hidden = recording.picks.some((pick) => pick.isFound) || !recording.picks.length;
+  }
+  const count = picks.filter((pick) => pick.isFound).length;
+  $("found").textContent = words.length || wanted !== "all" ? `${whole(count)} of ${plural(picks.length, "pick")}` : plural(count, "pick");
+  strips.forEach(drawStrip);
+}
+
+function drawFilters() {
+  const states = [["all", "All"], ["answered", "Answered"], ["failed", "Failed"], ["in flight", "In flight"], ["not asked", "Not asked"]]
+    .filter(([state]) => state === "all" || picks.some((pick) => pick.status === state));
+  if (states.length < 3) return;
+  for (const [state, label] of states) {
+    const button = make("button", "", label);
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(state === wanted));
+    button.addEventListener("click", () => {
+      wanted = state;
+      for (const each of $("filters").children) each.setAttribute("aria-pressed", String(each === button));
+      search();
+    });
+    $("filters").append(button);
+  }
+}
+
+// ---- playing and moving about -------------------------------------------------------------
+
+function play(recording, time) {
+  if (!recording.link) return;
+  const video = $("video");
+  $("player").hidden = false;
+  $("playing").textContent = `${recording.name} · ${clock(time)}`;
+  $("unplayable").hidden = true;
+  video.hidden = false;
+  video.dataset.path = recording.path;
+  video.src = `${recording.link}#t=${time.toFixed(3)}`;
+  video.play().catch(() => {}); // a browser may want a second click; one that cannot play says so below
+}
+
+function closePlayer() {
+  $("video").pause();
+  $("player").hidden = true;
+}
+
+function goTo(pick) {
+  pick.card.scrollIntoView({ block: "center" });
+  pick.button.focus({ preventScroll: true });
+}
+
+function step(by) {
+  const open = picks.filter((pick) => pick.isFound);
+  if (!open.length) return;
+  const now = open.findIndex((pick) => pick.button === document.activeElement);
+  goTo(open[now < 0 ? (by > 0 ? 0 : open.length - 1) : Math.min(open.length - 1, Math.max(0, now + by))]);
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const isTyping = event.target === $("search");
+  if (event.key === "Escape" && !$("player").hidden) closePlayer();
+  else if (event.key === "Escape" && isTyping) { $("search").value = ""; search(); }
+  else if (event.key === "/" && !isTyping) { event.preventDefault(); $("search").focus(); }
+  else if (event.key === "j" && !isTyping) step(1);
+  else if (event.key === "k" && !isTyping) step(-1);
+}
+
+drawHead();
+$("picks").append(...run.recordings.map(makeRecording));
+if (!run.recordings.length) $("picks").append(make("p", "none", "This run has no recordings yet."));
+drawFilters();
+search();
+$("search").addEventListener("input", search);
+$("close").addEventListener("click", closePlayer);
+$("video").addEventListener("error", () => {
+  $("video").hidden = true;
+  $("unplayable").hidden = false;
+  $("unplayable").textContent = `The video cannot be played from here: ${$("video").dataset.path}`;
+});
+document.addEventListener("keydown", onKey);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => strips.forEach(drawStrip));
