@@ -247,7 +247,8 @@ def fault_server(
     It takes text and what `takes` names of "images video"; anything else it refuses with the status
     `refusal`, or drops in silence if that is 200.
     """
-    command = [sys.executable, str(Path(__file__).resolve()), *behaviours, "--then", then]
+    command = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]  # quick to start
+    command += [*behaviours, "--then", then]
     command += ["--latency", str(latency), "--takes", takes, "--refusal", str(refusal)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

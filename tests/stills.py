@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from earmark.call.request import Request
+from earmark.media import Frame
 from earmark.timeline import Span
 
 
-@dataclass(frozen=True)
-class Still:
-    time: float
-    rgb: Any
-
-    def jpeg(self, quality: int = 90) -> bytes:
-        file = io.BytesIO()
-        Image.fromarray(self.rgb).save(file, "JPEG", quality=quality)
-        return file.getvalue()
-
-    def resized(self, width: int, height: int) -> Still:
-        return Still(self.time, np.asarray(Image.fromarray(self.rgb).resize((width, height))))
-
-
-def still(time: float = 0.0, *, width: int = 64, height: int = 64, level: int = 128) -> Still:
+def still(time: float = 0.0, *, width: int = 64, height: int = 64, level: int = 128) -> Frame:
     """A picture of one grey, shown at `time`."""
-    return Still(time, np.full((height, width, 3), level, dtype=np.uint8))
+    return Frame(time, np.full((height, width, 3), level, dtype=np.uint8))
 
 
 def ask_about(

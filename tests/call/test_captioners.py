@@ -27,29 +27,55 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="session")
-def made(request, tmp_path_factory, gguf_pair, checkpoint, vlm_url):
-    """One captioner of each kind, by its registered name."""
-    kept = tmp_path_factory.mktemp("replay") / "answers.jsonl"
+def tags():
+    return TagsCaptioner()
+
+
+@pytest.fixture(scope="session")
+def openai(vlm_url):
+    return OpenAICaptioner(vlm_url, "tiny")
+
+
+@pytest.fixture(scope="session")
+def local(gguf_pair):
+    captioner = LocalCaptioner(*gguf_pair, threads=1)
+    yield captioner
+    captioner.close()
+
+
+@pytest.fixture(scope="session")
+def transformers(checkpoint):
+    return TransformersCaptioner(checkpoint, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def replay(tmp_path_factory):
+    path = tmp_path_factory.mktemp("replay") / "answers.jsonl"
     text = '{"action": "cuts"}'
     lines = [
         {"recording": "kitchen", "start": 4.0 * n, "end": 4.0 * n + 4.0, "text": text}
         for n in range(4)
     ]
-    kept.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    local = LocalCaptioner(*gguf_pair, threads=1)
-    request.addfinalizer(local.close)
-    return {
-        "tags": TagsCaptioner(),
-        "openai": OpenAICaptioner(vlm_url, "tiny"),
-        "local": local,
-        "transformers": TransformersCaptioner(checkpoint, device="cpu"),
-        "replay": Replay.load(kept),
-    }
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return Replay.load(path)
 
 
-@pytest.fixture(params=CAPTIONERS)
-def captioner(request, made):
-    return made[request.param]
+def named(names):
+    """The names of captioners; the one that takes seconds to load is marked slow."""
+    slow = {"transformers": pytest.mark.slow}
+    return [pytest.param(name, marks=slow.get(name, ())) for name in names]
+
+
+@pytest.fixture(params=named(CAPTIONERS))
+def captioner(request):
+    """Each captioner, by its registered name; a name without a fixture above fails here."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=named(["openai", "local", "transformers"]))
+def model(request):
+    """Those that look at pictures."""
+    return request.getfixturevalue(request.param)
 
 
 def ask(captioner, times=(1.0,), **options):
@@ -110,16 +136,14 @@ def test_several_frames_take_more_tokens_than_one(captioner):
         assert three.prompt_tokens >= one.prompt_tokens + 2 * 4
 
 
-def test_a_model_that_is_too_slow_is_a_time_out(made):
-    for name in ("openai", "local", "transformers"):
-        with pytest.raises(CallTimeout, match="in time"):
-            made[name](ask_about(model=made[name].model, answer_tokens=3000), timeout=0.02)
+def test_a_model_that_is_too_slow_is_a_time_out(model):
+    with pytest.raises(CallTimeout, match="in time"):
+        model(ask_about(model=model.model, answer_tokens=3000), timeout=0.02)
 
 
-def test_a_vision_model_needs_frames(made):
-    for name in ("openai", "local", "transformers"):
-        with pytest.raises(ValueError, match="needs frames"):
-            made[name](ask_about(model="tiny", frames=False), timeout=1.0)
+def test_a_vision_model_needs_frames(model):
+    with pytest.raises(ValueError, match="needs frames"):
+        model(ask_about(model=model.model, frames=False), timeout=1.0)
 
 
 def test_tags_without_names_are_no_words():

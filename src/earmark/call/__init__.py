@@ -4,6 +4,7 @@ from earmark.call.allowance import PATCH, fit, image_tokens, shrink, video_token
 from earmark.call.ask import Failure, Tally, ask_all
 from earmark.call.batch import Results, read_batch, write_batch
 from earmark.call.captioner import Captioner
+from earmark.call.doctor import Finding, doctor
 from earmark.call.limits import Limits
 from earmark.call.local import LocalCaptioner
 from earmark.call.prompt import Prompt
@@ -29,6 +30,7 @@ __all__ = [
     "Answer",
     "Captioner",
     "Failure",
+    "Finding",
     "Limits",
     "LocalCaptioner",
     "OpenAICaptioner",
@@ -40,6 +42,7 @@ __all__ = [
     "Tally",
     "TransformersCaptioner",
     "ask_all",
+    "doctor",
     "fit",
     "image_tokens",
     "read_batch",

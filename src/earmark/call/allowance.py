@@ -10,30 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
 
-
-class Frame(Protocol):
-    """A picture, and when it was shown."""
-
-    @property
-    def time(self) -> float:
-        """Seconds into the recording."""
-        ...
-
-    @property
-    def rgb(self) -> Any:
-        """`(height, width, 3)`, bytes."""
-        ...
-
-    def jpeg(self, quality: int = ...) -> bytes:
-        """As a JPEG file."""
-        ...
-
-    def resized(self, width: int, height: int) -> Frame:
-        """The same picture in another size."""
-        ...
-
+from earmark.media import Frame
 
 PATCH = 32
 """Pixels along one side of a visual token of Qwen3-VL."""
@@ -93,7 +71,7 @@ def shrink(frames: Sequence[Frame], *, tokens: int, patch: int = PATCH) -> list[
     """
     small = []
     for frame in frames:
-        height, width = frame.rgb.shape[:2]
-        target = fit(width, height, frames=len(frames), tokens=tokens, patch=patch)
-        small.append(frame if target == (width, height) else frame.resized(*target))
+        size = frame.width, frame.height
+        target = fit(*size, frames=len(frames), tokens=tokens, patch=patch)
+        small.append(frame if target == size else frame.resized(*target))
     return small

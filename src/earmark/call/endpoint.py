@@ -8,6 +8,7 @@ import json
 import math
 import re
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,9 @@ class Endpoint:
     def _client(self) -> openai.OpenAI:
         import openai
 
-        return openai.OpenAI(base_url=self.url, api_key=self._api_key, max_retries=0)
+        client = openai.OpenAI(base_url=self.url, api_key=self._api_key, max_retries=0)
+        weakref.finalize(self, client.close)  # lets go of its connections when we are gone
+        return client
 
     def models(self, *, timeout: float = 10.0) -> list[str]:
         """Names of the models served, in the server's order."""

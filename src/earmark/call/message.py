@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from earmark.call.allowance import Frame
 from earmark.call.prompt import clock
 from earmark.call.request import Form, Request
+from earmark.media import Frame
 from earmark.timeline import Span
 
 JPEG_QUALITY = 90

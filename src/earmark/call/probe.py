@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from earmark.call.allowance import Frame
 from earmark.call.endpoint import Endpoint
 from earmark.call.message import image_parts, video_fields, video_parts
 from earmark.errors import CallError, CallTimeout
+from earmark.media import Frame
 from earmark.timeline import Span
 
 SIDE = 64

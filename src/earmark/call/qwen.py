@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from earmark.call.allowance import Frame
 from earmark.call.captioner import read_text
 from earmark.call.prompt import clock
 from earmark.call.request import Answer, Request
 from earmark.errors import CallRejected, CallTimeout, MissingExtra
+from earmark.media import Frame
+
+LIBRARIES = ("torch", "transformers", "PIL")
 
 
 class TransformersCaptioner:
@@ -42,7 +45,7 @@ class TransformersCaptioner:
 
     def check(self) -> None:
         """Raises if the libraries or the folder are missing."""
-        import_transformers()
+        _check_libraries()
         path = Path(self.source)
         if (path.is_absolute() or path.exists()) and not (path / "config.json").is_file():
             raise CallRejected(f"there is no checkpoint in {path}: it has no config.json")
@@ -88,8 +91,8 @@ class _Checkpoint:
     """The loaded model and what prepares its input."""
 
     def __init__(self, source: str, device: str | None) -> None:
-        transformers = import_transformers()
         import torch
+        import transformers
 
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
@@ -153,17 +156,13 @@ class _Checkpoint:
         return str(self.tokenizer.decode(written, skip_special_tokens=True))
 
 
-def import_transformers() -> Any:
-    """The library, or the way to get it."""
-    try:
-        import torch  # noqa: F401
-        import transformers
-    except ImportError as error:
+def _check_libraries() -> None:
+    """Raises if one is missing; loads none of them, which takes seconds."""
+    if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
         raise MissingExtra(
             "running Qwen3-VL in process needs PyTorch and transformers: "
             "pip install 'earmark[transformers]'"
-        ) from error
-    return transformers
+        )
 
 
 def _picture_parts(frames: Sequence[Frame]) -> list[dict[str, str]]:

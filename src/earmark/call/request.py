@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from earmark.call.allowance import PATCH, Frame, image_tokens, shrink
+from earmark.call.allowance import PATCH, image_tokens, shrink
+from earmark.media import Frame
 from earmark.timeline import Span
 from earmark.version import VERSION
 
@@ -88,7 +89,9 @@ class Request:
     @property
     def visual_tokens(self) -> int:
         """Tokens its frames take when sent as images; 0 without frames."""
-        return sum(image_tokens(*size_of(frame), patch=self.patch) for frame in self.frames)
+        return sum(
+            image_tokens(frame.width, frame.height, patch=self.patch) for frame in self.frames
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,3 @@ class Answer:
     """Times it was asked until it was answered, this one included."""
     note: str = ""
     """What was swapped and why, in a line; empty when all went as asked."""
-
-
-def size_of(frame: Frame) -> tuple[int, int]:
-    """Width and height of a frame in pixels."""
-    height, width = frame.rgb.shape[:2]
-    return width, height
