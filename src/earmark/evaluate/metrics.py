@@ -48,9 +48,9 @@ class Counts:
     """Windows picked."""
     actions: int = 0
     """Annotated actions."""
-    covered: int = 0
-    """Actions that some picked window overlaps."""
-    strict: int = 0
+    covered: float = 0
+    """Actions that some picked window overlaps; a fraction where it is a mean over choices."""
+    strict: float = 0
     """Actions that hold the representative instant of some picked window."""
 
     def __add__(self, other: Counts) -> Counts:
@@ -163,11 +163,9 @@ def count_occupied(reference: Sequence[Action], duration: float, *, window: floa
     """How full `duration` seconds are, in windows of `window` seconds."""
     windows = Grid(window).count(duration)
     first, after = reach(reference, windows, window)
-    change = np.zeros(windows + 1)
-    np.add.at(change, first, 1)
-    np.add.at(change, after, -1)
+    change = np.bincount(first, minlength=windows + 1) - np.bincount(after, minlength=windows + 1)
     depth = np.cumsum(change)[:windows]
-    return Occupied(windows, int((depth > 0.5).sum()), round(float(depth.sum())))
+    return Occupied(windows, int((depth > 0).sum()), int(depth.sum()))
 
 
 @dataclass(frozen=True, slots=True)

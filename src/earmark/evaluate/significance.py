@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -108,13 +109,21 @@ def bootstrap_ratio(
     part, whole = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
     if len(part) == 0 or not whole.any():
         return math.nan, math.nan
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(len(part), np.full(len(part), 1 / len(part)), size=draws)
+    drawn = _draws(len(part), draws, seed)
     sums = drawn @ whole
     ratios = (drawn @ part)[sums > 0] / sums[sums > 0]
     tail = (1 - confidence) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
     return float(low), float(high)
+
+
+@lru_cache(maxsize=4)
+def _draws(count: int, draws: int, seed: int) -> FloatArray:
+    """How often each of `count` recordings is drawn, one row a draw; not to be written to."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=draws).astype(np.float32)
+    drawn.setflags(write=False)
+    return drawn
 
 
 @dataclass(frozen=True, slots=True)

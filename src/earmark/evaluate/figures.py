@@ -1,0 +1,189 @@
+"""The figures of an evaluation, drawn with Matplotlib and returned as PNG bytes."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from earmark.errors import MissingExtra
+from earmark.evaluate.bench import ORACLE, PHASES
+from earmark.evaluate.results import Results, System
+from earmark.evaluate.table import mean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLIND = {"uniform": "#8a8f98", "strata": "#5b616b", PHASES: "#b3b8c0", "random": "#c9a227"}
+ACCENT = {"coverage": "#c2410c", "separated": "#1d4ed8", ORACLE: "#111827"}
+OTHERS = ("#047857", "#9d174d", "#7c3aed", "#0e7490", "#65a30d", "#b45309")
+MARKERS = "osD^vP*X<>h"
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches that no window system is asked for.
+
+    Raises:
+        MissingExtra: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("figures need Matplotlib: pip install 'earmark[evaluate]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def png(drawn: Figure) -> bytes:
+    """The figure as a PNG file."""
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()
+
+
+def plane(results: Results, subject: System, baseline: System) -> bytes:
+    """The paper's result figure: four panels in calls.
+
+    (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
+    (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) calls saved against
+    `baseline` at equal coverage.
+    """
+    drawn = figure(12.5, 9.5)
+    (first, second), (third, fourth) = drawn.subplots(2, 2)
+    _first_panel(first, results, subject)
+    box = _box(results)
+    _curves(second, results, results.systems)
+    _outline(second, box)
+    second.set_title("(b) every frontline and rule")
+    _curves(third, results, results.systems)
+    third.set_xlim(*box[0])
+    third.set_ylim(*box[1])
+    third.set_title("(c) the boxed span")
+    _saved(fourth, results, baseline)
+    for axes in (first, second, third):
+        axes.set_xlabel("calls, % of windows")
+        axes.set_ylabel("coverage, %")
+    second.legend(fontsize=8, ncols=2, frameon=False)
+    return png(drawn)
+
+
+def _first_panel(axes: Axes, results: Results, subject: System) -> None:
+    """Frontlines under the subject's rule, or rules that isolate score and spread."""
+    if len(results.frontlines) > 1:
+        shown = [system for system in results.systems if system[1] in (subject[1], "strata")]
+        title = f"(a) frontlines, spent by {subject[1]}"
+    else:
+        wanted = ("rank", "strata", "separated", "coverage")
+        shown = [system for system in results.systems if system[1] in wanted]
+        title = "(a) score alone, spread alone, and both"
+    _curves(axes, results, shown or results.systems)
+    axes.set_title(title)
+    axes.legend(fontsize=8, frameon=False)
+
+
+def _curves(axes: Axes, results: Results, systems: Sequence[System]) -> None:
+    """Mean coverage over recordings against cost, one line a system."""
+    for system in systems:
+        cost = [100 * results.pooled(system, budget).cost for budget in results.budgets]
+        reached = [mean(results.points(system, budget)) for budget in results.budgets]
+        axes.plot(cost, reached, label=results.label(system), **_style(results, system))
+    axes.grid(alpha=0.25)
+
+
+def _style(results: Results, system: System) -> dict[str, Any]:
+    """Colour, marker and weight of a system's line, the same in every panel."""
+    place = results.systems.index(system)
+    rule = system[1]
+    several = len(results.frontlines) > 1
+    colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
+    if several and rule not in BLIND:
+        colour = (*ACCENT.values(), *OTHERS)[place % (len(ACCENT) + len(OTHERS))]
+    return {
+        "color": colour,
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 5,
+        "linewidth": 2.4 if rule in ("coverage", "separated") else 1.3,
+        "linestyle": "--" if rule in BLIND else ":" if rule == ORACLE else "-",
+    }
+
+
+def _box(results: Results) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
+    inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
+    systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
+    reached = [mean(results.points(s, budget)) for s in systems for budget in inside]
+    known = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
+    pad = 2.0
+    return (
+        (100 * inside[0] - pad, 100 * inside[-1] + pad),
+        (min(known) - pad, max(known) + pad),
+    )
+
+
+def _outline(axes: Axes, box: tuple[tuple[float, float], tuple[float, float]]) -> None:
+    """Draw the box."""
+    (left, right), (bottom, top) = box
+    axes.plot(
+        [left, right, right, left, left],
+        [bottom, bottom, top, top, bottom],
+        color="#9ca3af",
+        linewidth=0.9,
+    )
+
+
+def _saved(axes: Axes, results: Results, baseline: System) -> None:
+    """Calls saved at equal coverage."""
+    for system in results.systems:
+        if system == baseline or system[1] in (ORACLE, "random"):
+            continue
+        saved = [100 * results.saved(system, b, baseline=baseline) for b in results.budgets]
+        cost = [100 * results.pooled(system, b).cost for b in results.budgets]
+        axes.plot(cost, saved, label=results.label(system), **_style(results, system))
+    axes.axhline(0, color="#8a8f98", linewidth=1)
+    axes.set_title(f"(d) calls saved against {results.label(baseline)}")
+    axes.set_xlabel("calls, % of windows")
+    axes.set_ylabel("calls saved at equal coverage, %")
+    axes.grid(alpha=0.25)
+
+
+def scatter(occupancy: Sequence[float], gains: dict[str, Sequence[float]], *, title: str) -> bytes:
+    """Gain in points against occupancy in per cent, one colour a budget."""
+    drawn = figure(7.5, 5)
+    axes = drawn.subplots()
+    for place, (name, values) in enumerate(gains.items()):
+        axes.scatter(occupancy, values, label=name, s=26, color=OTHERS[place % len(OTHERS)])
+    axes.axhline(0, color="#8a8f98", linewidth=1)
+    axes.set_xlabel("windows that touch an action, %")
+    axes.set_ylabel("gain, points of coverage")
+    axes.set_title(title)
+    axes.legend(fontsize=8, frameon=False)
+    axes.grid(alpha=0.25)
+    return png(drawn)
+
+
+def lines(
+    series: dict[str, Sequence[tuple[float, float]]], *, title: str, across: str, up: str,
+    logarithmic: bool = False,
+) -> bytes:  # fmt: skip
+    """Simple curves, one a name."""
+    drawn = figure(7.5, 5)
+    axes = drawn.subplots()
+    for place, (name, points) in enumerate(series.items()):
+        axes.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            label=name,
+            marker=MARKERS[place % len(MARKERS)],
+            color=OTHERS[place % len(OTHERS)],
+        )
+    if logarithmic:
+        axes.set_xscale("log", base=2)
+        ticks = sorted({x for points in series.values() for x, _ in points})
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_title(title)
+    axes.legend(fontsize=8, frameon=False)
+    axes.grid(alpha=0.25)
+    return png(drawn)

@@ -1,0 +1,94 @@
+"""What an experiment leaves behind, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import LedgerError
+from earmark.evaluate.page import page
+from earmark.evaluate.table import Table, markdown
+from earmark.media.files import replacing
+
+SETTINGS = "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Tables, figures and notes of one experiment."""
+
+    title: str
+    settings: dict[str, Any]
+    """Every choice of the run, as plain values."""
+    tables: tuple[Table, ...]
+    figures: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    """A caption and PNG bytes by file name without suffix."""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; figures are named only."""
+        return {
+            "title": self.title,
+            "settings": self.settings,
+            "notes": list(self.notes),
+            "tables": [table.to_json() for table in self.tables],
+            "figures": [f"{name}.png" for name in self.figures],
+        }
+
+    def to_markdown(self) -> str:
+        """All tables, with the notes before them."""
+        return markdown(self.title, self.tables, self.notes)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write Markdown, JSON, PNG and one HTML page into `folder`; the files, in that order."""
+        whole = page(self.title, notes=self.notes, figures=self.figures, tables=self.tables)
+        texts = {
+            "tables.md": self.to_markdown(),
+            "tables.json": json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n",
+        }
+        pictures = {f"{name}.png": image for name, (_, image) in self.figures.items()}
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in {**texts, "index.html": whole}.items():
+            with replacing(folder / name) as scratch:
+                scratch.write_text(text, encoding="utf-8")
+        for name, image in pictures.items():
+            with replacing(folder / name) as scratch:
+                scratch.write_bytes(image)
+        return [folder / name for name in (*texts, *pictures, "index.html")]
+
+
+def claim(folder: Path, settings: Mapping[str, Any], *, fresh: bool = False) -> bool:
+    """Make `folder` the home of a run with `settings`; whether it already held one like it.
+
+    Raises:
+        LedgerError: it holds a run with other settings, and `fresh` does not say to replace it.
+    """
+    path = folder / SETTINGS
+    plain = json.loads(json.dumps(settings))
+    if path.exists() and not fresh:
+        found = _settings(path)
+        if found == plain:
+            return True
+        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
+        raise LedgerError(
+            f"{folder} holds a run with another {', '.join(changed)}; "
+            f"choose another --out, or replace it with --fresh"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as scratch:
+        scratch.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+    return False
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings of an earlier run."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{path} cannot be read ({error}); remove it or use --fresh") from error
+    if not isinstance(found, dict):
+        raise LedgerError(f"{path} holds no settings; remove it or use --fresh")
+    return found

@@ -1,0 +1,130 @@
+"""What the paper prints, to be set beside what is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRow:
+    """One recording of the paper's per-recording table, at a quarter of the calls."""
+
+    recording: str
+    actions: int
+    duration: int
+    """Seconds, rounded."""
+    mean: float
+    """Seconds of an action, on average."""
+    uniform: float
+    """Coverage of even spacing, in points."""
+    ours: float
+    """Coverage of the paper's rule with its gate, in points."""
+
+
+PRIMARY = (
+    PaperRow("P01_14", 354, 1353, 3.4, 43.5, 48.6),
+    PaperRow("P02_12", 371, 1315, 3.1, 42.0, 46.1),
+    PaperRow("P03_24", 136, 822, 3.9, 39.0, 61.0),
+    PaperRow("P04_31", 113, 825, 5.7, 50.4, 54.9),
+    PaperRow("P05_07", 111, 802, 3.6, 49.5, 55.9),
+    PaperRow("P08_09", 147, 621, 3.4, 42.2, 44.2),
+    PaperRow("P11_20", 195, 560, 2.4, 35.4, 42.1),
+    PaperRow("P18_05", 135, 594, 3.6, 47.4, 54.8),
+    PaperRow("P20_05", 126, 467, 3.1, 42.9, 50.0),
+    PaperRow("P22_02", 217, 509, 2.3, 34.1, 40.6),
+    PaperRow("P28_25", 133, 397, 2.4, 36.1, 40.6),
+    PaperRow("P30_09", 170, 434, 2.4, 34.1, 43.5),
+)
+"""The twelve recordings the paper was developed against."""
+
+REPLICATION = (
+    PaperRow("P10_03", 235, 1842, 5.4, 53.6, 56.6),
+    PaperRow("P12_03", 111, 1466, 8.9, 59.5, 60.4),
+    PaperRow("P13_01", 49, 554, 8.6, 63.3, 65.3),
+    PaperRow("P14_08", 33, 398, 4.8, 45.5, 60.6),
+    PaperRow("P15_04", 37, 471, 7.9, 62.2, 67.6),
+    PaperRow("P16_04", 57, 930, 11.3, 70.2, 77.2),
+    PaperRow("P17_02", 27, 546, 9.3, 63.0, 74.1),
+    PaperRow("P21_02", 60, 491, 6.6, 58.3, 56.7),
+    PaperRow("P23_05", 104, 1169, 6.9, 56.7, 50.0),
+    PaperRow("P24_09", 347, 1969, 4.4, 47.0, 51.9),
+    PaperRow("P27_05", 64, 615, 5.3, 43.8, 51.6),
+    PaperRow("P32_01", 60, 495, 4.5, 51.7, 56.7),
+)
+"""The twelve recordings its second, held-out set consists of."""
+
+RECORDINGS = {
+    "paper-primary": tuple(row.recording for row in PRIMARY),
+    "paper-replication": tuple(row.recording for row in REPLICATION),
+    "paper": tuple(row.recording for row in PRIMARY + REPLICATION),
+}
+"""Sets of recordings that have a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperPair:
+    """One row of the paper's paired table: its rule minus another, over 24 recordings."""
+
+    gain: float
+    """Mean, in points."""
+    median: float
+    record: str
+    """Recordings won, lost and tied."""
+
+
+PAIRED = {
+    0.5: {
+        "uniform": PaperPair(-4.4, -3.4, "2/20/2"),
+        "rank": PaperPair(-0.7, -0.9, "10/13/1"),
+        "aks": PaperPair(-0.5, -0.7, "11/13/0"),
+        "bolt": PaperPair(-2.9, -2.5, "4/16/4"),
+    },
+    0.335: {
+        "uniform": PaperPair(5.2, 4.6, "19/3/2"),
+        "rank": PaperPair(5.8, 5.9, "21/3/0"),
+        "aks": PaperPair(5.7, 4.6, "22/0/2"),
+        "bolt": PaperPair(1.9, 0.0, "10/7/7"),
+    },
+    0.25: {
+        "uniform": PaperPair(5.8, 5.2, "22/2/0"),
+        "rank": PaperPair(5.7, 6.3, "20/3/1"),
+        "aks": PaperPair(5.6, 5.6, "20/1/3"),
+        "bolt": PaperPair(3.2, 2.3, "16/7/1"),
+    },
+    0.15: {
+        "uniform": PaperPair(4.7, 4.7, "19/4/1"),
+        "rank": PaperPair(2.4, 2.3, "18/3/3"),
+        "aks": PaperPair(1.7, 1.7, "15/6/3"),
+        "bolt": PaperPair(0.2, -0.1, "10/12/2"),
+    },
+    0.1: {
+        "uniform": PaperPair(3.0, 2.2, "17/5/2"),
+        "rank": PaperPair(1.8, 1.8, "17/1/6"),
+        "aks": PaperPair(0.9, 0.6, "13/3/8"),
+        "bolt": PaperPair(3.5, 1.4, "15/6/3"),
+    },
+    0.05: {
+        "uniform": PaperPair(2.5, 1.3, "16/6/2"),
+        "rank": PaperPair(0.4, 0.0, "5/2/17"),
+        "aks": PaperPair(0.6, 0.0, "11/7/6"),
+        "bolt": PaperPair(3.1, 1.7, "16/5/3"),
+    },
+}
+"""The paper's paired table on EPIC-KITCHENS-100: minimum separation minus each rule, by budget."""
+
+OCCUPANCY = {
+    "EPIC-KITCHENS-100": (24, 5.5, 85.1),
+    "STARSS23": (168, 7.2, 96.6),
+    "TAU-NIGENS 2020": (800, 12.1, 99.3),
+    "DCASE 2022 synth": (1200, 20.0, 99.1),
+}
+"""Recordings, hours and occupied windows in percent, from the paper's occupancy table."""
+
+WINDOW_SWEEP = {
+    0.5: (17402, 78.9),
+    1.0: (8703, 83.0),
+    2.0: (4354, 88.0),
+    4.0: (2181, 92.1),
+    8.0: (1094, 95.5),
+}
+"""Windows and occupancy in percent of the primary set, by seconds of a window."""

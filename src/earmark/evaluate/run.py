@@ -1,0 +1,254 @@
+"""The evaluation itself: every rule on every recording, kept as it goes, told in tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import EarmarkError
+from earmark.evaluate import figures, tables
+from earmark.evaluate.annotations import Annotations, few
+from earmark.evaluate.bench import (
+    BUDGETS,
+    RULES,
+    Case,
+    Row,
+    read_rows,
+    run_case,
+    write_rows,
+)
+from earmark.evaluate.metrics import Forecast, count_occupied
+from earmark.evaluate.outcome import Outcome
+from earmark.evaluate.results import Results, System
+from earmark.evaluate.table import Table, percent
+from earmark.media.files import replacing
+
+SAVE_EVERY = 5.0
+"""Seconds between two savings of the rows: what a run that is killed may lose."""
+
+PER_RECORDING = "per_recording.csv"
+FORECASTS = "forecasts.csv"
+
+Task = Callable[[], Case]
+"""Makes one recording ready to be judged; this is where listening happens."""
+
+Tasks = Mapping[tuple[str, str], Task]
+"""By frontline and recording."""
+
+Watch = Callable[[int, int, str], None]
+"""Told how many cases are done, of how many, and which is next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """Every choice of an evaluation but where the scores come from."""
+
+    rules: tuple[str, ...] = RULES
+    budgets: tuple[float, ...] = BUDGETS
+    window: float = 4.0
+    subject: str = "coverage"
+    """The rule that is compared with every other."""
+    baseline: str = "uniform"
+    """The rule that savings and gains are measured against."""
+    detail: float = 0.25
+    """The budget of the per-recording table."""
+
+    def __post_init__(self) -> None:
+        unknown = [rule for rule in self.rules if rule not in (*RULES, "full")]
+        if unknown:
+            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join((*RULES, 'full'))}")
+        if not self.rules or not self.budgets:
+            raise ValueError("an evaluation needs at least one rule and one budget")
+        for budget in self.budgets:
+            if not 0 < budget <= 1:
+                raise ValueError(f"a budget lies above 0 % and up to 100 %, not {percent(budget)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The design as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run came to."""
+
+    rows: tuple[Row, ...]
+    forecasts: dict[tuple[str, str, float], Forecast]
+    """By frontline, recording and budget."""
+    failures: dict[tuple[str, str], str]
+    """Why a case could not be judged."""
+
+
+def run(
+    tasks: Tasks, design: Design, *, folder: Path | None = None, watch: Watch | None = None
+) -> Ran:
+    """Judge every case; with a `folder`, go on where an earlier run with this design stopped.
+
+    A case that cannot be made ready is a failure with its reason, and the others go on.
+    """
+    kept = _Kept.load(folder, design) if folder else _Kept()
+    failures: dict[tuple[str, str], str] = {}
+    saved = time.monotonic()
+    try:
+        for number, (key, task) in enumerate(tasks.items()):
+            if watch:
+                watch(number, len(tasks), key[1])
+            if key in kept.rows:
+                continue
+            try:
+                case = task()
+            except EarmarkError as error:
+                failures[key] = str(error)
+                continue
+            kept.add(key, case, design)
+            if folder and time.monotonic() - saved > SAVE_EVERY:
+                kept.save(folder)
+                saved = time.monotonic()
+    finally:
+        if folder:
+            kept.save(folder)
+    rows = tuple(row for key in tasks if key in kept.rows for row in kept.rows[key])
+    told = {key: found for key, found in kept.forecasts.items() if key[:2] in tasks}
+    return Ran(rows, told, failures)
+
+
+class _Kept:
+    """The rows of the cases judged so far."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], list[Row]] = {}
+        self.forecasts: dict[tuple[str, str, float], Forecast] = {}
+
+    @classmethod
+    def load(cls, folder: Path, design: Design) -> _Kept:
+        """What an earlier run left in `folder`; a case with rows missing is judged again."""
+        kept = cls()
+        if not (folder / PER_RECORDING).exists() or not (folder / FORECASTS).exists():
+            return kept
+        for row in read_rows(folder / PER_RECORDING):
+            kept.rows.setdefault((row.frontline, row.recording), []).append(row)
+        whole = len(design.rules) * len(design.budgets)
+        kept.rows = {key: rows for key, rows in kept.rows.items() if len(rows) == whole}
+        for line in (folder / FORECASTS).read_text(encoding="utf-8").splitlines()[1:]:
+            frontline, recording, budget, *cells = line.split(",")
+            values = [float(cell) for cell in cells]
+            kept.forecasts[frontline, recording, float(budget)] = Forecast(
+                int(values[0]), values[1], values[2], int(values[3]), values[4], values[5]
+            )
+        return kept
+
+    def add(self, key: tuple[str, str], case: Case, design: Design) -> None:
+        """Judge one case."""
+        judged = run_case(case, design.rules, design.budgets)
+        self.rows[key] = judged.rows
+        for budget, found in judged.forecasts.items():
+            self.forecasts[*key, budget] = found
+
+    def save(self, folder: Path) -> None:
+        """Write both files, each whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = ["frontline,recording,budget,recordings,expected,covered,actions,foreseen,absolute"]
+        for key, found in self.forecasts.items():
+            cells = (*key, *asdict(found).values())
+            lines.append(",".join(f"{c:.10g}" if isinstance(c, float) else str(c) for c in cells))
+        with replacing(folder / FORECASTS) as scratch:
+            scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_rows(folder / PER_RECORDING, (row for rows in self.rows.values() for row in rows))
+
+
+def report(
+    ran: Ran, annotations: Annotations, design: Design, *, settings: dict[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Outcome:  # fmt: skip
+    """The tables and figures of a run, all derived from its rows.
+
+    Raises:
+        EarmarkError: no case could be judged.
+    """
+    if not ran.rows:
+        reasons = few(f"{name}: {why}" for (_, name), why in ran.failures.items())
+        raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
+    results = Results.of_rows(ran.rows)
+    frontline = results.frontlines[0]
+    subject = _system(results, frontline, design.subject)
+    baseline = _system(results, frontline, design.baseline)
+    failed = tuple(f"left out: {name} ({f}): {why}" for (f, name), why in ran.failures.items())
+    return Outcome(
+        "Does listening pay?",
+        settings,
+        tuple(_tables(results, ran, annotations, design, subject=subject, baseline=baseline)),
+        _figures(results, annotations, design, subject, baseline),
+        (*notes, *annotations.only(results.recordings).notes(), *failed),
+    )
+
+
+def _system(results: Results, frontline: str, rule: str) -> System:
+    """The system of that rule if it was run; else the first that was."""
+    return (frontline, rule) if (frontline, rule) in results.systems else results.systems[0]
+
+
+def _tables(
+    results: Results, ran: Ran, annotations: Annotations, design: Design, *, subject: System,
+    baseline: System,
+) -> list[Table]:  # fmt: skip
+    """Every table, the most asked for first."""
+    found = [tables.coverage_table(results)]
+    for frontline in results.frontlines:
+        beside = tables.paper_table(results, frontline)
+        found += [beside] if beside else []
+    found.append(tables.paired_table(results, subject))
+    found.append(tables.saved_table(results, baseline))
+    detail = design.detail if design.detail in results.budgets else results.budgets[-1]
+    found.append(
+        tables.recording_table(
+            results,
+            annotations,
+            budget=detail,
+            subject=subject,
+            baseline=baseline,
+            window=design.window,
+        )
+    )
+    found.append(tables.gain_table(results, annotations, window=design.window, baseline=baseline))
+    if ran.forecasts:
+        found.append(tables.forecast_table(_forecasts(ran)))
+    found.append(tables.pooled_table(results))
+    return found
+
+
+def _forecasts(ran: Ran) -> dict[tuple[str, float], Forecast]:
+    """Forecasts added up over recordings."""
+    total: dict[tuple[str, float], Forecast] = {}
+    for (frontline, _, budget), found in ran.forecasts.items():
+        total[frontline, budget] = total.get((frontline, budget), Forecast()) + found
+    return total
+
+
+def _figures(
+    results: Results, annotations: Annotations, design: Design, subject: System, baseline: System
+) -> dict[str, tuple[str, bytes]]:
+    """The paper's four panels, and gain against occupancy."""
+    occupancy = [
+        100 * count_occupied(
+            annotations.recordings[n], annotations.durations[n], window=design.window
+        ).occupancy
+        for n in results.recordings
+    ]  # fmt: skip
+    gains: dict[str, list[float]] = {}
+    for budget in (results.budgets[0], results.budgets[-1]):
+        pairs = zip(results.points(subject, budget), results.points(baseline, budget), strict=True)
+        gains[percent(budget)] = [ours - theirs for ours, theirs in pairs]
+    title = f"{results.label(subject)} minus {results.label(baseline)}, one dot a recording"
+    return {
+        "plane": (
+            "Coverage against calls, mean over recordings, and calls saved.",
+            figures.plane(results, subject, baseline),
+        ),
+        "gain_against_occupancy": (
+            f"Gain against occupancy: {title}.",
+            figures.scatter(occupancy, dict(gains), title=title),
+        ),
+    }

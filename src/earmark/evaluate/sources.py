@@ -1,0 +1,150 @@
+"""Where the scores of an evaluation come from: media that are heard, or events that are marked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from earmark.errors import AnnotationError
+from earmark.evaluate.annotations import Annotations, few
+from earmark.evaluate.bench import Case
+from earmark.evaluate.evidence import Listener
+from earmark.evaluate.run import Task
+from earmark.gate.cache import HeardCache
+from earmark.media import Source, find, open_recording
+from earmark.media.source import name_of
+from earmark.triage import hear, make_plan
+
+EVIDENCE = "evidence"
+"""The name under which annotated events stand in for a frontline."""
+
+FOLDS = 5
+"""Parts that recordings are dealt into where all of them are evaluated."""
+
+
+def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
+    """Recordings by name: the file's name without its suffix, the first chapter's of several.
+
+    Raises:
+        AnnotationError: two files have the same name, so annotations cannot tell them apart.
+    """
+    found: dict[str, Source] = {}
+    for source in find([str(path) for path in paths]):
+        name = Path(name_of(source.uris[0])).stem
+        if name in found:
+            raise AnnotationError(
+                f"two media files are called {name}: {found[name].uris[0]} and {source.uris[0]}"
+            )
+        found[name] = source
+    return found
+
+
+def media_durations(media: Mapping[str, Source], names: Collection[str]) -> dict[str, float]:
+    """Seconds of the named recordings, from their packets.
+
+    Raises:
+        MediaError: one of them cannot be read.
+    """
+    return {name: open_recording(media[name]).duration for name in names}
+
+
+def media_tasks(
+    annotations: Annotations,
+    media: Mapping[str, Source],
+    *,
+    frontlines: Sequence[str],
+    window: float,
+    cache_folder: Path | None = None,
+) -> dict[tuple[str, str], Task]:
+    """One task for each frontline and recording: listen, or take what was heard before."""
+    kept = HeardCache(cache_folder) if cache_folder else None
+
+    def task(frontline: str, name: str) -> Task:
+        def listen() -> Case:
+            plan = make_plan(frontline=frontline, window=window)
+            scored = hear(media[name], plan, cache=kept)
+            return Case(name, frontline, scored.windows, annotations.recordings[name])
+
+        return listen
+
+    return {
+        (line, name): task(line, name) for line in frontlines for name in annotations.recordings
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Which recordings a listener is fitted on, for each that is evaluated."""
+
+    evaluated: tuple[str, ...]
+    fitted: Mapping[str, tuple[str, ...]]
+    """By evaluated recording; never holds that recording itself."""
+    words: str
+    """One line for a reader of the results."""
+
+
+def plan_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> Fitting:
+    """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
+
+    In that case recordings are dealt into five parts in turn, and each part is judged by a listener
+    fitted on the other four.
+
+    Raises:
+        AnnotationError: no recording is left to fit on.
+    """
+    names = list(annotations.recordings)
+    if evaluated:
+        annotations.only(evaluated)  # says which are not annotated
+        rest = tuple(name for name in names if name not in set(evaluated))
+        if not rest:
+            raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
+        words = f"fitted on the {len(rest)} other annotated recordings"
+        return Fitting(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
+    if len(names) < 2:
+        raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
+    parts = min(FOLDS, len(names))
+    others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
+    fitted = {name: others[place % parts] for place, name in enumerate(names)}
+    return Fitting(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")
+
+
+def evidence_tasks(
+    annotations: Annotations, events: Annotations, fitting: Fitting, *, window: float
+) -> dict[tuple[str, str], Task]:
+    """One task for each evaluated recording: rate its windows by the events marked in it."""
+    listener = listeners(annotations, events, window=window)
+
+    def task(name: str) -> Task:
+        def rate() -> Case:
+            heard = listener(fitting.fitted[name])
+            windows = heard.windows(events.recordings.get(name, []), annotations.durations[name])
+            return Case(name, EVIDENCE, windows, annotations.recordings[name])
+
+        return rate
+
+    return {(EVIDENCE, name): task(name) for name in fitting.evaluated}
+
+
+def listeners(
+    annotations: Annotations, events: Annotations, *, window: float
+) -> Callable[[tuple[str, ...]], Listener]:
+    """A function that fits a listener on the named recordings, each set of them once."""
+
+    @cache
+    def fit(names: tuple[str, ...]) -> Listener:
+        return Listener.fit(annotations.only(names), events, window=window)
+
+    return fit
+
+
+def fingerprint(annotations: Annotations) -> str:
+    """A short hash of every action and length, to tell one set of annotations from another."""
+    digest = hashlib.sha256()
+    for name in sorted(annotations.recordings):
+        digest.update(f"{name} {annotations.durations[name]!r}\n".encode())
+        for action in annotations.recordings[name]:
+            digest.update(f"{action.start!r} {action.end!r} {action.label}\n".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,95 @@
+"""A table of results, written as Markdown, HTML or plain values."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from earmark.evaluate.metrics import dash
+
+Cell = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns, as Markdown, HTML or plain values."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    decimals: int = 1
+    """Digits after the point of every float."""
+
+    def text(self, cell: Cell) -> str:
+        """A cell as text; nan is a dash."""
+        return dash(cell, f".{self.decimals}f") if isinstance(cell, float) else str(cell)
+
+    def to_markdown(self) -> str:
+        """The table with its title and note."""
+        lines = [f"### {self.title}", ""]
+        lines.append("| " + " | ".join(self.columns) + " |")
+        lines.append("|" + "|".join(" --- " for _ in self.columns) + "|")
+        lines += ["| " + " | ".join(map(self.text, row)) + " |" for row in self.rows]
+        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
+
+    def to_html(self) -> str:
+        """The table as HTML, everything escaped."""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(self.text(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        note = f"<p class='note'>{html.escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<section><h2>{html.escape(self.title)}</h2><div class='scroll'><table>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; nan is null."""
+        rows = [
+            {column: plain(cell) for column, cell in zip(self.columns, row, strict=True)}
+            for row in self.rows
+        ]
+        return {"title": self.title, "rows": rows, "note": self.note}
+
+
+def plain(value: Any) -> Any:
+    """`value` for JSON: nan, which JSON does not know, is None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def percent(budget: float) -> str:
+    """A share of the windows as people write it.
+
+    >>> percent(0.335)
+    '33.5 %'
+    """
+    return f"{100 * budget:g} %"
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of the values that are known; nan if none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def p_value(p: float) -> str:
+    """A p-value as tables print it.
+
+    >>> p_value(0.0193), p_value(3e-6)
+    ('0.019', '<1e-4')
+    """
+    if math.isnan(p):
+        return "—"
+    return "<1e-4" if p < 1e-4 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
+
+
+def markdown(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """One document of all tables."""
+    head = [f"# {title}", "", *(f"- {note}" for note in notes), ""]
+    return "\n".join(head) + "\n" + "\n".join(table.to_markdown() for table in tables)
