@@ -63,6 +63,7 @@ def ask_all(
     on_answer: Callable[[Request, Answer], None],
     on_failure: Callable[[Failure], None],
     *,
+    tally: Tally | None = None,
     sleep: Callable[[float], object] | None = None,
     rng: random.Random | None = None,
 ) -> Tally:
@@ -81,11 +82,12 @@ def ask_all(
         limits: How many at once, how often, how much.
         on_answer: Given each request and its answer.
         on_failure: Given each request that stays unanswered.
+        tally: Counts from where it stands, and is up to date whenever a callback runs.
         sleep: Waits so many seconds between attempts; by default one that an interruption ends.
         rng: Shortens waits at random.
     """
     crew = _Crew(captioner, limits, sleep=sleep, rng=rng or random.Random())  # noqa: S311
-    run = _Run(crew, limits, on_answer, on_failure)
+    run = _Run(crew, limits, on_answer, on_failure, tally if tally is not None else Tally())
     run.go(requests)
     return run.tally
 
@@ -144,8 +146,9 @@ class _Run:
         limits: Limits,
         on_answer: Callable[[Request, Answer], None],
         on_failure: Callable[[Failure], None],
+        tally: Tally,
     ) -> None:
-        self.tally = Tally()
+        self.tally = tally
         self._crew = crew
         self._limits = limits
         self._on_answer = on_answer

@@ -92,8 +92,8 @@ class _Checkpoint:
 
     def __init__(self, source: str, device: str | None) -> None:
         import torch
-        import transformers
 
+        transformers: Any = importlib.import_module("transformers")
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
@@ -104,7 +104,7 @@ class _Checkpoint:
             raise CallRejected(f"transformers cannot load {source}: {reason}") from error
         if not self.tokenizer.chat_template:
             raise CallRejected(f"{source} has no chat template, so it cannot be asked a question")
-        self.weights = weights.to(self.device).eval()
+        self.weights: Any = weights.to(self.device).eval()
         self.picture_id = int(self.weights.config.image_token_id)
 
     def inputs(self, request: Request) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""`earmark doctor`: what there is on this machine to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from earmark.call.doctor import USUAL, Finding
+from earmark.call.doctor import doctor as look_around
+from earmark.cli.console import emit_json, err, out
+
+
+class Format(StrEnum):
+    """How findings are printed."""
+
+    table = "table"
+    json = "json"
+
+
+def doctor(
+    vlm: Annotated[
+        list[str] | None, typer.Option(help="Look at this address instead; may be repeated.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds a model may take.")] = 20.0,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also list the ports where nothing listens.")
+    ] = False,
+    format: Annotated[Format, typer.Option(help="How to print what was found.")] = Format.table,
+) -> None:
+    """Find vision models to ask: servers on the usual ports, and extras to run one in process.
+
+    Each model found is shown a tiny picture, to see whether it looks.
+
+    Examples:
+      earmark doctor
+
+      earmark doctor --vlm http://gpu-box:8000/v1 --format json
+    """
+    findings = look_around({url: url for url in vlm} if vlm else USUAL, timeout=timeout)
+    if format is Format.json:
+        emit_json([asdict(finding) for finding in findings])
+        return
+    shown = [finding for finding in findings if vlm or everything or finding.state != "silent"]
+    out.print(findings_table(shown))
+    err.print(advice(findings))
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """One row a finding."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("what", "name", "state", "address", "model", "detail"):
+        table.add_column(name, overflow="fold")
+    for finding in findings:
+        table.add_row(
+            finding.kind,
+            finding.name,
+            finding.state,
+            finding.address,
+            finding.model,
+            finding.detail,
+        )
+    return table
+
+
+def advice(findings: Sequence[Finding]) -> str:
+    """What to type next, in a line."""
+    for finding in findings:
+        if finding.state == "ready":
+            return f"ask it with --vlm {finding.address} --model {finding.model}"
+    if any(found.name == "local" and found.state == "installed" for found in findings):
+        return "no server takes pictures here; the shortest way to a model is a GGUF file"
+    return (
+        "no server takes pictures here; the shortest way to a model is a GGUF file: "
+        "pip install 'earmark[local]'"
+    )
