@@ -4,8 +4,11 @@
     ftyp ── mdat ── moov            index last, as cameras write it
     ftyp ── moov ── moof ── mdat …  fragmented: an index piece before every piece of media
 
-Only box headers are read here. Shown nothing but `ftyp` and `moov`, libav reads the index and
-nothing else, whatever it would like to know about the pictures.
+Only box headers are read here. To have libav read the index and nothing else, whatever it would
+like to know about the pictures, it is shown a file that has the index far behind where any packet
+may lie, and nothing where the packets are:
+
+    ftyp ── (a gap, said to be mdat) ─────────────────────── moov
 """
 
 from __future__ import annotations
@@ -17,12 +20,15 @@ from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
 from earmark.media.source import name_of
-from earmark.media.storage import Storage, Stretch
+from earmark.media.storage import ByteFile, Storage, Stretch
 
 _FIRST = frozenset(
     [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
 )
 """Boxes an MP4 or MOV file may begin with."""
+
+_FAR = 1 << 50
+"""Where libav is shown the index: further than any file is long, so no packet can lie there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +44,10 @@ class Box:
 class Layout:
     """Where things lie in an MP4 or MOV file."""
 
-    description: tuple[Stretch, ...]
-    """The boxes that say what the file is and where its packets lie (ftyp and moov)."""
+    brand: Stretch | None
+    """The ftyp box; old MOV files have none."""
+    index: Stretch
+    """The moov box."""
     is_fragmented: bool
     """Whether the index is in pieces through the file."""
 
@@ -50,35 +58,34 @@ def read_layout(storage: Storage) -> Layout | None:
     Raises:
         UnreadableFile: it is one, but its index is missing or cut off.
     """
-    head = storage.read(0, 16)
-    if head[4:8] not in _FIRST:
+    if storage.read(0, 16)[4:8] not in _FIRST:
         return None
-    index: Box | None = None
-    description: list[Stretch] = []
-    kinds: set[bytes] = set()
+    found: dict[bytes, Stretch] = {}
     for box in _walk(storage, Stretch(0, storage.size_bytes)):
-        kinds.add(box.kind)
+        found.setdefault(box.kind, box.whole)
         if box.kind == b"moof":
             break
-        if box.kind in (b"ftyp", b"moov"):
-            description.append(box.whole)
-        if box.kind == b"moov":
-            index = box
+    index = found.get(b"moov")
     if index is None:
-        raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in kinds))
-    if index.whole.end > storage.size_bytes:
+        raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in found))
+    if index.end > storage.size_bytes:
         raise UnreadableFile(
             f"{name_of(storage.uri)} is cut off inside its index (moov); copy the whole file again"
         )
-    is_fragmented = b"moof" in kinds or any(
-        box.kind == b"mvex" for box in _walk(storage, index.body)
-    )
-    return Layout(tuple(description), is_fragmented)
+    has_pieces = any(True for _ in _inside(storage, _inside(storage, [index], b"moov"), b"mvex"))
+    return Layout(found.get(b"ftyp"), index, has_pieces or b"moof" in found)
+
+
+def show_index(storage: Storage, layout: Layout) -> ByteFile:
+    """A file for libav that holds the index and no media."""
+    brand = storage.read(layout.brand.start, layout.brand.end) if layout.brand else b""
+    head = brand + struct.pack(">I4sQ", 1, b"mdat", _FAR - len(brand))
+    return ByteFile(storage, head=head, body=layout.index, place=_FAR)
 
 
 def read_rotation(storage: Storage, layout: Layout) -> int:
     """Degrees clockwise by which the first video track asks to be turned: 0, 90, 180 or 270."""
-    for moov in _inside(storage, layout.description, b"moov"):
+    for moov in _inside(storage, [layout.index], b"moov"):
         for trak in _inside(storage, [moov], b"trak"):
             if _handler(storage, trak) == b"vide":
                 return _turn(storage, trak)

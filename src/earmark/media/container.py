@@ -13,7 +13,7 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile
-from earmark.media.boxes import Layout, read_layout
+from earmark.media.boxes import Layout, read_layout, show_index
 from earmark.media.source import name_of
 from earmark.media.storage import ByteFile, Meter, Storage, open_storage
 
@@ -51,9 +51,10 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{name_of(uri)} is empty (0 bytes); copy it again")
         layout = read_layout(storage)
-        is_indexed = layout is not None and not layout.is_fragmented
-        shown = layout.description if layout and is_indexed and index_only else None
-        file = ByteFile(storage, shown=shown)
+        if layout is not None and not layout.is_fragmented and index_only:
+            file = show_index(storage, layout)
+        else:
+            file = ByteFile(storage)
         with _open_container(file, uri) as container:
             yield Opened(container, storage, layout)
     finally:

@@ -97,10 +97,13 @@ def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Exte
     target = begin + container.duration - round(_TAIL * av.time_base)
     try:
         container.seek(max(begin, target))
-        return _by_scan(container, streams)
+        extents = _by_scan(container, streams)
     except av.error.FFmpegError:
-        container.seek(begin)
-        return {}
+        extents = {}
+    if all(stream.index in extents for stream in streams):
+        return extents
+    container.seek(begin)  # One of them ended earlier: only a whole pass tells when.
+    return {}
 
 
 def _by_scan(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:

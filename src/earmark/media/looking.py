@@ -19,7 +19,7 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from earmark.media.container import Opened, discard_all_but, moving_pictures, opened
+from earmark.media.container import Opened, discard_all_but
 from earmark.media.storage import Meter
 
 _NEAR = 10.0
@@ -44,24 +44,25 @@ class FrameStats:
     """Bytes read."""
 
 
-def look(uri: str, times: Sequence[float], stats: FrameStats) -> Iterator[tuple[float, VideoFrame]]:
-    """For each of the ascending container `times`, the picture shown then and its own time.
+class Looker:
+    """Gives the pictures of one open file; may be asked again and again."""
 
-    Before the first picture that is the first, after the last the last. Ends early where the
-    file has no picture to show.
-    """
-    with opened(uri, stats.meter) as file:
-        stream = moving_pictures(file.container)
-        if stream is None or stream.time_base is None:
-            return
+    def __init__(self, file: Opened, stream: VideoStream, stats: FrameStats) -> None:
         discard_all_but(file.container, stream)
         stream.codec_context.thread_type = "AUTO"
-        reader = _Reader(file, stream, stats)
+        self._reader = _Reader(file, stream, stats)
+
+    def look(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
+        """For each of the ascending container `times`, the picture shown then and its own time.
+
+        Before the first picture that is the first, after the last the last. Ends early where there
+        is no picture that can be decoded.
+        """
         remaining = list(times)
         while remaining:
-            group = reader.next_group(remaining)
+            group = self._reader.next_group(remaining)
             remaining = remaining[len(group) :]
-            yield from reader.decode(group)
+            yield from self._reader.decode(group)
 
 
 class _Reader:
@@ -80,7 +81,7 @@ class _Reader:
     def next_group(self, times: list[float]) -> list[float]:
         """The times at the front whose pictures hang on one key frame, now held."""
         first = times[0]
-        if not self._held or first - self._shown(self._held[-1]) > _NEAR:
+        if not self._held or not self._is_near(first):
             self._seek(first)
         while self._read_past(first):
             self._drop_before_key(first)
@@ -132,6 +133,11 @@ class _Reader:
                 return
             # Some containers seek by decode time or land behind the key frame: go further back.
             back = 2 * back + 1.0
+
+    def _is_near(self, time: float) -> bool:
+        """Whether the picture shown at `time` is reached by reading on."""
+        begin, end = self._shown(self._held[0]), self._shown(self._held[-1])
+        return begin <= time + _HAIR and time - end <= _NEAR
 
     def _read_past(self, time: float) -> bool:
         """Hold on to packets until none that follows can be shown up to `time`.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import cast
 
+from av.audio.codeccontext import AudioCodecContext
 from av.audio.stream import AudioStream
 from av.video.stream import VideoStream
 
@@ -86,10 +88,11 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
 
 
 def _describe_audio(stream: AudioStream, extent: Extent | None) -> AudioTrack:
+    decoder = cast(AudioCodecContext | None, stream.codec_context)
     return AudioTrack(
-        codec=stream.codec_context.name,
-        sample_rate=stream.sample_rate,
-        channels=stream.channels,
+        codec=decoder.name if decoder else "unknown",
+        sample_rate=decoder.sample_rate if decoder else 0,
+        channels=decoder.channels if decoder else 0,
         language=None if stream.language in (None, "und") else stream.language,
         start=extent.start if extent else 0.0,
         end=extent.end if extent else 0.0,
@@ -125,4 +128,9 @@ def _check_track(source: Source, parts: list[Part], track: int) -> None:
         raise NoAudioStream(
             f"{source.name} has no audio track {track}; choose one of 0 to {most - 1} "
             "with `--audio-track`"
+        )
+    if any(part.track(track).codec == "unknown" for part in parts):
+        raise NoAudioStream(
+            f"{source.name} has an audio track {track} that libav cannot decode; "
+            "choose another with `--audio-track`"
         )

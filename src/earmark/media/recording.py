@@ -9,12 +9,18 @@ import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
 from earmark.media.listening import Sound, Stay, Tape, lay_frames
-from earmark.media.looking import FrameStats, look
+from earmark.media.looking import FrameStats
 from earmark.media.packets import VideoPackets, read_video_packets
-from earmark.media.pictures import Frame, upright
+from earmark.media.pictures import Frame
 from earmark.media.source import Source
 from earmark.media.storage import Meter
 from earmark.media.tracks import decode_track
+from earmark.media.viewing import Viewer
+
+_NOTHING_TO_HEAR = (
+    "so there is nothing to listen to; choose windows by motion with `--frontline packets` "
+    "or by time with `--rule uniform`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,11 @@ class AudioTrack:
     """When its last one ends."""
     missing_packets: int = 0
     """Packets the index names that lie past the end of the file."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no sound at all."""
+        return self.end <= self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,12 @@ class Part:
     audio_tracks: tuple[AudioTrack, ...]
     video: VideoTrack | None
     size_bytes: int
+
+    def track(self, number: int) -> AudioTrack:
+        """One of its audio tracks; an empty one where it has not so many."""
+        if number < len(self.audio_tracks):
+            return self.audio_tracks[number]
+        return AudioTrack("none", 0, 0)
 
     @property
     def stay(self) -> Stay:
@@ -134,9 +151,10 @@ class Recording:
             NoAudioStream: there is no audio track.
         """
         if not self.has_audio:
+            raise NoAudioStream(f"{self.name} has no audio stream, {_NOTHING_TO_HEAR}")
+        if all(part.track(self.audio_track).is_empty for part in self.parts):
             raise NoAudioStream(
-                f"{self.name} has no audio stream, so there is nothing to listen to; choose "
-                "windows by motion with `--frontline packets` or by time with `--rule uniform`"
+                f"{self.name} has an audio track of zero length, {_NOTHING_TO_HEAR}"
             )
         return self._sound(sample_rate, meter if meter is not None else Meter())
 
@@ -181,25 +199,16 @@ class Recording:
         Raises:
             MediaError: there are no pictures, or none could be decoded.
         """
+        with self.viewer(stats=stats) as viewer:
+            return viewer.frames(times)
+
+    def viewer(self, *, stats: FrameStats | None = None) -> Viewer:
+        """The recording held open, to ask for frames many times over: `with` it.
+
+        Raises:
+            MediaError: there are no pictures.
+        """
         if not self.has_video:
             raise MediaError(f"{self.name} has no pictures; name a video file")
-        stats = stats if stats is not None else FrameStats()
-        found: dict[float, Frame] = {}
-        for part in self.parts:
-            shift = part.start - part.zero
-            own = sorted({time for time in times if self._part_at(time) is part})
-            shown = look(part.uri, [time - shift for time in own], stats) if own else ()
-            for time, (stamp, picture) in zip(own, shown, strict=False):
-                found[time] = upright(picture, stamp + shift)
-        if missing := [time for time in times if time not in found]:
-            raise MediaError(
-                f"{self.name} has no picture that can be decoded at {missing[0]:.3f} s; "
-                "check that it plays there"
-            )
-        stats.returned += len(times)
-        return [found[time] for time in times]
-
-    def _part_at(self, time: float) -> Part:
-        """The file that is shown at `time`; the first before it all, the last after it all."""
-        begun = [part for part in self.parts if part.video and part.start <= time]
-        return begun[-1] if begun else next(part for part in self.parts if part.video)
+        reels = [part for part in self.parts if part.video]
+        return Viewer(self.name, reels, stats if stats is not None else FrameStats())

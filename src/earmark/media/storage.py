@@ -136,17 +136,29 @@ class LocalStorage:
 
 
 class ByteFile(io.RawIOBase):
-    """A Storage, or chosen stretches of it end to end, as the file object that libav reads.
+    """A Storage as the file object that libav reads, whole or in part.
 
-    Where reads are dear the storage says how far to read ahead.
+    In part it is laid out like this; reading in the gap is as if the file ended there:
+
+        0    end of `head`               `place`
+        [head]        (gap)              [body ………… ]
     """
 
-    def __init__(self, storage: Storage, *, shown: Sequence[Stretch] | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        body: Stretch | None = None,
+        place: int = 0,
+        head: bytes = b"",
+    ) -> None:
         super().__init__()
         self._storage = storage
-        self._shown = shown if shown is not None else [Stretch(0, storage.size_bytes)]
+        self._body = body if body is not None else Stretch(0, storage.size_bytes)
+        self._place = place
+        self._head = head
         self._position = 0
-        self._held = b""
+        self._held = head
         self._held_start = 0
 
     def readable(self) -> bool:
@@ -163,30 +175,28 @@ class ByteFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move the position; nothing is read."""
-        size_bytes = sum(stretch.size_bytes for stretch in self._shown)
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: size_bytes}[whence]
+        end = self._place + self._body.size_bytes
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: end}[whence]
         self._position = max(0, base + offset)
         return self._position
 
     def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes, fewer at the end of a stretch, none at the end of the last."""
-        held = self._position - self._held_start
-        if not 0 <= held < len(self._held):
-            self._hold(size)
-            held = 0
-        data = self._held[held : held + size] if size >= 0 else self._held[held:]
+        """Up to `size` bytes, fewer at the end of a part, none in the gap and at the end."""
+        offset = self._position - self._held_start
+        if not 0 <= offset < len(self._held):
+            self._held, self._held_start = self._fetch(size), self._position
+            offset = 0
+        data = self._held[offset : offset + size] if size >= 0 else self._held[offset:]
         self._position += len(data)
         return data
 
-    def _hold(self, size: int) -> None:
-        """Read from the position on, as far as asked or ahead, within one stretch."""
-        offset = self._position
-        self._held, self._held_start = b"", self._position
-        for stretch in self._shown:
-            if offset < stretch.size_bytes:
-                start = stretch.start + offset
-                wanted = max(size, self._storage.read_ahead_bytes)
-                end = stretch.end if size < 0 else min(stretch.end, start + wanted)
-                self._held = self._storage.read(start, end)
-                return
-            offset -= stretch.size_bytes
+    def _fetch(self, size: int) -> bytes:
+        """From the position on, as far as asked or worth reading ahead."""
+        if self._position < len(self._head):
+            return self._head[self._position :]
+        start = self._body.start + self._position - self._place
+        if self._position < self._place or start >= self._body.end:
+            return b""
+        wanted = max(size, self._storage.read_ahead_bytes)
+        end = self._body.end if size < 0 else min(self._body.end, start + wanted)
+        return self._storage.read(start, end)

@@ -1,0 +1,137 @@
+"""What listening to a recording will cost, and what would go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.media.container import opened
+from earmark.media.listening import JITTER
+from earmark.media.packets import PacketIndex, read_index
+from earmark.media.recording import Part, Recording
+from earmark.media.source import name_of
+from earmark.media.storage import Meter
+
+_LATE = 0.5
+"""Seconds of missing sound at either end that are worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a look at the index of a recording tells."""
+
+    audio_pass_bytes: int
+    """Bytes that listening will read: index and audio packets, or the whole file; 0 without sound.
+
+    Over a network a little more, since close packets are fetched together.
+    """
+    audio_packet_bytes: int | None
+    """Bytes of the audio packets alone; None where there is no index to tell."""
+    index_bytes: int
+    """Bytes of the index; 0 where there is none."""
+    warnings: tuple[str, ...]
+    """What would go wrong or surprise, a line each; empty when all is well."""
+
+
+def inspect(recording: Recording) -> Inspection:
+    """Look closer at a recording, at its index and not at its media."""
+    looks = [_look(part, recording.audio_track) for part in recording.parts]
+    packets = [look.packet_bytes for look in looks]
+    return Inspection(
+        audio_pass_bytes=sum(look.pass_bytes for look in looks) if recording.has_audio else 0,
+        audio_packet_bytes=None if None in packets else sum(size or 0 for size in packets),
+        index_bytes=sum(look.index_bytes for look in looks),
+        warnings=(*_about_tracks(recording), *(line for look in looks for line in look.warnings)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one file tells."""
+
+    pass_bytes: int
+    packet_bytes: int | None
+    index_bytes: int
+    warnings: list[str]
+
+
+def _look(part: Part, track: int) -> _Look:
+    warnings = [*_about_cuts(part), *_about_ends(part, track)]
+    if not part.has_index:
+        warnings.append(
+            f"{name_of(part.uri)} keeps no index of every packet, so all of it "
+            f"({part.size_bytes / 1e6:.1f} MB) is read to hear it; remux it to MP4 to read less"
+        )
+        return _Look(part.size_bytes, None, 0, warnings)
+    meter = Meter()
+    with opened(part.uri, meter, index_only=True) as file:
+        index_bytes = meter.bytes_read
+        streams = file.container.streams.audio
+        if track >= len(streams):
+            return _Look(index_bytes, 0, index_bytes, warnings)
+        stream = streams[track]
+        index = read_index(stream).within(file.storage.size_bytes)
+        is_raw = part.track(track).codec.startswith("pcm")
+        if not is_raw:  # A packet of raw samples may last any time.
+            warnings += _about_stamps(part, index, float(stream.time_base or 0))
+    return _Look(index_bytes + index.size_bytes, index.size_bytes, index_bytes, warnings)
+
+
+def _about_tracks(recording: Recording) -> list[str]:
+    if not recording.has_audio:
+        return ["no audio stream: choose windows with `--frontline packets` or `--rule uniform`"]
+    lines = []
+    if len(recording.audio_tracks) > 1:
+        lines.append(
+            f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
+            "is listened to; choose another with `--audio-track`"
+        )
+    silent = [part for part in recording.parts if part.track(recording.audio_track).is_empty]
+    lines += [f"{name_of(part.uri)} has no sound on this track" for part in silent]
+    return lines
+
+
+def _about_cuts(part: Part) -> list[str]:
+    missing = sum(track.missing_packets for track in part.audio_tracks)
+    missing += part.video.missing_packets if part.video else 0
+    if not missing:
+        return []
+    return [
+        f"{name_of(part.uri)} is cut off: {missing} packets of its index lie past the end of the "
+        f"file, so it is taken to last {part.duration:.1f} s; copy the whole file again"
+    ]
+
+
+def _about_ends(part: Part, track: int) -> list[str]:
+    sound = part.track(track)
+    if sound.is_empty:
+        return []
+    lines = []
+    if sound.start - part.zero > _LATE:
+        lines.append(f"sound starts {sound.start - part.zero:.1f} s late; silence until then")
+    early = part.zero + part.duration - sound.end
+    if early > _LATE:
+        lines.append(f"sound ends {early:.1f} s before the pictures; silence from there")
+    return lines
+
+
+def _about_stamps(part: Part, index: PacketIndex, tick: float) -> list[str]:
+    """Holes and steps back in the times of audio packets."""
+    steps = np.diff(index.stamps[~index.is_discard]) * tick
+    if not len(steps):
+        return []
+    lines = []
+    usual = float(np.median(steps))
+    holes = steps[steps > usual + JITTER] - usual
+    if len(holes):
+        lines.append(
+            f"{name_of(part.uri)}: {len(holes)} holes in the sound, {holes.sum():.1f} s in all; "
+            "they are heard as silence"
+        )
+    if np.any(steps < 0):
+        lines.append(
+            f"{name_of(part.uri)}: audio timestamps step back {np.sum(steps < 0)} times; "
+            "what overlaps is heard once"
+        )
+    return lines

@@ -1,0 +1,191 @@
+"""Real servers for the tests, each in a process of its own that ends with the test.
+
+>>> with range_server(folder) as server:                                   # doctest: +SKIP
+...     open_recording(server.url("a.mp4"))
+...     server.bytes_sent()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    port: int
+
+    def url(self, name: str = "") -> str:
+        """The address of a file it serves."""
+        return f"http://{HOST}:{self.port}/{name}"
+
+    def stats(self) -> dict[str, int]:
+        """What it has served: `bytes`, `requests`, and `most` requests at one time."""
+        with urllib.request.urlopen(self.url("?stats")) as answer:
+            counts: dict[str, int] = json.load(answer)
+            return counts
+
+    def bytes_sent(self) -> int:
+        """Bytes of file bodies sent so far."""
+        return self.stats()["bytes"]
+
+
+@contextmanager
+def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
+    """Serves the files of a folder by HTTP with byte ranges.
+
+    Args:
+        folder: What to serve.
+        fault: `no-ranges` answers with the whole file, always; `flaky` breaks off every third
+            answer half way; `broken` breaks off every answer that starts in the second half of
+            the file; `no-tags` sends neither ETag nor Last-Modified; `error` answers 503.
+    """
+    port = free_port()
+    words = [sys.executable, __file__, str(folder), str(port), fault]
+    with running(words, port):
+        yield Server(port)
+
+
+@contextmanager
+def s3_server() -> Iterator[Server]:
+    """moto's S3 server, empty; the caller skips the test where moto is not installed."""
+    port = free_port()
+    words = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(port)]
+    with running(words, port):
+        yield Server(port)
+
+
+@contextmanager
+def running(words: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that listens on `port` within 20 s, ended afterwards."""
+    process = subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_for(port, process)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def free_port() -> int:
+    """A port nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(400):
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended at once with code {process.returncode}")
+        try:
+            socket.create_connection((HOST, port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError(f"nothing listens on port {port} after 20 s")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    folder: Path
+    fault = ""
+    counts: dict[str, int] = {"bytes": 0, "requests": 0, "now": 0, "most": 0}  # noqa: RUF012
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        if self.path == "/?stats":
+            self._send(200, json.dumps(self.counts).encode(), {})
+            return
+        self.counts["now"] += 1
+        self.counts["most"] = max(self.counts["most"], self.counts["now"])
+        try:
+            self._answer(body=True)
+        finally:
+            self.counts["now"] -= 1
+
+    def _answer(self, *, body: bool) -> None:
+        path = self.folder / self.path.lstrip("/").partition("?")[0]
+        if self.fault == "error":
+            return self._send(503, b"", {})
+        if not path.is_file():
+            return self._send(404, b"", {})
+        data = path.read_bytes()
+        headers = {}
+        if self.fault != "no-tags":
+            state = path.stat()
+            headers["ETag"] = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if not body:
+            return self._send(200, b"", {**headers, "Content-Length": str(len(data))})
+        self.counts["requests"] += 1
+        if not wanted or self.fault == "no-ranges":
+            return self._send(200, data, headers)
+        first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
+        headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
+        is_broken = (self.fault == "flaky" and self.counts["requests"] % 3 == 0) or (
+            self.fault == "broken" and first >= len(data) // 2
+        )
+        return self._send(206, data[first : last + 1], headers, breaks=is_broken)
+
+    def _send(
+        self, status: int, data: bytes, headers: dict[str, str], *, breaks: bool = False
+    ) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(data)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if breaks:
+            data = data[: len(data) // 2]
+            self.close_connection = True
+        self.counts["bytes"] += len(data)
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *words: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+def _serve(folder: str, port: str, fault: str) -> None:
+    _Handler.folder = Path(folder)
+    _Handler.fault = fault
+    server = ThreadingHTTPServer((HOST, int(port)), _Handler)
+    server.daemon_threads = True
+    _end_with_parent()
+    server.serve_forever()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone and its pipe closes."""
+    import threading
+
+    def watch() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    _serve(*sys.argv[1:])
