@@ -232,12 +232,12 @@ def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:
         forecast=None if math.isnan(share) else share,
         picks=tuple(choice.picks),
         chapters=recording.source.uris if len(recording.source.uris) > 1 else (),
-        notes=_notes(heard, choice),
+        notes=notes_on(heard, choice),
         left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),
     )
 
 
-def _notes(heard: Heard, choice: Choice) -> tuple[str, ...]:
+def notes_on(heard: Heard, choice: Choice) -> tuple[str, ...]:
     """What a reader of the result should know."""
     recording = heard.recording
     several = len(recording.audio_tracks) > 1 and heard.level is not None

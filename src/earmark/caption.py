@@ -1,0 +1,350 @@
+"""The whole job: listen, choose, decode only the picks, ask once a window, keep every answer.
+
+paths ──▶ hear ──▶ spend ──▶ unanswered ──▶ decode ──▶ ask ──▶ ledger ──▶ page
+            └─ ledger ─┘         ▲                       │
+                                 └── a second run asks only what has no answer
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from earmark.call import Answer, Captioner, Failure, Limits, Prompt, Request, Tally, ask_all
+from earmark.errors import EarmarkError, MediaError
+from earmark.gate.cache import HeardCache
+from earmark.hear.words import describe
+from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
+from earmark.media import Frame, FrameStats, Recording, Source, find
+from earmark.report.page import write_page
+from earmark.select import Choice, Pick, forecast
+from earmark.timeline import Span
+from earmark.triage import Plan, Scored, Watch, hear, notes_on, spend
+
+THUMBNAIL = 320
+"""Pixels across a picture in the report."""
+
+DECODERS = 2
+"""Windows decoded side by side, ahead of the calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sounds:
+    """What is heard in a window: names from a model that knows sounds, words from its level."""
+
+    names: tuple[str, ...] = ()
+    """Told to the vision model."""
+    words: tuple[str, ...] = ()
+    """For searching the run only."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.names, *self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How each picked window is shown and asked about."""
+
+    prompt: Prompt = field(default_factory=Prompt.load)
+    frames: int = 1
+    """1 shows the highest-scoring instant, the paper's input; more are spread over the window."""
+    tokens: int = 1024
+    """Visual tokens of one call, in the model's own unit."""
+    answer_tokens: int = 256
+    temperature: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
+            raise ValueError("frames, tokens and answer_tokens are 1 or more")
+
+    def times(self, pick: Pick) -> tuple[float, ...]:
+        """The moments of `pick` to show, in order."""
+        if self.frames == 1:
+            return (pick.instant,)
+        step = (pick.end - pick.start) / self.frames
+        return tuple(pick.start + (place + 0.5) * step for place in range(self.frames))
+
+    def request(self, recording: str, pick: Pick, sounds: Sounds, model: str) -> Request:
+        """The question about `pick`, without its frames."""
+        span, times = Span(pick.start, pick.end), self.times(pick)
+        return Request(
+            recording=recording,
+            window=span,
+            times=times,
+            prompt=self.prompt.render(span, times=times, tags=sounds.names),
+            model=model,
+            tokens=self.tokens,
+            tags=sounds.tags,
+            schema=self.prompt.schema,
+            answer_tokens=self.answer_tokens,
+            temperature=self.temperature,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The choices as plain values."""
+        return {
+            "prompt": self.prompt.template,
+            "schema": dict(self.prompt.schema) if self.prompt.schema else None,
+            "frames": self.frames,
+            "tokens": self.tokens,
+            "answer_tokens": self.answer_tokens,
+            "temperature": self.temperature,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One picked window on its way to a model."""
+
+    recording: Recording
+    window: int
+    request: Request
+
+    @property
+    def row(self) -> CallRow:
+        """The call as the ledger knows it."""
+        return CallRow.of(self.request, self.window)
+
+
+@dataclass(frozen=True, slots=True)
+class Captioned:
+    """What a run has come to."""
+
+    folder: Path
+    page: Path
+    totals: Totals
+    tally: Tally
+    """Of the calls of this very run; `totals` are of all there ever were."""
+    missed: int
+    """Recordings that could not be worked on."""
+    interrupted: int
+    """Calls an earlier process left in flight; these may have been asked twice."""
+
+
+Decoding = Future[tuple[list[Frame], FrameStats]]
+
+Step = Callable[[Tally, int], None]
+"""Told the calls so far and how many there are to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything a run is made by."""
+
+    plan: Plan
+    captioner: Captioner
+    ask: Ask = field(default_factory=Ask)
+    limits: Limits = field(default_factory=Limits)
+    cache: HeardCache | None = None
+    """Where to keep what was heard, beside the run."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All that can change an answer, as plain values."""
+        model = {"model": self.captioner.model}
+        return {**self.plan.to_json(), **model, "ask": self.ask.to_json()}
+
+
+def caption(
+    paths: Sequence[str | Path],
+    job: Job,
+    *,
+    folder: Path,
+    watch: Watch | None = None,
+    step: Step | None = None,
+) -> Captioned:
+    """Caption the windows of the recordings at `paths` most worth a call.
+
+    Run again with the same `folder` it takes up where it stopped: no kept answer is asked for
+    again, and a larger budget asks only the new windows.
+
+    Args:
+        paths: Files, folders, globs and addresses.
+        job: How to listen, to choose and to ask, and whom.
+        folder: The run: its ledger and its report.
+        watch: Told how far listening has come.
+        step: Told how far asking has come.
+
+    Raises:
+        LedgerError: the run is in use, damaged or of another version.
+        CallError: no call could succeed. A single failed call is a row, not an error.
+    """
+    job.captioner.check()
+    with Ledger.open(folder, job.to_json()) as ledger:
+        tasks, missed = prepare(paths, job, ledger, watch=watch)
+        tally = _ask(tasks, job, ledger, step)
+        page, totals = publish(ledger)
+        return Captioned(folder, page, totals, tally, missed, ledger.interrupted)
+
+
+def publish(ledger: Ledger) -> tuple[Path, Totals]:
+    """Write the report of the run as it stands."""
+    with ledger.run() as run:
+        return write_page(run, ledger.folder / "report.html"), run.totals()
+
+
+def prepare(
+    paths: Sequence[str | Path], job: Job, ledger: Ledger, *, watch: Watch | None = None
+) -> tuple[list[Task], int]:
+    """Listen and choose; the tasks without an answer, and how many recordings were missed."""
+    scored: list[Scored] = []
+    missed = 0
+    for source in find([str(path) for path in paths]):
+        try:
+            scored.append(_hear(source, job, ledger, watch).compact())
+        except EarmarkError as error:
+            ledger.miss(source.uris[0], source.uris[0], str(error))
+            missed += 1
+    choices = spend(job.plan, [one.windows for one in scored])
+    tasks = [
+        task
+        for one, choice in zip(scored, choices, strict=True)
+        for task in _choose(one, choice, job, ledger)
+    ]
+    waiting = {row.identity for row in ledger.unanswered([task.row for task in tasks])}
+    # Two copies of one file ask the same question: it is asked once.
+    unasked = {task.request.identity: task for task in tasks}
+    return [task for identity, task in unasked.items() if identity in waiting], missed
+
+
+def _hear(source: Source, job: Job, ledger: Ledger, watch: Watch | None) -> Scored:
+    """Listen to one recording, unless the cache remembers it, and keep what was heard."""
+    one = hear(source, job.plan, cache=job.cache, watch=watch)
+    recording = one.heard.recording
+    video = recording.video
+    ledger.add(
+        RecordingRow(
+            id=recording.key,
+            path=source.uris[0],
+            duration=recording.duration,
+            size_bytes=recording.size_bytes,
+            frame_rate=video.mean_fps if video else 0.0,
+            frame_count=round(video.mean_fps * recording.duration) if video else 0,
+        )
+    )
+    ledger.hear(
+        recording.key,
+        one.windows,
+        key=_listening_key(job.plan),
+        level=one.heard.level,
+        sound_bytes=one.heard.bytes_read,
+        access=one.heard.access,
+    )
+    return one
+
+
+def _listening_key(plan: Plan) -> str:
+    """Names all that can change the windows of a recording."""
+    line = plan.frontline
+    parts = (line.encoder, line.scorer, line.rates) if line else ()
+    return hashlib.sha256(repr((parts, plan.grid)).encode()).hexdigest()
+
+
+def _choose(one: Scored, choice: Choice, job: Job, ledger: Ledger) -> Iterator[Task]:
+    """Keep the picks of one recording; each as a task."""
+    recording, level = one.heard.recording, one.heard.level
+    share = forecast(one.windows, [pick.window for pick in choice.picks])
+    sounds = {
+        pick.window: Sounds(words=describe(level, Span(pick.start, pick.end)) if level else ())
+        for pick in choice.picks
+    }
+    ledger.choose(
+        recording.key,
+        choice.picks,
+        tags={window: heard.tags for window, heard in sounds.items()},
+        rule=choice.rule_used,
+        forecast=None if math.isnan(share) else share,
+        notes=notes_on(one.heard, choice),
+    )
+    for pick in choice.picks:
+        request = job.ask.request(recording.key, pick, sounds[pick.window], job.captioner.model)
+        yield Task(recording, pick.window, request)
+
+
+def _ask(tasks: Sequence[Task], job: Job, ledger: Ledger, step: Step | None) -> Tally:
+    """Decode and ask, and keep each outcome as it arrives."""
+    rows = {task.request.identity: task.row for task in tasks}
+    tally = Tally()
+
+    def moved() -> None:
+        if step is not None:
+            step(tally, len(tasks))
+
+    def answered(request: Request, answer: Answer) -> None:
+        spent = job.limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
+        ledger.keep(rows[request.identity], answer, spend=spent)
+        moved()
+
+    def failed(failure: Failure) -> None:
+        ledger.fail(rows[failure.request.identity], failure.reason)
+        moved()
+
+    def unseen(task: Task, reason: str) -> None:
+        tally.calls, tally.failed = tally.calls + 1, tally.failed + 1
+        failed(Failure(task.request, reason, attempts=0))
+
+    moved()
+    with closing(show(tasks, ledger, unseen)) as shown:
+        begun = _begun(shown, ledger, rows)
+        return ask_all(begun, job.captioner, job.limits, answered, failed, tally=tally)
+
+
+def _begun(shown: Iterable[Request], ledger: Ledger, rows: dict[str, CallRow]) -> Iterator[Request]:
+    """Each request, noted as sent just before it is."""
+    for request in shown:
+        ledger.begin(rows[request.identity])
+        yield request
+
+
+def show(
+    tasks: Iterable[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
+) -> Generator[Request, None, None]:
+    """The requests with their frames, in order, decoded a few ahead of whoever asks.
+
+    A window that cannot be decoded is left out; `unseen` is told which and why.
+    """
+    with ThreadPoolExecutor(DECODERS) as pool:
+        ahead: list[tuple[Task, Decoding]] = []
+        for task in tasks:
+            ahead.append((task, pool.submit(_decode, task)))
+            if len(ahead) > DECODERS:
+                yield from _shown(ledger, *ahead.pop(0), unseen)
+        for waiting in ahead:
+            yield from _shown(ledger, *waiting, unseen)
+
+
+def _decode(task: Task) -> tuple[list[Frame], FrameStats]:
+    stats = FrameStats()
+    return task.recording.frames(task.request.times, stats=stats), stats
+
+
+def _shown(
+    ledger: Ledger, task: Task, decoding: Decoding, unseen: Callable[[Task, str], None]
+) -> Iterator[Request]:
+    try:
+        frames, stats = decoding.result()
+    except MediaError as error:
+        unseen(task, str(error))
+        return
+    middle = frames[len(frames) // 2]
+    height = max(2, round(middle.height * THUMBNAIL / middle.width))
+    ledger.look(
+        task.recording.key,
+        Look(
+            window=task.window,
+            thumbnail=middle.resized(min(THUMBNAIL, middle.width), min(height, middle.height)).jpeg(
+                quality=80
+            ),
+            frames_decoded=stats.decoded,
+            frames_sent=len(frames),
+            bytes_read=stats.meter.bytes_read,
+        ),
+    )
+    yield task.request.showing(frames)
