@@ -95,7 +95,7 @@ def run_case(case: Case, rules: Sequence[str], budgets: Sequence[float]) -> Judg
             counted = [count_picks(case, picks) for picks in picked]
             if rule == "coverage":
                 told = zip(budgets, picked, counted, strict=True)
-                forecasts = {budget: foretell(case, *found) for budget, *found in told}
+                forecasts = {b: foretell(case, picks, counts) for b, picks, counts in told}
         pairs = zip(budgets, counted, strict=True)
         rows += [Row(case.recording, case.frontline, rule, b, *astuple(c)) for b, c in pairs]
     return Judged(rows, forecasts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from earmark.errors import MissingExtra
@@ -147,7 +147,9 @@ def _saved(axes: Axes, results: Results, baseline: System) -> None:
     axes.grid(alpha=0.25)
 
 
-def scatter(occupancy: Sequence[float], gains: dict[str, Sequence[float]], *, title: str) -> bytes:
+def scatter(
+    occupancy: Sequence[float], gains: Mapping[str, Sequence[float]], *, title: str
+) -> bytes:
     """Gain in points against occupancy in per cent, one colour a budget."""
     drawn = figure(7.5, 5)
     axes = drawn.subplots()
@@ -163,7 +165,7 @@ def scatter(occupancy: Sequence[float], gains: dict[str, Sequence[float]], *, ti
 
 
 def lines(
-    series: dict[str, Sequence[tuple[float, float]]], *, title: str, across: str, up: str,
+    series: Mapping[str, Sequence[tuple[float, float]]], *, title: str, across: str, up: str,
     logarithmic: bool = False,
 ) -> bytes:  # fmt: skip
     """Simple curves, one a name."""

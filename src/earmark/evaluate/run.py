@@ -20,7 +20,7 @@ from earmark.evaluate.bench import (
     run_case,
     write_rows,
 )
-from earmark.evaluate.metrics import Forecast, count_occupied
+from earmark.evaluate.metrics import Forecast
 from earmark.evaluate.outcome import Outcome
 from earmark.evaluate.results import Results, System
 from earmark.evaluate.table import Table, percent
@@ -231,16 +231,10 @@ def _figures(
     results: Results, annotations: Annotations, design: Design, subject: System, baseline: System
 ) -> dict[str, tuple[str, bytes]]:
     """The paper's four panels, and gain against occupancy."""
-    occupancy = [
-        100 * count_occupied(
-            annotations.recordings[n], annotations.durations[n], window=design.window
-        ).occupancy
-        for n in results.recordings
-    ]  # fmt: skip
-    gains: dict[str, list[float]] = {}
-    for budget in (results.budgets[0], results.budgets[-1]):
-        pairs = zip(results.points(subject, budget), results.points(baseline, budget), strict=True)
-        gains[percent(budget)] = [ours - theirs for ours, theirs in pairs]
+    occupancy = tables.occupancies(annotations, results, window=design.window)
+    gained = tables.gains_over(results, subject, baseline)
+    ends = sorted({results.budgets[0], results.budgets[-1]})
+    gains = {percent(budget): gained[budget] for budget in ends}
     title = f"{results.label(subject)} minus {results.label(baseline)}, one dot a recording"
     return {
         "plane": (
@@ -249,6 +243,6 @@ def _figures(
         ),
         "gain_against_occupancy": (
             f"Gain against occupancy: {title}.",
-            figures.scatter(occupancy, dict(gains), title=title),
+            figures.scatter(occupancy, gains, title=title),
         ),
     }

@@ -115,23 +115,39 @@ def saved_table(results: Results, baseline: System) -> Table:
     return Table(f"Calls saved against {name}, %", columns, rows, note)
 
 
+def occupancies(annotations: Annotations, results: Results, *, window: float) -> list[float]:
+    """Share of windows that touch an action, in per cent, one for each recording of `results`."""
+    marked = annotations.only(results.recordings)
+    return [
+        100 * count_occupied(actions, marked.durations[name], window=window).occupancy
+        for name, actions in marked.recordings.items()
+    ]
+
+
+def gains_over(results: Results, system: System, baseline: System) -> dict[float, list[float]]:
+    """Points of coverage over `baseline`, one a recording, by budget."""
+    return {
+        budget: [
+            ours - theirs
+            for ours, theirs in zip(
+                results.points(system, budget), results.points(baseline, budget), strict=True
+            )
+        ]
+        for budget in results.budgets
+    }
+
+
 def gain_table(
     results: Results, annotations: Annotations, *, window: float, baseline: System
 ) -> Table:
     """How the gain of each rule over `baseline` goes with occupancy, budget by budget."""
-    occupancy = [
-        count_occupied(annotations.recordings[n], annotations.durations[n], window=window).occupancy
-        for n in results.recordings
-    ]
+    occupancy = occupancies(annotations, results, window=window)
     rows: list[tuple[Cell, ...]] = []
     for system in results.systems:
         if system == baseline:
             continue
-        for budget in results.budgets:
-            pairs = zip(
-                results.points(system, budget), results.points(baseline, budget), strict=True
-            )
-            found = correlate([a - b for a, b in pairs], occupancy)
+        for budget, gains in gains_over(results, system, baseline).items():
+            found = correlate(gains, occupancy)
             span = f"{dash(found.low, '+.2f')} to {dash(found.high, '+.2f')}"
             pearson, spearman = found.pearson, found.spearman
             ps = (p_value(found.pearson_p), p_value(found.spearman_p))

@@ -1,0 +1,198 @@
+"""How much room a frontline has: occupancy over data sets, and over window lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earmark.evaluate import figures
+from earmark.evaluate.annotations import Annotations
+from earmark.evaluate.bench import Row, run_case
+from earmark.evaluate.formats import FORMATS, detect, read_annotations
+from earmark.evaluate.metrics import Occupied, count_occupied
+from earmark.evaluate.outcome import Outcome
+from earmark.evaluate.published import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
+from earmark.evaluate.results import Results
+from earmark.evaluate.sources import EVIDENCE, evidence_tasks, plan_fitting
+from earmark.evaluate.table import Cell, Table, mean, percent
+from earmark.evaluate.tables import gain_table, gains_over, occupancies
+
+WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds of a window that are tried; the paper's."""
+
+SWEEP_BUDGETS = (0.5, 0.335, 0.25, 0.15, 0.1)
+"""Budgets of the window sweep; the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Annotations to measure, under a name."""
+
+    name: str
+    annotations: Annotations
+
+
+def read_data_sets(
+    words: Sequence[str], *, durations: Mapping[str, float] | None = None
+) -> list[DataSet]:
+    """Data sets written as `[NAME=]PATH[#FORMAT][@SET]`.
+
+    `FORMAT` is one of `FORMATS`, `SET` a named set of recordings (`paper`, `paper-primary`,
+    `paper-replication`). A GoalStep file without a format gives two sets: steps and substeps.
+    """
+    found = []
+    for word in words:
+        name, _, rest = word.rpartition("=")
+        rest, chosen = _ending(rest, "@", RECORDINGS)
+        rest, kind = _ending(rest, "#", FORMATS)
+        path = Path(rest)
+        title = name or path.stem + (f" ({chosen})" if chosen else "")
+        kinds = [kind] if kind else _kinds(path)
+        for each in kinds:
+            marked = read_annotations(path, format=each, durations=durations)
+            marked = marked.only(RECORDINGS[chosen]) if chosen else marked
+            level = f", {each.removeprefix('goalstep-')}" if each and len(kinds) > 1 else ""
+            found.append(DataSet(title + level.replace("goalstep", "steps"), marked))
+    return found
+
+
+def _ending(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | None]:
+    """`word` without a known name after `sign`, and that name; a path may hold the sign itself."""
+    head, found, tail = word.rpartition(sign)
+    return (head, tail) if found and tail in known else (word, None)
+
+
+def _kinds(path: Path) -> list[str | None]:
+    """The ways a file is read by itself: GoalStep as steps and as substeps."""
+    is_goalstep = path.is_file() and detect(path) == "goalstep"
+    return ["goalstep", "goalstep-substeps"] if is_goalstep else [None]
+
+
+def measure(annotations: Annotations, *, window: float) -> Occupied:
+    """Occupancy of all recordings together."""
+    return sum(
+        (
+            count_occupied(actions, annotations.durations[name], window=window)
+            for name, actions in annotations.recordings.items()
+        ),
+        Occupied(),
+    )
+
+
+def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
+    """The paper's occupancy table over `sets`, its own rows beneath."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in sets:
+        marked, full = each.annotations, measure(each.annotations, window=window)
+        size = (len(marked.recordings), marked.hours, marked.actions, mean(marked.lengths))
+        rows.append((each.name, *size, 100 * full.occupancy, full.actions_per_window))
+    for name, (count, hours, share) in OCCUPANCY.items():
+        rows.append((f"{name} (paper)", count, hours, "—", "—", share, "—"))
+    columns = (
+        "data set",
+        "recordings",
+        "hours",
+        "actions",
+        "mean length",
+        "occupied %",
+        "actions per window",
+    )
+    return Table(f"Occupancy of {window:g} s windows", columns, tuple(rows), decimals=2)
+
+
+def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> Table:
+    """Windows and occupancy by window length, the paper's primary set beneath."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in sets:
+        for window in windows:
+            full = measure(each.annotations, window=window)
+            rows.append((each.name, f"{window:g} s", full.windows, 100 * full.occupancy))
+    for window, (count, share) in WINDOW_SWEEP.items():
+        rows.append(("primary set (paper)", f"{window:g} s", count, share))
+    columns = ("data set", "window", "windows", "occupied %")
+    return Table("Occupancy by window length", columns, tuple(rows))
+
+
+def gain_sweep(
+    annotations: Annotations, events: Annotations, *, evaluated: Sequence[str],
+    windows: Sequence[float] = WINDOWS,
+) -> Table:  # fmt: skip
+    """What score-driven rules gain over `uniform` by window length, from annotated events."""
+    rows: list[tuple[Cell, ...]] = []
+    fitting = plan_fitting(annotations, evaluated)
+    rules = ("uniform", "rank", "separated", "coverage")
+    for window in windows:
+        found: list[Row] = []
+        for task in evidence_tasks(annotations, events, fitting, window=window).values():
+            found += run_case(task(), rules, SWEEP_BUDGETS).rows
+        results = Results.of_rows(found)
+        for rule in rules[1:]:
+            gains = [_pooled_gain(results, rule, budget) for budget in SWEEP_BUDGETS]
+            rows.append((f"{window:g} s", rule, *gains))
+    columns = ("window", "rule", *map(percent, SWEEP_BUDGETS))
+    note = f"Points of pooled coverage over uniform; scores from annotated events, {fitting.words}."
+    return Table("Gain over uniform by window length", columns, tuple(rows), note)
+
+
+def _pooled_gain(results: Results, rule: str, budget: float) -> float:
+    """Points of pooled coverage of `rule` over uniform."""
+    ours, theirs = (results.pooled((EVIDENCE, name), budget) for name in (rule, "uniform"))
+    return 100 * (ours.coverage - theirs.coverage)
+
+
+def report(
+    sets: Sequence[DataSet],
+    *,
+    window: float = 4.0,
+    windows: Sequence[float] = WINDOWS,
+    rows: Sequence[Row] = (),
+    more: Sequence[Table] = (),
+) -> Outcome:
+    """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
+    tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
+    drawn = {
+        "window_sweep": (
+            "Occupancy by window length.",
+            figures.lines(
+                {
+                    each.name: [
+                        (w, 100 * measure(each.annotations, window=w).occupancy) for w in windows
+                    ]
+                    for each in sets
+                },
+                title="How full windows are",
+                across="seconds of a window",
+                up="windows that touch an action, %",
+                logarithmic=True,
+            ),
+        )
+    }
+    if rows:
+        tables.append(_gains(rows, sets[0].annotations, window, drawn))
+    notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
+    settings = {"window": window, "windows": list(windows), "sets": [each.name for each in sets]}
+    return Outcome("How full is the stream?", settings, tuple(tables), drawn, tuple(notes))
+
+
+def _gains(
+    rows: Sequence[Row],
+    annotations: Annotations,
+    window: float,
+    drawn: dict[str, tuple[str, bytes]],
+) -> Table:
+    """Gain against occupancy of an evaluation, drawn for its first rule that listens."""
+    results = Results.of_rows(rows)
+    line = results.frontlines[0]
+    baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
+    rule = "coverage" if "coverage" in results.rules else results.rules[-1]
+    occupancy = occupancies(annotations, results, window=window)
+    gained = gains_over(results, (line, rule), baseline)
+    gains = {percent(budget): found for budget, found in gained.items()}
+    title = f"{rule} minus {baseline[1]}, one dot a recording and budget"
+    drawn["gain_against_occupancy"] = (
+        f"Gain against occupancy: {title}.",
+        figures.scatter(occupancy, gains, title=title),
+    )
+    return gain_table(results, annotations, window=window, baseline=baseline)
