@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from drawing import SHORT
@@ -40,7 +40,7 @@ def tell_scene(
     windows, level = hear(script)
     chosen = np.argsort(-windows.scores, kind="stable")[: round(share * len(windows))]
     picks = explain(windows, chosen, "window {0}: {1:.1f} new actions expected".format)
-    size = scene.path.stat().st_size
+    size, shots = scene.path.stat().st_size, album(script)
     with Ledger.open(folder / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
         ledger.add(RecordingRow("one", str(scene.path), duration, size, 15.0, round(duration * 15)))
         ledger.hear(
@@ -50,7 +50,7 @@ def tell_scene(
         tags = {window: [label, "room noise"] for window, label in labels.items() if label}
         ledger.choose("one", picks, tags=tags, rule="rank", forecast=0.81)
         for place, pick in enumerate(picks):
-            ledger.look("one", Look(pick.window, picture(script, pick.instant), 12, 1, 40_000))
+            ledger.look("one", Look(pick.window, shots[int(pick.instant)], 12, 1, 40_000))
             ask(
                 ledger, CallRow(f"call {pick.window}", "one", pick.window, "tiny-vl"), place, labels
             )
@@ -67,9 +67,8 @@ def ask(ledger: Ledger, call: CallRow, place: int, labels: dict[int, str]) -> No
         ledger.fail(call, "the server said 500 <i>and no more</i>")
         return
     text = HOSTILE if place == 0 else CAPTIONS.get(labels[call.window], "Nothing happens: a bench.")
-    ledger.keep(
-        call, Answer(text, "tiny-vl", prompt_tokens=310, completion_tokens=24), spend=0.0004
-    )
+    answer = Answer(text, "tiny-vl", prompt_tokens=310, completion_tokens=24, latency=0.7)
+    ledger.keep(call, answer, spend=0.0004)
 
 
 def hear(script: Script) -> tuple[Windows, Track]:
@@ -90,11 +89,12 @@ def label_of(script: Script, pick: Pick) -> str:
     return doing[0].label if doing else ""
 
 
-def picture(script: Script, time: float) -> bytes:
-    """The frame at a time as a JPEG."""
-    frame = next(
-        islice(script.pictures(fps=2), min(int(time * 2), int(script.duration * 2) - 1), None)
-    )
+def album(script: Script) -> list[bytes]:
+    """The frames of a scene as JPEGs, one a second."""
+    return [_jpeg(frame) for frame in script.pictures(fps=1)]
+
+
+def _jpeg(frame: NDArray[np.uint8]) -> bytes:
     target = io.BytesIO()
     Image.fromarray(frame).save(target, "JPEG", quality=80)
     return target.getvalue()
@@ -111,7 +111,7 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
     windows = Windows(4.0, duration, scores, (np.arange(count) + 0.5) * 4, scores / 2, SHORT)
     level = Track(-60 + 40 * np.repeat(scores, 4) * rng.random(4 * count), hop=1.0)
     chosen = np.sort(np.argsort(-scores)[: round(share * count)])
-    shots = [picture(script, time) for time in range(0, 60, 5)]
+    shots = album(script)[::5]
     with Ledger.open(folder / "shift", {"model": "tiny-vl", "budget": f"{share:.0%}"}) as ledger:
         ledger.add(
             RecordingRow("shift", str(folder / "gone.mp4"), duration, 4_000_000_000, 30.0, 324_000)

@@ -33,3 +33,8 @@ def thin(track: Track, *, hop: float = 1.0) -> Track:
         return track
     values = np.maximum.reduceat(track.values, np.arange(0, len(track), steps))
     return Track(values, hop=track.hop * steps, start=track.start)
+
+
+def sketch(track: Track) -> Track:
+    """Enough of a track to draw it: one value a second, or some two thousand of a short one."""
+    return thin(track, hop=min(1.0, max(track.duration / 2000, track.hop)))

@@ -135,11 +135,11 @@ class Ledger:
             recording: Its id.
             windows: Its windows, scored and rated; kept exactly.
             key: Names all that can change them (the content, the encoder, the gate, the grid).
-            level: Sound level in decibels; kept at about one value a second, for the eye.
+            level: Sound level in decibels; kept as coarse as the eye needs.
             sound_bytes: Bytes read to listen.
             access: How the sound was reached, in words.
         """
-        sketch = blobs.thin(level) if level is not None else None
+        sketch = blobs.sketch(level) if level is not None else None
         with self._writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -103,7 +103,7 @@ class HeardRow:
     rates: FloatArray
     """Expected action starts, one a window."""
     level: Track | None
-    """Sound level in decibels, about one value a second."""
+    """Sound level in decibels, as coarse as the eye needs."""
     sound_bytes: int
     """Bytes read to listen."""
     access: str

@@ -105,7 +105,7 @@ def _tell_recordings(run: Run, beside: Path) -> Iterator[RecordingStory]:
         heard, choice = run.heard(recording.id), run.choice(recording.id)
         level = heard.level if heard else None
         if level is not None:
-            level = thin(level, hop=max(1.0, level.duration / MOST_POINTS))
+            level = thin(level, hop=max(level.hop, level.duration / MOST_POINTS))
         yield RecordingStory(
             recording=recording,
             link=link_to(recording.path, beside=beside),

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from earmark.cli import runs as commands
+from earmark.errors import LedgerError
+from earmark.ledger import Ledger, Look
+from ledger_runs import PLAN, fill, open_run, row
+
+app = typer.Typer()
+for command in (commands.export, commands.search, commands.runs, commands.report):
+    app.command()(command)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with open_run(tmp_path / "tuesday", tags={3: ["water"]}) as ledger:
+        fill(ledger, {1: "a red hammer"})
+        ledger.look("a", Look(1, thumbnail=b"\xff\xd8jpeg"))
+        ledger.miss("b", "b.mp4", "b.mp4 is empty")
+    return tmp_path / "tuesday"
+
+
+def earmark(*words: str | Path) -> str:
+    """What a command prints on stdout."""
+    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_export_prints_or_writes(folder: Path, tmp_path: Path):
+    first, second = (json.loads(line) for line in earmark("export", folder).splitlines())
+    assert (first["caption"], second["caption"]) == ("a red hammer", None)
+    table = list(csv.DictReader(io.StringIO(earmark("export", folder, "--format", "csv"))))
+    assert table[0]["caption"] == "a red hammer"
+    assert earmark("export", folder, "--format", "vtt").startswith("WEBVTT")
+    target = tmp_path / "out.parquet"
+    assert earmark("export", folder, "--format", "parquet", "--out", target).strip() == str(target)
+    assert target.read_bytes()[:4] == b"PAR1"
+
+
+def test_export_warns_of_what_is_left_out(folder: Path):
+    result = CliRunner().invoke(app, ["export", str(folder)])
+    assert "b.mp4 is empty" in result.stderr
+
+
+@pytest.mark.parametrize(("kind", "said"), [("parquet", "is not text"), ("srt", "2 recordings")])
+def test_export_that_needs_a_place_says_so(folder: Path, kind: str, said: str):
+    with Ledger.open(folder, PLAN) as ledger:
+        ledger.add(row("c"))
+    with pytest.raises(ValueError, match=said):
+        earmark("export", folder, "--format", kind)
+
+
+def test_search_shows_times_captions_and_pictures(folder: Path, tmp_path: Path):
+    shown = earmark("search", folder, "hammer", "--thumbnails", tmp_path / "found")
+    assert "a.mp4  0:04.0 - 0:08.0" in shown
+    assert "a red hammer" in shown
+    (picture,) = (tmp_path / "found").iterdir()
+    assert picture.read_bytes() == b"\xff\xd8jpeg"
+    assert str(picture) in shown
+    (hit,) = json.loads(earmark("search", folder, "red", "--json"))
+    assert (hit["start"], base64.b64decode(hit["thumbnail"])) == (4.0, b"\xff\xd8jpeg")
+    assert "heard: water" in earmark("search", folder, "water")
+    assert earmark("search", folder, "zebra") == ""
+
+
+def test_runs_lists_what_there_is(folder: Path, tmp_path: Path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.db").write_bytes(b"nonsense" * 200)
+    result = CliRunner().invoke(app, ["runs", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "1 of 2" in result.stdout
+    assert "damaged" in result.stderr
+    (only,) = json.loads(earmark("runs", tmp_path, "--json"))
+    assert (only["run"], only["answered"]) == (str(folder), 1)
+
+
+def test_report_says_where_the_page_is(folder: Path):
+    assert earmark("report", folder).strip() == str(folder / "report.html")
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path):
+    with pytest.raises(LedgerError, match="no run in"):
+        earmark("report", tmp_path)
