@@ -1,0 +1,236 @@
+"""One evaluation from files to answer: what is asked, and everything that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import AnnotationError
+from earmark.evaluate.annotations import Annotations, read_durations, reconcile
+from earmark.evaluate.bench import Row, rows_as_csv
+from earmark.evaluate.downsample import Scores, downsample_table
+from earmark.evaluate.formats import read_annotations
+from earmark.evaluate.occupancy import read_data_sets
+from earmark.evaluate.outcome import Outcome, claim
+from earmark.evaluate.run import Design, Tasks, Watch, report, run
+from earmark.evaluate.sources import (
+    EVIDENCE,
+    evidence_tasks,
+    find_media,
+    fingerprint,
+    listeners,
+    media_durations,
+    media_tasks,
+    plan_fitting,
+)
+from earmark.evaluate.strip import Strip, draw, strip_of, with_media
+from earmark.evaluate.table import Table
+from earmark.gate.cache import HeardCache
+from earmark.media import Source, open_recording
+from earmark.timeline import Span, Track
+from earmark.triage import hear, make_plan
+from earmark.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which recordings, whose marks, and what listens."""
+
+    spans: tuple[Path, ...]
+    spans_format: str | None = None
+    durations: Path | None = None
+    recordings: tuple[str, ...] = ()
+    """The ones to evaluate; all that are annotated if none is named."""
+    media: tuple[str, ...] = ()
+    frontlines: tuple[str, ...] = ("auto",)
+    evidence: tuple[Path, ...] = ()
+    evidence_format: str | None = None
+    allow_missing: bool = False
+    downsample: bool = False
+    development: tuple[str, ...] = ()
+    """With media, the recordings that downsampling is chosen on."""
+    strip: str | None = None
+    """A recording to draw a minute of, `NAME` or `NAME@SECONDS`."""
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of an evaluation and what they come to."""
+
+    rows: tuple[Row, ...]
+    outcome: Outcome
+
+    def rows_as_csv(self) -> str:
+        """The rows as `per_recording.csv` holds them."""
+        return rows_as_csv(self.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ground:
+    """Everything read before the first case is judged."""
+
+    marked: Annotations
+    """The recordings that are evaluated."""
+    tasks: Tasks
+    words: str
+    """One line on where the scores come from."""
+    everything: Annotations
+    """The recordings that are annotated."""
+    events: Annotations | None = None
+    media: Mapping[str, Source] | None = None
+
+
+def answer(
+    question: Question, design: Design, *, folder: Path | None = None, fresh: bool = False,
+    watch: Watch | None = None,
+) -> Answer:  # fmt: skip
+    """Evaluate, and write the results into `folder` if there is one.
+
+    Raises:
+        AnnotationError: the annotations contradict themselves or the media.
+        LedgerError: `folder` holds another run.
+        ValueError: neither media nor evidence is given, or both are.
+    """
+    ground = _ground(question, design)
+    settings = _settings(question, design, ground)
+    if folder and not claim(folder, settings, fresh=fresh):
+        for stale in folder.glob("*.csv"):
+            stale.unlink()
+    ran = run(ground.tasks, design, folder=folder, watch=watch)
+    notes = (f"scores from {ground.words}", f"earmark {VERSION}, windows of {design.window:g} s")
+    outcome = report(ran, ground.marked, design, settings=settings, notes=notes)
+    if question.downsample:
+        table = _downsampling(question, design, ground)
+        outcome = replace(outcome, tables=(*outcome.tables, table))
+    if question.strip:
+        drawn = draw(_strip(question, design, ground))
+        figure = {"strip": ("One minute of the stream and the calls spent on it.", drawn)}
+        outcome = replace(outcome, figures={**outcome.figures, **figure})
+    if folder:
+        outcome.write(folder)
+    return Answer(ran.rows, outcome)
+
+
+def whole_of(word: str, *, durations: Mapping[str, float] | None) -> Annotations:
+    """Every recording of a data set written for `occupancy`, whatever set it names."""
+    return read_data_sets([word.rpartition("@")[0] or word], durations=durations)[0].annotations
+
+
+def _ground(question: Question, design: Design) -> _Ground:
+    """Read what is asked about."""
+    if bool(question.media) == bool(question.evidence):
+        raise ValueError("an evaluation needs --media to listen to or --evidence, and not both")
+    table = read_durations(question.durations) if question.durations else {}
+    marked = read_annotations(question.spans, format=question.spans_format, durations=table)
+    return (_heard if question.media else _marked)(question, design, marked, table)
+
+
+def _marked(
+    question: Question, design: Design, marked: Annotations, table: Mapping[str, float]
+) -> _Ground:
+    """Scores from annotated events."""
+    events = read_annotations(question.evidence, format=question.evidence_format, durations=table)
+    fitting = plan_fitting(marked, question.recordings)
+    silent = [name for name in fitting.evaluated if not events.recordings.get(name)]
+    if silent and not question.allow_missing:
+        reconcile(fitting.evaluated, [n for n in fitting.evaluated if n not in set(silent)])
+    tasks = evidence_tasks(marked, events, fitting, window=design.window)
+    words = f"annotated events, {fitting.words}"
+    return _Ground(marked.only(fitting.evaluated), tasks, words, marked, events)
+
+
+def _heard(
+    question: Question, design: Design, marked: Annotations, table: Mapping[str, float]
+) -> _Ground:
+    """Scores from media that are listened to."""
+    media = find_media(question.media)
+    chosen = question.recordings or tuple(marked.recordings)
+    marked.only(chosen)
+    present = [name for name in media if not question.recordings or name in set(chosen)]
+    names = reconcile(chosen, present, allow_missing=question.allow_missing)
+    wanted = {*names, *(name for name in question.development if name in media)}
+    lengths = {**media_durations(media, wanted), **table}
+    read = read_annotations(
+        question.spans, format=question.spans_format, durations=lengths, duration_source="media"
+    )
+    here = read.only(names)
+    tasks = media_tasks(
+        here,
+        media,
+        frontlines=question.frontlines,
+        window=design.window,
+        cache_folder=question.cache,
+    )
+    words = f"listening with {', '.join(question.frontlines)}"
+    return _Ground(here, tasks, words, read, media=media)
+
+
+def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:
+    """Every choice of the run; two runs with the same can share rows."""
+    return {
+        **design.to_json(),
+        "rules": list(design.rules),
+        "budgets": list(design.budgets),
+        "frontlines": list(question.frontlines) if question.media else [EVIDENCE],
+        "recordings": list(ground.marked.recordings),
+        "annotations": fingerprint(ground.everything),
+        "evidence": fingerprint(ground.events) if ground.events else None,
+        "earmark": VERSION,
+    }
+
+
+def _downsampling(question: Question, design: Design, ground: _Ground) -> Table:
+    """Downsampling chosen on recordings that are not evaluated."""
+    if ground.events is not None:
+        if not question.recordings:
+            raise ValueError("--downsample needs recordings to choose on: name the others")
+        others = [n for n in ground.everything.recordings if n not in ground.marked.recordings]
+    else:
+        others = list(question.development)
+        if not others:
+            raise ValueError("--downsample with --media needs --dev, recordings to choose on")
+        shared = sorted(set(others) & set(ground.marked.recordings))
+        if shared:
+            raise AnnotationError(f"{shared[0]} is both evaluated and chosen on (--dev)")
+    development = [_scores(question, design, ground, name) for name in others]
+    judged = [_scores(question, design, ground, name) for name in ground.marked.recordings]
+    return downsample_table(development, judged, window=design.window)
+
+
+def _scores(question: Question, design: Design, ground: _Ground, name: str) -> Scores:
+    """The score track of one recording, with its actions."""
+    actions, duration = ground.everything.recordings[name], ground.everything.durations[name]
+    return Scores(name, _track(question, design, ground, name), duration, actions)
+
+
+def _track(question: Question, design: Design, ground: _Ground, name: str) -> Track:
+    """Scores on a clock: the listener's windows, or the first frontline's steps."""
+    if ground.events is not None:
+        rest = tuple(n for n in ground.everything.recordings if n not in ground.marked.recordings)
+        fitted = rest or tuple(n for n in ground.everything.recordings if n != name)
+        listener = listeners(ground.everything, ground.events, window=design.window)(fitted)
+        windows = listener.windows(
+            ground.events.recordings.get(name, []), ground.everything.durations[name]
+        )
+        return Track(windows.scores, hop=design.window)
+    assert ground.media is not None
+    plan = make_plan(frontline=question.frontlines[0], window=design.window)
+    kept = HeardCache(question.cache) if question.cache else None
+    return hear(ground.media[name], plan, cache=kept).heard.scores
+
+
+def _strip(question: Question, design: Design, ground: _Ground) -> Strip:
+    """The minute that was asked for; the middle one unless a time is given."""
+    assert question.strip is not None
+    name, _, at = question.strip.partition("@")
+    ground.marked.only([name])
+    duration = ground.marked.durations[name]
+    span = Span(float(at), min(duration, float(at) + 60.0)) if at else None
+    line = EVIDENCE if ground.events is not None else question.frontlines[0]
+    case = ground.tasks[line, name]()
+    scores = _track(question, design, ground, name)
+    drawn = strip_of(case, rule=design.subject, budget=design.detail, span=span, scores=scores)
+    return with_media(drawn, open_recording(ground.media[name])) if ground.media else drawn
