@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.gate.cache import HeardCache
 from earmark.hear.words import describe
 from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
-from earmark.media import Frame, FrameStats, Recording, Source, find
+from earmark.media import Frame, FrameStats, Recording, Source, Viewer, find
 from earmark.report.page import write_page
 from earmark.select import Choice, Pick, forecast
 from earmark.timeline import Span
@@ -129,8 +130,6 @@ class Captioned:
     """Calls an earlier process left in flight; these may have been asked twice."""
 
 
-Decoding = Future[tuple[list[Frame], FrameStats]]
-
 Step = Callable[[Tally, int], None]
 """Told the calls so far and how many there are to make."""
 
@@ -182,6 +181,36 @@ def caption(
         tally = _ask(tasks, job, ledger, step)
         page, totals = publish(ledger)
         return Captioned(folder, page, totals, tally, missed, ledger.interrupted)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would ask, and what that costs at most."""
+
+    calls: int
+    kept: int
+    """Picks whose answer is kept already."""
+    windows: int
+    tokens: int
+    money: float
+
+
+def preview(
+    paths: Sequence[str | Path], job: Job, *, folder: Path, watch: Watch | None = None
+) -> Preview:
+    """Listen and choose as `caption` would; decode and ask nothing."""
+    with Ledger.open(folder, job.to_json()) as ledger:
+        tasks, _ = prepare(paths, job, ledger, watch=watch)
+        with ledger.run() as run:
+            totals = run.totals()
+    requests = [task.request for task in tasks]
+    return Preview(
+        calls=len(tasks),
+        kept=totals.picks - len(tasks),
+        windows=totals.windows,
+        tokens=sum(request.most_input_tokens + request.answer_tokens for request in requests),
+        money=sum(job.limits.price_at_most(request) for request in requests),
+    )
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:
@@ -310,41 +339,83 @@ def show(
 
     A window that cannot be decoded is left out; `unseen` is told which and why.
     """
-    with ThreadPoolExecutor(DECODERS) as pool:
-        ahead: list[tuple[Task, Decoding]] = []
+    with _Decoders() as decoders:
+        ahead: list[tuple[Task, Future[Seen]]] = []
         for task in tasks:
-            ahead.append((task, pool.submit(_decode, task)))
+            ahead.append((task, decoders.submit(task)))
             if len(ahead) > DECODERS:
                 yield from _shown(ledger, *ahead.pop(0), unseen)
         for waiting in ahead:
             yield from _shown(ledger, *waiting, unseen)
 
 
-def _decode(task: Task) -> tuple[list[Frame], FrameStats]:
-    stats = FrameStats()
-    return task.recording.frames(task.request.times, stats=stats), stats
-
-
 def _shown(
-    ledger: Ledger, task: Task, decoding: Decoding, unseen: Callable[[Task, str], None]
+    ledger: Ledger, task: Task, decoding: Future[Seen], unseen: Callable[[Task, str], None]
 ) -> Iterator[Request]:
     try:
-        frames, stats = decoding.result()
+        seen = decoding.result()
     except MediaError as error:
         unseen(task, str(error))
         return
-    middle = frames[len(frames) // 2]
-    height = max(2, round(middle.height * THUMBNAIL / middle.width))
-    ledger.look(
-        task.recording.key,
-        Look(
+    ledger.look(task.recording.key, seen.look)
+    yield task.request.showing(seen.frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The frames of one window, and what they cost."""
+
+    frames: list[Frame]
+    look: Look
+
+
+class _Decoders:
+    """Decodes windows in a few threads; each keeps the recording it is at open."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(DECODERS)
+        self._own = threading.local()
+        self._open: list[ExitStack] = []
+
+    def __enter__(self) -> _Decoders:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        for stack in self._open:
+            stack.close()
+
+    def submit(self, task: Task) -> Future[Seen]:
+        return self._pool.submit(self._decode, task)
+
+    def _decode(self, task: Task) -> Seen:
+        viewer, stats = self._viewer(task.recording)
+        decoded, read = stats.decoded, stats.meter.bytes_read
+        frames = viewer.frames(task.request.times)
+        look = Look(
             window=task.window,
-            thumbnail=middle.resized(min(THUMBNAIL, middle.width), min(height, middle.height)).jpeg(
-                quality=80
-            ),
-            frames_decoded=stats.decoded,
+            thumbnail=thumbnail(frames[len(frames) // 2]),
+            frames_decoded=stats.decoded - decoded,
             frames_sent=len(frames),
-            bytes_read=stats.meter.bytes_read,
-        ),
-    )
-    yield task.request.showing(frames)
+            bytes_read=stats.meter.bytes_read - read,
+        )
+        return Seen(frames, look)
+
+    def _viewer(self, recording: Recording) -> tuple[Viewer, FrameStats]:
+        own = self._own
+        if getattr(own, "recording", None) != recording:
+            if not hasattr(own, "stack"):
+                own.stack = ExitStack()
+                self._open.append(own.stack)
+            own.stack.close()
+            own.stats = FrameStats()
+            own.viewer = own.stack.enter_context(recording.viewer(stats=own.stats))
+            own.recording = recording
+        return own.viewer, own.stats
+
+
+def thumbnail(frame: Frame) -> bytes:
+    """A small JPEG of `frame`, for the report."""
+    width = min(THUMBNAIL, frame.width)
+    height = max(1, round(frame.height * width / frame.width))
+    return frame.resized(width, height).jpeg(quality=80)

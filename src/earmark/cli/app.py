@@ -6,8 +6,12 @@ from typing import Annotated
 
 import typer
 
+from earmark.cli.caption import caption
+from earmark.cli.demo import demo
+from earmark.cli.doctor import doctor
 from earmark.cli.plan import plan
 from earmark.cli.probe import probe
+from earmark.cli.runs import export, report, runs, search
 from earmark.cli.select import schema, select
 from earmark.version import VERSION
 
@@ -19,8 +23,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for command in (select, plan, probe, schema):
-    app.command()(command)
+COMMANDS = {
+    "Choose": (select, plan, probe, schema),
+    "Caption": (caption, doctor, demo),
+    "Look at runs": (report, search, export, runs),
+}
+for panel, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
 
 
 def _show_version(wanted: bool) -> None:

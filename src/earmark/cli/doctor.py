@@ -36,7 +36,7 @@ def doctor(
 
     Each model found is shown a tiny picture, to see whether it looks.
 
-    Examples:
+    For example:
       earmark doctor
 
       earmark doctor --vlm http://gpu-box:8000/v1 --format json

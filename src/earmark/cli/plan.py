@@ -44,7 +44,7 @@ def plan(
     The cost of listening is measured in this very run and held against that of a full scan: the
     break-even says up to which share of the calls triage pays.
 
-    Examples:
+    For example:
 
       earmark plan shift.mp4
 

@@ -2,8 +2,103 @@
 
 from __future__ import annotations
 
-from earmark.media import open_recording, find
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.listing import as_clock, as_size
+from earmark.cli.options import AudioTrack, Paths
+from earmark.errors import EarmarkError
+from earmark.media import Inspection, Recording, find, inspect, open_recording
 
 
-def probe(path: str) -> None:
-    """Say what a recording is."""
+class Format(StrEnum):
+    """How findings are printed."""
+
+    table = "table"
+    json = "json"
+
+
+def probe(
+    paths: Paths,
+    audio_track: AudioTrack = 0,
+    format: Annotated[Format, typer.Option(help="How to print what was found.")] = Format.table,
+) -> None:
+    """Say what recordings are: streams, index or not, bytes a pass will read, what would go wrong.
+
+    Only the index of a file is read, or as much of it as tells how long it is.
+
+    For example:
+
+      earmark probe shift.mp4
+
+      earmark probe archive/ --format json
+    """
+    found: list[dict[str, Any]] = []
+    failures: list[dict[str, str]] = []
+    for source in find(paths):
+        try:
+            recording = open_recording(source, audio_track=audio_track)
+            inspection = inspect(recording)
+        except EarmarkError as error:
+            failures.append({"path": source.uris[0], "error": str(error)})
+            err.print(f"earmark: {error}", style="red")
+            continue
+        found.append(as_plain(recording, inspection))
+        if format is Format.table:
+            show(recording, inspection)
+    if format is Format.json:
+        emit_json({"recordings": found, "failures": failures})
+    if failures:
+        raise typer.Exit(1)
+
+
+def show(recording: Recording, inspection: Inspection) -> None:
+    """One paragraph a recording."""
+    out.print(recording.name, style="bold")
+    out.print(
+        f"  {as_clock(recording.duration)}, {as_size(recording.size_bytes)}, {recording.container}"
+    )
+    for uri in recording.source.uris if len(recording.source.uris) > 1 else ():
+        out.print(f"  chapter {uri}")
+    if video := recording.video:
+        turned = f", turned {video.rotation}°" if video.rotation else ""
+        out.print(
+            f"  video: {video.codec} {video.width_pixels}x{video.height_pixels}, "
+            f"{video.mean_fps:.2f} frames a second{turned}"
+        )
+    for place, track in enumerate(recording.audio_tracks):
+        chosen = " (listened to)" if place == recording.audio_track else ""
+        language = f", {track.language}" if track.language else ""
+        out.print(
+            f"  audio {place}: {track.codec} {track.sample_rate} Hz, "
+            f"{track.channels} channels{language}{chosen}"
+        )
+    share = inspection.audio_pass_bytes / max(1, recording.size_bytes)
+    out.print(
+        f"  listening reads {as_size(inspection.audio_pass_bytes)} ({100 * share:.1f} %) "
+        f"by {recording.access}: {recording.access_reason}"
+    )
+    for line in inspection.warnings:
+        warn(line)
+
+
+def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:
+    """The same as plain values."""
+    video = recording.video
+    return {
+        "path": recording.source.uris[0],
+        "chapters": list(recording.source.uris),
+        "duration": recording.duration,
+        "size_bytes": recording.size_bytes,
+        "container": recording.container,
+        "access": recording.access,
+        "access_reason": recording.access_reason,
+        "video": asdict(video) if video else None,
+        "audio_tracks": [asdict(track) for track in recording.audio_tracks],
+        "audio_track": recording.audio_track,
+        **asdict(inspection),
+    }

@@ -47,7 +47,7 @@ def select(
     No video frame is decoded. Results go to stdout, progress and warnings to stderr; the exit code
     is 1 if any recording could not be done.
 
-    Examples:
+    For example:
 
       earmark select shift.mp4 --budget 25%
 

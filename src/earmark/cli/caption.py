@@ -1,0 +1,192 @@
+"""`earmark caption`: the main job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from earmark.call import Limits, Prompt, Tally
+from earmark.caption import Ask, Captioned, Job, Step, preview
+from earmark.caption import caption as caption_windows
+from earmark.cli import options
+from earmark.cli.captioners import Wanted
+from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.listing import as_share, as_size
+from earmark.cli.watching import hearing_bar
+from earmark.media import find
+from earmark.triage import make_plan
+
+ADD_A_MODEL = (
+    "no model was asked, so captions are marked as not asked; to add them run the same command "
+    "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
+)
+
+
+class Format(StrEnum):
+    """How the outcome is printed."""
+
+    table = "table"
+    json = "json"
+
+
+def caption(
+    paths: options.Paths,
+    budget: options.BudgetText = "25%",
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="The run's folder; the same one again continues it.", show_default="runs/NAME"
+        ),
+    ] = None,
+    vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name on that server.")] = None,
+    gguf: Annotated[Path | None, typer.Option(help="A GGUF file to run here.")] = None,
+    mmproj: Annotated[Path | None, typer.Option(help="Its mmproj file; found beside it.")] = None,
+    transformers: Annotated[
+        str | None, typer.Option(help="A Qwen3-VL checkpoint to run here with PyTorch.")
+    ] = None,
+    replay: Annotated[Path | None, typer.Option(help="Answers from a JSONL file.")] = None,
+    frames: Annotated[
+        int, typer.Option(help="Pictures a call: 1 is the highest-scoring instant.")
+    ] = 1,
+    tokens: Annotated[int, typer.Option(help="Visual tokens a call, of 32x32 pixels.")] = 1024,
+    prompt: Annotated[Path | None, typer.Option(help="A prompt template.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="A JSON schema for the answers.")] = None,
+    rule: options.RuleName = "coverage",
+    frontline: options.FrontlineName = "auto",
+    window: options.WindowLength = 4.0,
+    across: options.Across = False,
+    audio_track: options.AudioTrack = 0,
+    concurrency: Annotated[int, typer.Option(help="Calls in flight at once.")] = 8,
+    timeout: Annotated[float, typer.Option(help="Seconds one attempt may take.")] = 120.0,
+    retries: Annotated[int, typer.Option(help="Further attempts after 429, 5xx, time-outs.")] = 4,
+    max_calls: Annotated[int | None, typer.Option(help="Stop after so many calls.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Stop before so many tokens.")] = None,
+    max_spend: Annotated[float | None, typer.Option(help="Stop before so much money.")] = None,
+    input_price: Annotated[float, typer.Option(help="Money a million tokens in cost.")] = 0.0,
+    output_price: Annotated[float, typer.Option(help="Money a million tokens out cost.")] = 0.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing; say the cost.")] = False,
+    format: Annotated[Format, typer.Option(help="How to print the outcome.")] = Format.table,
+    cache: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
+) -> None:
+    """Listen, choose, and caption the chosen windows, one call each.
+
+    Every answer is kept as it arrives. Killed at any moment, the same command goes on where it
+    stopped and asks for no kept answer again; a larger budget asks only the new windows. The last
+    line says where the report is.
+
+    For example:
+
+      earmark caption shift.mp4 --budget 25% --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
+
+      earmark caption archive/ --budget 2000 --across --gguf Qwen3-VL-8B.gguf
+
+      earmark caption shift.mp4 --dry-run --input-price 0.15 --output-price 0.6
+    """
+    wanted = Wanted(vlm, model, gguf, mmproj, transformers, replay)
+    job = Job(
+        plan=make_plan(
+            budget=budget,
+            rule=rule,
+            frontline=frontline,
+            window=window,
+            across=across,
+            audio_track=audio_track,
+        ),
+        captioner=wanted.captioner(concurrency=concurrency),
+        ask=Ask(Prompt.load(*([prompt] if prompt else []), schema=schema), frames, tokens),
+        limits=Limits(
+            concurrency=concurrency,
+            timeout=timeout,
+            retries=retries,
+            max_calls=max_calls,
+            max_tokens=max_tokens,
+            max_spend=max_spend,
+            input_price=input_price,
+            output_price=output_price,
+        ),
+        cache=options.cache_at(cache, no_cache),
+    )
+    folder = run or Path("runs") / Path(find(paths)[0].name).stem
+    if dry_run:
+        show_preview(paths, job, folder, format)
+        return
+    with hearing_bar() as watch, asking_bar() as step:
+        done = caption_windows(paths, job, folder=folder, watch=watch, step=step)
+    show(done, format)
+    if done.missed or done.tally.failed or done.tally.stopped:
+        raise typer.Exit(1)
+
+
+def show_preview(paths: list[str], job: Job, folder: Path, format: Format) -> None:
+    """What the command would ask, and what that costs at most."""
+    with hearing_bar() as watch:
+        cost = preview(paths, job, folder=folder, watch=watch)
+    if format is Format.json:
+        emit_json(asdict(cost))
+        return
+    out.print(
+        f"{cost.calls} calls to make ({cost.kept} answers are kept already) of {cost.windows} "
+        f"windows; at most {cost.tokens:,} tokens, {cost.money:.4g} in money"
+    )
+
+
+def show(done: Captioned, format: Format) -> None:
+    """What the run has come to; the last line is where to look."""
+    totals, tally = done.totals, done.tally
+    if format is Format.json:
+        plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
+        emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)})
+        return
+    out.print(
+        f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
+        f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
+        f"{as_size(totals.bytes_read)} of {as_size(totals.size_bytes)} read"
+    )
+    if totals.expected:
+        out.print(f"expected coverage {as_share(totals.touched / totals.expected)}")
+    if totals.prompt_tokens:
+        spent = f", {totals.spend:.4g} in money" if totals.spend else ""
+        out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
+    if done.interrupted:
+        warn(f"{done.interrupted} calls were in flight when the last run ended: asked again")
+    if done.missed:
+        warn(f"{done.missed} recordings could not be done; the report says why")
+    if tally.failed:
+        warn(f"{tally.failed} calls failed, the last: {tally.last_reason or 'see the report'}")
+    if tally.stopped:
+        warn(f"stopped: {tally.stopped}; the same command goes on")
+    if totals.picks and not totals.answered and not totals.failed:
+        err.print(ADD_A_MODEL)
+    out.print(f"report: {done.page}")
+
+
+@contextmanager
+def asking_bar() -> Iterator[Step]:
+    """Calls done and failed, tokens, spend and time left, where a person is looking."""
+    columns = (
+        TextColumn("asking"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} calls{task.description}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("", total=None, visible=False)
+
+        def step(tally: Tally, total: int) -> None:
+            said = f", {tally.failed} failed" if tally.failed else ""
+            said += f", {tally.tokens:,} tokens" if tally.tokens else ""
+            said += f", {tally.spend:.4g} spent" if tally.spend else ""
+            bar.update(
+                task, completed=tally.calls, total=total, description=said, visible=total > 0
+            )
+
+        yield step

@@ -1,0 +1,83 @@
+"""Whom to ask, from the words of the command line."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.call import (
+    Captioner,
+    LocalCaptioner,
+    OpenAICaptioner,
+    Replay,
+    TagsCaptioner,
+    TransformersCaptioner,
+)
+from earmark.errors import EarmarkError
+
+WAYS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was said about the model; all of it optional."""
+
+    vlm: str | None = None
+    model: str | None = None
+    gguf: Path | None = None
+    mmproj: Path | None = None
+    transformers: str | None = None
+    replay: Path | None = None
+
+    def captioner(self, *, concurrency: int) -> Captioner:
+        """The one captioner that was asked for; `tags` when none was.
+
+        Raises:
+            ValueError: two were asked for at once, or half of one.
+        """
+        if (
+            sum(way is not None for way in (self.vlm, self.gguf, self.transformers, self.replay))
+            > 1
+        ):
+            raise ValueError(f"only one model can be asked: give one of {WAYS}")
+        if self.vlm:
+            return self._server(self.vlm)
+        if self.gguf:
+            return self._local(self.gguf, parallel=concurrency)
+        if self.transformers:
+            return TransformersCaptioner(self.transformers)
+        if self.replay:
+            return Replay.load(self.replay, model=self.model or "replay")
+        if self.model:
+            raise ValueError(f"--model {self.model} needs to know where it is: give --vlm URL")
+        return TagsCaptioner()
+
+    def _server(self, url: str) -> Captioner:
+        key = os.environ.get("OPENAI_API_KEY")
+        model = self.model or _only_model(url, key)
+        return OpenAICaptioner(url, model, api_key=key)
+
+    def _local(self, gguf: Path, *, parallel: int) -> Captioner:
+        mmproj = self.mmproj or _beside(gguf)
+        return LocalCaptioner(gguf, mmproj, parallel=parallel)
+
+
+def _only_model(url: str, key: str | None) -> str:
+    served = OpenAICaptioner(url, "", api_key=key).endpoint.models()
+    if len(served) != 1:
+        raise EarmarkError(
+            f"{url} serves {', '.join(served) or 'no models'}: say which one with --model NAME"
+        )
+    return served[0]
+
+
+def _beside(gguf: Path) -> Path:
+    """The one mmproj file in the same folder."""
+    found = sorted(path for path in gguf.parent.glob("*mmproj*.gguf") if path != gguf)
+    if len(found) != 1:
+        raise EarmarkError(
+            f"{gguf.name} needs its picture encoder: {len(found)} mmproj files lie beside it; "
+            "say which with --mmproj FILE"
+        )
+    return found[0]
