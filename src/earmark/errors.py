@@ -5,6 +5,7 @@
                   │                  ├─ NoVideoIndex   (`packets` needs packet sizes)
                   │                  └─ RemoteError    (refuses ranges, breaks half way)
                   ├─ ModelMismatch   (a gate or encoder given what it was not made for)
+                  ├─ ModelMissing    (a checkpoint that is not here, or cannot be fetched)
                   ├─ AnnotationError (spans that cannot be what they claim)
                   ├─ LedgerError     (a run folder in use, damaged or of another version)
                   ├─ MissingExtra    (an optional library is not installed)
@@ -45,6 +46,10 @@ class RemoteError(MediaError):
 
 class ModelMismatch(EarmarkError):
     """A model file does not fit what it was given."""
+
+
+class ModelMissing(EarmarkError):
+    """A checkpoint is not on this machine, or cannot be fetched."""
 
 
 class AnnotationError(EarmarkError):
