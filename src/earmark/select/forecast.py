@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from earmark.grid import Windows
 from earmark.select.coverage import lines
+from earmark.select.path import Line
 from earmark.select.pick import gains
-from earmark.select.price import PRECISION, Bracket, Calls, Flags, is_settled
+from earmark.select.price import PRECISION, Bracket, Calls, Flags, Side, is_settled
 from earmark.timeline import FloatArray
 
 
@@ -33,7 +34,14 @@ def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1
     """
     if any(budget < 0 for budget in budgets):
         raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
-    return [_expected(many, budget, within) for budget in budgets]
+    lined = lines(many)
+    reached: dict[int, float] = {}
+    above: Side | None = None
+    for budget in sorted(set(budgets), reverse=True):
+        bracket = _closed_in(lined, budget, within, above)
+        reached[budget] = _expected(bracket)
+        above = bracket.low
+    return [reached[budget] for budget in budgets]
 
 
 def calls_for(many: Sequence[Windows], coverage: float) -> int:
@@ -68,16 +76,24 @@ class _Worth:
         return worth < self.targets
 
 
-def _expected(many: Sequence[Windows], budget: int, within: float) -> float:
-    """The coverage expected of one budget over all recordings."""
+def _closed_in(lined: list[Line], budget: int, within: float, above: Side | None) -> Bracket:
+    """A bracket around a budget over all recordings, as tight as asked for.
+
+    `above` is an end of the bracket of a larger budget; with it the search does not start afresh.
+    """
     goal = Calls(np.array([float(budget)]))
-    bracket = Bracket(lines(many), np.zeros(len(many), dtype=np.intp), goal)
-    actions = float(bracket.actions.sum())
-    if actions == 0:
-        return math.nan
-    while not is_settled(bracket) and _doubt(bracket) > within * actions:
+    bracket = Bracket(lined, np.zeros(len(lined), dtype=np.intp), goal)
+    if above is not None and above.calls.sum() >= budget:
+        bracket.high = above
+    while not is_settled(bracket) and _doubt(bracket) > within * bracket.actions.sum():
         bracket.narrow()
-    return float(_line(bracket)[0]) / actions
+    return bracket
+
+
+def _expected(bracket: Bracket) -> float:
+    """The coverage that the line between the two ends promises; nan where nothing is expected."""
+    actions = float(bracket.actions.sum())
+    return float(_line(bracket).sum()) / actions if actions else math.nan
 
 
 def _line(bracket: Bracket) -> FloatArray:

@@ -29,6 +29,8 @@ from earmark.timeline import FloatArray, IndexArray
 
 Flags = NDArray[np.bool_]
 
+OVERSHOOT = 0.05
+"""How far past the goal a guess aims, as a share of the way there, so that both ends close in."""
 PRECISION = 1e-11
 """Share of all expected actions that counts as equal; rounding alone reaches a tenth of it."""
 
@@ -149,23 +151,34 @@ class Bracket:
     def _guess(self, wanted: FloatArray) -> FloatArray:
         """A price that should buy about as many calls as wanted.
 
-        With both ends known, by a straight line between their prices; with one, by scaling its
-        price as it would go for even rates, more boldly with each pass; with none, the price of
-        even rates. The aim is as far beyond the wanted number as the nearer end falls short of
-        it, so that both ends close in.
+        With both ends known, by a straight line between their prices over the logarithm of calls;
+        with one, by scaling its price, more boldly with each pass; with none, the price of even
+        rates. A poor guess costs a pass and nothing else.
         """
         fewer, more = self.calls()
-        is_low = wanted - fewer <= more - wanted
-        unknown = np.isnan(np.where(is_low, self.low.prices, self.high.prices))
-        is_low = np.where(unknown, ~is_low, is_low)
-        near = np.where(is_low, fewer, more)
-        price = np.where(is_low, self.low.prices, self.high.prices)
-        aim = np.clip(2 * wanted - near, (fewer + wanted) / 2, (more + wanted) / 2)
-        slope = (self.high.prices - self.low.prices) / np.maximum(more - fewer, 1)
-        line = self.low.prices + slope * (aim - fewer)
-        scaled = price * (self._even_price(aim) / self._even_price(near)) ** (2 * self.passes)
+        both = ~np.isnan(self.low.prices + self.high.prices)
+        from_low = wanted - fewer <= more - wanted
+        from_low = np.where(both, from_low, ~np.isnan(self.low.prices))
+        near = np.where(from_low, fewer, more)
+        price = np.where(from_low, self.low.prices, self.high.prices)
+        # Beyond the goal, as seen from the nearer end: the other end is to close in as well.
+        aim = wanted + np.where(both, OVERSHOOT, 1.0) * (wanted - near)
+        aim = np.maximum(np.clip(aim, (fewer + wanted) / 2, (more + wanted) / 2), 1)
+        fewer, more, near = np.maximum(fewer, 1), np.maximum(more, 2), np.maximum(near, 1)
+        along = np.log(aim / fewer) / np.log(more / fewer)
+        line = self.low.prices + (self.high.prices - self.low.prices) * along
+        scaled = price * (near / aim) ** self._elasticity(wanted)
         start = self.actions / np.maximum(self.windows, 1) * self._even_price(wanted)
-        return np.where(np.isnan(line), np.where(np.isnan(scaled), start, scaled), line)
+        return np.where(both, line, np.where(np.isnan(price), start, scaled))
+
+    def _elasticity(self, wanted: FloatArray) -> FloatArray:
+        """By what power of the calls a price falls, overstated more with each pass.
+
+        About 0.3 at 2 % of the windows and 1.4 at half of them, measured on gamma-distributed
+        rates with actions of 2 s.
+        """
+        measured = 0.25 + 2.2 * wanted / np.maximum(self.windows, 1)
+        return np.minimum(measured * max(1.0, (1 + self.passes) / 2), 8.0)
 
     def _even_price(self, calls: FloatArray) -> FloatArray:
         """What one more call is worth beside `calls` others, where all rates are 1.
