@@ -20,6 +20,7 @@ every request is answered like `then`.
 | `html`        | status 200, a page                                                   |
 | `empty`       | a well-formed answer without text                                    |
 | `nousage`     | an answer that does not say what it cost                             |
+| `newer`       | status 400 to `max_tokens`, an answer to `max_completion_tokens`     |
 """
 
 from __future__ import annotations
@@ -145,6 +146,9 @@ class Handler(BaseHTTPRequestHandler):
         elif self.server.script.refusal != 200 and (refused := self.refused(body)):
             message = f"{' and '.join(refused)} input is not supported"
             self.reply({"error": {"message": message}}, status=self.server.script.refusal)
+        elif name == "newer" and "max_tokens" in body:
+            message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            self.reply({"error": {"message": message}}, status=400)
         elif name.isdigit():
             headers = {"Retry-After": detail} if detail else {}
             self.reply({"error": {"message": "scripted"}}, status=int(name), headers=headers)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from earmark.call import Answer, Limits, OpenAICaptioner, Request, ask_all
+from earmark.call import Answer, Limits, OpenAICaptioner, Request, Tally, ask_all
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer
 from fault_server import fault_server
 from stills import ask_about
@@ -42,7 +42,7 @@ class Outcome:
         self.attempts[failure.request.window.start] = failure.attempts
 
     def of(self, asked, captioner, limits, **options):
-        options = {"sleep": self.waits.append, "rng": random.Random(0), **options}
+        options = {"sleep": self.waits.append, **options}
         return ask_all(asked, captioner, limits, self.on_answer, self.on_failure, **options)
 
 
@@ -61,6 +61,7 @@ class Scripted:
 
     does: object
     model: str = "scripted"
+    at_once: int | None = None
 
     def check(self):
         pass
@@ -185,6 +186,49 @@ def test_a_cap_on_money_is_never_passed():
     _, tally, count = run(count=10, limits=limits)
     assert tally.spend == pytest.approx(2.0 * count) and tally.spend <= 7.0 and count == 3
     assert tally.stopped.startswith("the cap of 7 in money is reached: 6.0000 is spent")
+
+
+def test_what_one_call_took_is_set_aside_for_the_next():
+    """A model may count pictures in a way of its own."""
+    captioner = Scripted(lambda _: Answer("Stirs.", "m", prompt_tokens=900, completion_tokens=9))
+    tally = Outcome().of(requests(10), captioner, Limits(concurrency=1, max_tokens=3000))
+    assert tally.calls == 3 and tally.tokens == 3 * 909
+
+
+def test_only_what_the_limits_have_room_for_is_said_to_be_sent():
+    sent, outcome = [], Outcome()
+    captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
+    limits = Limits(concurrency=2, max_calls=3)
+    outcome.of(requests(9), captioner, limits, on_send=sent.append)
+    assert [request.window.start for request in sent] == sorted(outcome.answers) == [0.0, 4.0, 8.0]
+
+
+def test_a_tally_is_counted_on_and_up_to_date_when_an_answer_is_handed_over():
+    tally, seen = Tally(calls=5), []
+    captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
+    ask_all(
+        requests(3), captioner, Limits(concurrency=1),
+        lambda *_: seen.append(tally.calls), print, tally=tally,
+    )  # fmt: skip
+    assert seen == [6, 7, 8]
+
+
+def test_a_captioner_is_not_asked_more_at_once_than_it_can_do():
+    most = in_flight = 0
+    lock = threading.Lock()
+
+    def does(_):
+        nonlocal most, in_flight
+        with lock:
+            in_flight += 1
+            most = max(most, in_flight)
+        time.sleep(0.02)
+        with lock:
+            in_flight -= 1
+        return Answer("A hand stirs.", "scripted")
+
+    Outcome().of(requests(12), Scripted(does, at_once=2), Limits(concurrency=8))
+    assert most == 2
 
 
 def test_a_server_that_counts_nothing_is_charged_the_most():

@@ -131,6 +131,14 @@ def test_json_of_another_shape_is_unreadable(text, complaint):
         ask(server.url, schema=SCHEMA)
 
 
+def test_a_server_with_another_name_for_the_longest_answer_is_obeyed():
+    with fault_server(then="newer") as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        for _ in range(3):
+            assert captioner(ask_about(model="scripted"), timeout=5.0).text
+        assert server.count() == 1 + 3
+
+
 def test_latency_is_that_of_the_server():
     with fault_server(latency=0.2) as server:
         started = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
@@ -63,17 +63,18 @@ def ask_all(
     on_answer: Callable[[Request, Answer], None],
     on_failure: Callable[[Failure], None],
     *,
+    on_send: Callable[[Request], None] | None = None,
     tally: Tally | None = None,
     sleep: Callable[[float], object] | None = None,
-    rng: random.Random | None = None,
 ) -> Tally:
     """Ask every request once, several at a time, and hand over each outcome as it arrives.
 
     Requests are taken from the iterable only as slots come free, so at most `concurrency` and
     a few of them hold frames. `on_answer` and `on_failure` run in the calling thread, one at
-    a time. Caps are kept by setting aside the most that calls in flight can take, so they are
-    never passed. If anything interrupts the run (Ctrl-C, an error of the iterable or of a callback)
-    no new request is sent, the answers still in flight are awaited and handed over, and then the
+    a time. Caps are kept by setting aside the most that calls in flight can take: what the
+    allowance and the length of the text lead to expect, or the most any call took so far. If
+    anything interrupts the run (Ctrl-C, an error of the iterable or of a callback) no new request
+    is sent, the answers still in flight are awaited and handed over, and then the
     interruption goes on its way.
 
     Args:
@@ -82,32 +83,30 @@ def ask_all(
         limits: How many at once, how often, how much.
         on_answer: Given each request and its answer.
         on_failure: Given each request that stays unanswered.
+        on_send: Given each request for which the limits have room, just before it is sent.
         tally: Counts from where it stands, and is up to date whenever a callback runs.
         sleep: Waits so many seconds between attempts; by default one that an interruption ends.
-        rng: Shortens waits at random.
     """
-    crew = _Crew(captioner, limits, sleep=sleep, rng=rng or random.Random())  # noqa: S311
-    run = _Run(crew, limits, on_answer, on_failure, tally if tally is not None else Tally())
+    if captioner.at_once is not None:
+        limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
+    crew = _Crew(captioner, limits, sleep)
+    books = _Books(limits, Tally() if tally is None else tally)
+    run = _Run(crew, books, limits, _Ears(on_answer, on_failure, on_send or _ignore))
     run.go(requests)
-    return run.tally
+    return books.tally
 
 
 class _Crew:
     """Asks one request until it is answered or beyond hope; in a thread of its own."""
 
     def __init__(
-        self,
-        captioner: Captioner,
-        limits: Limits,
-        *,
-        sleep: Callable[[float], object] | None,
-        rng: random.Random,
+        self, captioner: Captioner, limits: Limits, sleep: Callable[[float], object] | None
     ) -> None:
         self.stopped = threading.Event()
         self._captioner = captioner
         self._limits = limits
         self._sleep = sleep or self.stopped.wait
-        self._rng = rng
+        self._rng = random.Random()  # noqa: S311
 
     def __call__(self, request: Request) -> Answer | Failure | None:
         """The outcome; None if the run was interrupted before there was one."""
@@ -137,22 +136,75 @@ class _Crew:
         return pause if pause <= self._limits.longest_wait else None
 
 
-class _Run:
-    """Keeps the slots filled and the books straight; all of it in the calling thread."""
+@dataclass(frozen=True, slots=True)
+class _Ears:
+    """Who is told what."""
 
-    def __init__(
-        self,
-        crew: _Crew,
-        limits: Limits,
-        on_answer: Callable[[Request, Answer], None],
-        on_failure: Callable[[Failure], None],
-        tally: Tally,
-    ) -> None:
+    on_answer: Callable[[Request, Answer], None]
+    on_failure: Callable[[Failure], None]
+    on_send: Callable[[Request], None]
+
+
+class _Books:
+    """What has been spent, and whether there is room for more."""
+
+    def __init__(self, limits: Limits, tally: Tally) -> None:
         self.tally = tally
-        self._crew = crew
         self._limits = limits
-        self._on_answer = on_answer
-        self._on_failure = on_failure
+        self._most_taken = 0
+
+    def obstacle(self, flying: Collection[Request], request: Request) -> str | None:
+        """Why `request` may not be sent beside those in flight, in a line; None if it may."""
+        limits, tally = self._limits, self.tally
+        if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
+            return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
+        if limits.max_calls is not None and tally.calls + len(flying) >= limits.max_calls:
+            return f"the cap of {limits.max_calls} calls is reached"
+        taken = sum(self._most_input(other) for other in (*flying, request))
+        given = sum(other.answer_tokens for other in (*flying, request))
+        if limits.max_tokens is not None and tally.tokens + taken + given > limits.max_tokens:
+            return f"the cap of {limits.max_tokens} tokens is reached: {tally.tokens} are spent"
+        spend = tally.spend + limits.price(taken, given)
+        if limits.max_spend is not None and spend > limits.max_spend:
+            return (
+                f"the cap of {limits.max_spend:g} in money is reached: {tally.spend:.4f} is spent"
+            )
+        return None
+
+    def _most_input(self, request: Request) -> int:
+        """Models count pictures in ways of their own: what one call took another may take."""
+        return max(request.most_input_tokens, self._most_taken)
+
+    def enter(self, request: Request, outcome: Answer | Failure) -> None:
+        """Count one outcome."""
+        tally = self.tally
+        tally.calls += 1
+        tally.attempts += outcome.attempts
+        if isinstance(outcome, Failure):
+            tally.failed += 1
+            tally.failures_in_a_row += 1
+            tally.last_reason = outcome.reason
+        else:
+            tally.answered += 1
+            tally.failures_in_a_row = 0
+        taken, given = outcome.prompt_tokens, outcome.completion_tokens
+        if taken is None or given is None:
+            tally.guessed += 1
+            taken, given = self._most_input(request), request.answer_tokens
+        self._most_taken = max(self._most_taken, taken)
+        tally.prompt_tokens += taken
+        tally.completion_tokens += given
+        tally.spend += self._limits.price(taken, given)
+
+
+class _Run:
+    """Keeps the slots filled and hands over what comes back; all of it in the calling thread."""
+
+    def __init__(self, crew: _Crew, books: _Books, limits: Limits, ears: _Ears) -> None:
+        self._crew = crew
+        self._books = books
+        self._limits = limits
+        self._ears = ears
         self._flying: dict[Future[Answer | Failure | None], Request] = {}
 
     def go(self, requests: Iterable[Request]) -> None:
@@ -169,6 +221,7 @@ class _Run:
         for request in requests:
             if not self._admit(request):
                 return
+            self._ears.on_send(request)
             self._flying[pool.submit(self._crew, request)] = request
             self._settle(timeout=0)
             while len(self._flying) >= self._limits.concurrency + AHEAD:
@@ -180,28 +233,12 @@ class _Run:
 
     def _admit(self, request: Request) -> bool:
         """Whether the limits leave room; waits for calls in flight where those may make some."""
-        while (reason := self._obstacle(request)) is not None:
+        while (reason := self._books.obstacle(self._flying.values(), request)) is not None:
             if not self._flying:
-                self.tally.stopped = reason
+                self._books.tally.stopped = reason
                 return False
             self._settle()
         return True
-
-    def _obstacle(self, request: Request) -> str | None:
-        limits, tally, flying = self._limits, self.tally, self._flying.values()
-        if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
-            return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
-        if limits.max_calls is not None and tally.calls + len(flying) >= limits.max_calls:
-            return f"the cap of {limits.max_calls} calls is reached"
-        tokens = sum(_most_tokens(other) for other in (*flying, request))
-        if limits.max_tokens is not None and tally.tokens + tokens > limits.max_tokens:
-            return f"the cap of {limits.max_tokens} tokens is reached: {tally.tokens} are spent"
-        money = sum(limits.price_at_most(other) for other in (*flying, request))
-        if limits.max_spend is not None and tally.spend + money > limits.max_spend:
-            return (
-                f"the cap of {limits.max_spend:g} in money is reached: {tally.spend:.4f} is spent"
-            )
-        return None
 
     def _settle(self, timeout: float | None = None) -> None:
         """Hand over what has come in; wait for the first of it unless told how long."""
@@ -211,31 +248,12 @@ class _Run:
             outcome = future.result()
             if outcome is None:
                 continue
-            self._count(request, outcome)
+            self._books.enter(request, outcome)
             if isinstance(outcome, Answer):
-                self._on_answer(request, outcome)
+                self._ears.on_answer(request, outcome)
             else:
-                self._on_failure(outcome)
-
-    def _count(self, request: Request, outcome: Answer | Failure) -> None:
-        tally = self.tally
-        tally.calls += 1
-        tally.attempts += outcome.attempts
-        if isinstance(outcome, Failure):
-            tally.failed += 1
-            tally.failures_in_a_row += 1
-            tally.last_reason = outcome.reason
-        else:
-            tally.answered += 1
-            tally.failures_in_a_row = 0
-        taken, given = outcome.prompt_tokens, outcome.completion_tokens
-        if taken is None or given is None:
-            tally.guessed += 1
-            taken, given = request.most_input_tokens, request.answer_tokens
-        tally.prompt_tokens += taken
-        tally.completion_tokens += given
-        tally.spend += self._limits.price(taken, given)
+                self._ears.on_failure(outcome)
 
 
-def _most_tokens(request: Request) -> int:
-    return request.most_input_tokens + request.answer_tokens
+def _ignore(_request: Request) -> None:
+    pass

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from earmark.call.endpoint import NEWER_LIMIT
 from earmark.call.message import body
 from earmark.call.replay import read_jsonl
 from earmark.call.request import Answer, Request
@@ -77,11 +78,13 @@ def _fill(
 
 def batch_line(request: Request) -> str:
     """One request of a batch file, found again by its identity."""
+    asked = body(request, form="images")
+    asked[NEWER_LIMIT] = asked.pop("max_tokens")  # known to all that take batches
     entry = {
         "custom_id": request.identity,
         "method": "POST",
         "url": "/v1/chat/completions",
-        "body": body(request, form="images"),
+        "body": asked,
     }
     return json.dumps(entry) + "\n"
 

@@ -25,6 +25,11 @@ class Captioner(Protocol):
         """The name that goes into a request's identity."""
         ...
 
+    @property
+    def at_once(self) -> int | None:
+        """Calls it can work on side by side; None where that is for the limits to say."""
+        ...
+
     def check(self) -> None:
         """Raises, in one line, if no call could succeed; costs no call."""
         ...

@@ -29,6 +29,9 @@ PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
 """Words that together mean a model takes no pictures, as servers put it."""
 
+NEWER_LIMIT = "max_completion_tokens"
+"""What OpenAI's newer models call `max_tokens`; they refuse the old name and say the new one."""
+
 
 class Endpoint:
     """Asks one server, once a time, and says in one line what went wrong."""
@@ -42,6 +45,7 @@ class Endpoint:
         self.url = url.rstrip("/") + ("" if parts.path.strip("/") else "/v1")
         self._api_key = api_key or NO_KEY
         self._now = now
+        self._is_newer = False
 
     @cached_property
     def _client(self) -> openai.OpenAI:
@@ -78,6 +82,20 @@ class Endpoint:
         `identity` goes with it as `X-Request-Id`, so that a server's log and the ledger can be
         laid side by side.
         """
+        try:
+            return self._chat(self._renamed(body), timeout=timeout, identity=identity)
+        except CallRejected as error:
+            if self._is_newer or NEWER_LIMIT not in str(error):
+                raise
+            self._is_newer = True
+        return self._chat(self._renamed(body), timeout=timeout, identity=identity)
+
+    def _renamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """`body` with the longest answer called as this server calls it."""
+        names = {"max_tokens": NEWER_LIMIT} if self._is_newer else {}
+        return {names.get(name, name): value for name, value in body.items()}
+
+    def _chat(self, body: Mapping[str, Any], *, timeout: float, identity: str) -> dict[str, Any]:
         known = {name: value for name, value in body.items() if name != "media_io_kwargs"}
         extra = {name: value for name, value in body.items() if name == "media_io_kwargs"}
         create: Callable[..., Any] = self._client.chat.completions.with_raw_response.create

@@ -18,7 +18,7 @@ class Limits:
     concurrency: int = 8
     """Calls in flight at once."""
     timeout: float = 120.0
-    """Seconds one attempt may take."""
+    """Seconds an attempt may go without a byte from the server."""
     retries: int = 4
     """Further attempts after a time-out, a 429, a 5xx or a lost connection."""
     max_calls: int | None = None

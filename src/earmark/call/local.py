@@ -55,6 +55,11 @@ class LocalCaptioner:
         """The name of the file, without its ending."""
         return self.model_path.stem
 
+    @property
+    def at_once(self) -> int | None:
+        """As many as were asked for; more would wait, and their time run out."""
+        return self.parallel
+
     def check(self) -> None:
         """Raises if a file or the library is missing."""
         for path, what in ((self.model_path, "model"), (self.mmproj_path, "picture encoder")):

@@ -21,9 +21,8 @@ LIBRARIES = ("torch", "transformers", "PIL")
 class TransformersCaptioner:
     """Runs a Qwen3-VL checkpoint, with its own chat template, tokenizer and picture preparation.
 
-    Frames are sent as images. The weights are loaded at the first call; one request is answered at
-    a time, and the wait for those before it is part of its time-out. A schema is asked for in words
-    only: nothing here forces the answer into it.
+    Frames are sent as images. The weights are loaded at the first call, and one request is answered
+    at a time. A schema is asked for in words only: nothing here forces the answer into it.
     """
 
     def __init__(self, source: str | Path, *, device: str | None = None) -> None:
@@ -43,6 +42,11 @@ class TransformersCaptioner:
         """The checkpoint's name, or that of its folder."""
         return Path(self.source).name if Path(self.source).exists() else self.source
 
+    @property
+    def at_once(self) -> int | None:
+        """One; others wait for their turn, which is not part of their time-out."""
+        return 1
+
     def check(self) -> None:
         """Raises if the libraries or the folder are missing."""
         _check_libraries()
@@ -54,23 +58,17 @@ class TransformersCaptioner:
         """The model's answer to `request`."""
         if not request.frames:
             raise ValueError("a vision model needs frames to look at; see Request.showing")
-        deadline = time.monotonic() + timeout
-        if not self._lock.acquire(timeout=timeout):
-            raise CallTimeout(f"{self.model} was busy for {timeout:g} s; ask it less at once")
-        try:
-            return self._answer(request, deadline)
-        finally:
-            self._lock.release()
+        with self._lock:
+            return self._answer(request, timeout)
 
-    def _answer(self, request: Request, deadline: float) -> Answer:
+    def _answer(self, request: Request, timeout: float) -> Answer:
         if self._loaded is None:
             self.check()
             self._loaded = _Checkpoint(self.source, self.device)
         started = time.monotonic()
-        deadline = max(deadline, started)
         inputs = self._loaded.inputs(request)
         taken = int(inputs["input_ids"].shape[1])
-        written = self._loaded.write(inputs, request, seconds=deadline - started)
+        written = self._loaded.write(inputs, request, seconds=timeout)
         finish = self._loaded.finish(written, request)
         if finish == "time":
             raise CallTimeout(f"{self.model} did not finish its answer in time")

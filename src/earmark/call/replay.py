@@ -29,6 +29,7 @@ class Replay:
     by_window: Mapping[Place, Answer]
     model: str = "replay"
     """The model the requests are made for; the one that answered is in each answer."""
+    at_once: int | None = 1
 
     @classmethod
     def load(cls, path: Path, *, model: str = "replay") -> Replay:

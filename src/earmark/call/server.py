@@ -45,6 +45,11 @@ class OpenAICaptioner:
         """The name the server knows it by."""
         return self._model
 
+    @property
+    def at_once(self) -> int | None:
+        """For the limits to say: servers differ."""
+        return None
+
     def check(self) -> None:
         """Raises if the server is away or does not serve the model."""
         self.endpoint.check_model(self._model)

@@ -16,6 +16,7 @@ class TagsCaptioner:
     """
 
     model: str = "tags"
+    at_once: int | None = 1
 
     def check(self) -> None:
         """Always ready."""
