@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import Progress
@@ -55,7 +55,8 @@ def list(
         return
     table = Table(box=None, pad_edge=False)
     for name in ("name", "state", "size", "licence", "sha256", "for"):
-        table.add_column(name, justify="right" if name == "size" else "left", overflow="fold")
+        side: Literal["left", "right"] = "right" if name == "size" else "left"
+        table.add_column(name, justify=side, no_wrap=name not in ("licence", "for"))
     for checkpoint in CATALOGUE.values():
         size = "unknown" if checkpoint.size_bytes is None else as_size(checkpoint.size_bytes)
         digest = "unknown" if checkpoint.sha256 is None else f"{checkpoint.sha256[:12]}…"

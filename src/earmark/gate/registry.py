@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from earmark.gate.frontline import Frontline
-from earmark.hear import ENCODERS
+from earmark.hear import DETECTORS, ENCODERS
 
 AUTO = "auto"
 """The best frontline there is: `flux` until a gate is at hand."""
@@ -19,4 +19,4 @@ def frontline_named(name: str) -> Frontline:
         raise ValueError(
             f"there is no frontline {name!r}; there are {AUTO}, {', '.join(FRONTLINES)}"
         )
-    return Frontline(known, ENCODERS[known]())
+    return Frontline(known, DETECTORS.get(known, ENCODERS[known])())

@@ -5,6 +5,7 @@ from earmark.hear.logmel import LogMel
 from earmark.hear.loudness import Energy, EnergyVariance
 from earmark.hear.onset import Flux
 from earmark.hear.packets import Packets
+from earmark.hear.yamnet import YAMNet, YAMNetDetector
 
 ENCODERS: dict[str, type[Encoder]] = {
     "energy": Energy,
@@ -12,10 +13,15 @@ ENCODERS: dict[str, type[Encoder]] = {
     "variance": EnergyVariance,
     "log-mel": LogMel,
     "packets": Packets,
+    "yamnet": YAMNet,
 }
-"""Every encoder that needs no weights, by the name the command line uses."""
+"""Every encoder by the name the command line uses; weights are looked for on first use."""
+
+DETECTORS: dict[str, type[Encoder]] = {"yamnet": YAMNetDetector}
+"""For encoders whose features are no score: what ranks moments by itself, without a gate."""
 
 __all__ = [
+    "DETECTORS",
     "ENCODERS",
     "SAMPLE_RATE",
     "STEP",
@@ -26,4 +32,6 @@ __all__ = [
     "LogMel",
     "Packets",
     "SoundEncoder",
+    "YAMNet",
+    "YAMNetDetector",
 ]

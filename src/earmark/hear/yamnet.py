@@ -1,0 +1,240 @@
+"""YAMNet: what AudioSet taught a small network, without PyTorch (extra `yamnet`, LiteRT).
+
+The network hears patches of 0.975 s. One is heard for every cell of the clock, centred on it, and
+all steps of the cell share its values:
+
+    sound    [----------|======== cell ========|----------]      one patch, 15,600 samples
+    clock               |. . . . . . . . . . . .|                12 steps of 0.04 s: 0.48 s
+    next                            [----------|======== cell ========|----------]
+
+The published file computes in 8 bits and rounds its 521 logits to steps of 0.347, where many tie.
+The 1,024 values beneath them are rounded ten times finer, so the last layer is computed here, from
+the file's own weights: the same logits to within half a step, without the ties.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from earmark.errors import MissingExtra
+from earmark.hear.encoder import STEP, SoundEncoder, as_track
+from earmark.media import Meter, Recording, Sound
+from earmark.timeline import FloatArray, IndexArray, Span, Track
+
+PATCH = 15_600
+"""Samples the network hears at once, at 16 kHz."""
+
+EMBEDDING, WEIGHTS, BIASES = 115, 116, 117
+"""Tensors of the published file: what the last layer reads, multiplies by and adds."""
+
+CLASSES, WIDTH = 521, 1024
+
+BACKGROUND = "Silence"
+"""From this class to the last they name rooms, noise and the recording itself, not a sound."""
+
+Reading = Literal["logits", "embedding"]
+
+
+@dataclass(frozen=True, slots=True)
+class YAMNet(SoundEncoder):
+    """Features of the published network: its 521 classes in logit space, or what lies beneath."""
+
+    reads: Reading = "logits"
+    """`logits`, 521 channels, or `embedding`, 1,024."""
+    cell: int = 12
+    """Steps of the clock that share one patch; 12 is YAMNet's own 0.48 s."""
+    weights: Path | None = None
+    """`yamnet.tflite`; None takes it from the user's shelf, see `earmark models get yamnet`."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cell <= PATCH // STEP:
+            raise ValueError(f"a patch is shared by 1 to {PATCH // STEP} steps, not {self.cell}")
+        if self.reads not in ("logits", "embedding"):
+            raise ValueError(f"YAMNet reads logits or embedding, not {self.reads!r}")
+
+    @property
+    def channels(self) -> int:
+        """One a class, or one a value of the embedding."""
+        return CLASSES if self.reads == "logits" else WIDTH
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The 521 classes in the order of the logits, from the file itself."""
+        return class_names(self._file())
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The features of `sound`, a cell's worth of steps at a time.
+
+        Raises:
+            MissingExtra: LiteRT is not installed.
+            ModelMissing: the weights are not here.
+            ModelMismatch: the file is not the published one.
+        """
+        network: _Network | None = None
+        for cells, steps, first in _cells(sound, self.cell):
+            network = network or _Network(self._file())
+            rows = network.embed(cells)  # (cells, WIDTH)
+            rows = network.classify(rows) if self.reads == "logits" else rows
+            yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
+
+    def tags(
+        self,
+        recording: Recording,
+        spans: Sequence[Span],
+        *,
+        meter: Meter | None = None,
+        most: int = 3,
+        least: float = 0.2,
+    ) -> list[tuple[str, ...]]:
+        """What is heard in each of `spans`, in words, likeliest first.
+
+        A class is as likely in a span as at its likeliest moment there. Listens to the recording
+        once, however many spans there are.
+
+        Args:
+            recording: What to listen to.
+            spans: Where to name sounds, in any order; they may overlap.
+            meter: Counts the bytes read.
+            most: Names a span gets at most.
+            least: Probability below which a class is not named.
+        """
+        best = np.full((len(spans), CLASSES), -np.inf, dtype=np.float32)
+        listener = YAMNet("logits", self.cell, self.weights)
+        for track in listener(recording, meter=meter if meter is not None else Meter()):
+            for place, span in enumerate(spans):
+                inside = track.values[_steps_within(track, span)]
+                if len(inside):
+                    best[place] = np.maximum(best[place], inside.max(axis=0))
+        names = listener.names
+        best[:, names.index(BACKGROUND) :] = -np.inf
+        floor = np.log(least / (1 - least))
+        return [
+            tuple(
+                names[place]
+                for place in np.argsort(-row, kind="stable")[:most]
+                if row[place] >= floor
+            )
+            for row in best
+        ]
+
+    def _file(self) -> Path:
+        from earmark.models import Shelf
+
+        return self.weights if self.weights is not None else Shelf().find("yamnet")
+
+
+@dataclass(frozen=True, slots=True)
+class YAMNetDetector(SoundEncoder):
+    """How likely anything a hand can do is to be heard: the likeliest class, whichever it is.
+
+    Voices, animals, music, traffic and other classes that say nothing of what hands do are left
+    out, as the paper does for every pretrained detector it compares.
+    """
+
+    cell: int = 12
+    weights: Path | None = None
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The probability of the likeliest class of handiwork in `sound`."""
+        from earmark.hear.published.vocabulary import kept_classes, not_manipulation
+
+        network = YAMNet("logits", self.cell, self.weights)
+        kept: IndexArray | None = None
+        for track in network.encode(sound):
+            kept = kept if kept is not None else kept_classes(network.names, not_manipulation())
+            strongest = track.values[:, kept].max(axis=1)
+            yield Track(1 / (1 + np.exp(-strongest)), hop=track.hop, start=track.start)
+
+
+class _Network:
+    """The published file, opened on one thread; not to be shared between threads."""
+
+    def __init__(self, path: Path) -> None:
+        from earmark.models import checkpoint_named
+
+        data = path.read_bytes()
+        checkpoint_named("yamnet").check(len(data), hashlib.sha256(data).hexdigest(), str(path))
+        self._interpreter = _open(data)
+        details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
+        self._scale, self._zero = details[EMBEDDING]["quantization"]
+        weights, biases = (
+            self._interpreter.get_tensor(place).astype(np.float32)
+            * details[place]["quantization"][0]
+            for place in (WEIGHTS, BIASES)
+        )
+        self._weights, self._biases = weights.T, biases  # (WIDTH, CLASSES), (CLASSES,)
+
+    def embed(self, patches: Sequence[FloatArray]) -> FloatArray:
+        """One row a patch, `(patches, WIDTH)`."""
+        rows = np.empty((len(patches), WIDTH), dtype=np.float32)
+        for place, patch in enumerate(patches):
+            self._interpreter.set_tensor(0, patch)
+            self._interpreter.invoke()
+            rows[place] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
+        values: FloatArray = (rows - np.float32(self._zero)) * np.float32(self._scale)
+        return values
+
+    def classify(self, rows: FloatArray) -> FloatArray:
+        """The logits of embeddings, `(patches, CLASSES)`, the same however many rows there are."""
+        logits: FloatArray = np.stack([row @ self._weights for row in rows]) + self._biases
+        return logits
+
+
+def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[list[FloatArray], int, int]]:
+    """Patches centred on cells of `cell` steps, how many steps they stand for, and the first."""
+    width = cell * STEP
+    before = (PATCH - width) // 2
+    kept, first = np.zeros(before, dtype=np.float32), 0
+    for block in sound:
+        kept = np.concatenate([kept, block.values])
+        whole = max(0, (len(kept) - (PATCH - width)) // width)
+        if whole:
+            yield _cut(kept, whole, width), whole * cell, first
+            kept, first = kept[whole * width :], first + whole * cell
+    steps = -(-(len(kept) - before) // STEP)
+    if steps > 0:
+        whole = -(-steps // cell)
+        missing = (whole - 1) * width + PATCH - len(kept)
+        yield _cut(np.pad(kept, (0, max(0, missing))), whole, width), steps, first
+
+
+def _cut(samples: FloatArray, count: int, width: int) -> list[FloatArray]:
+    return [samples[place * width : place * width + PATCH] for place in range(count)]
+
+
+def _steps_within(track: Track, span: Span) -> slice:
+    """The rows of `track` that touch `span`."""
+    first = max(0, int((span.start - track.start) / track.hop + 1e-6))
+    last = max(0, int(np.ceil((span.end - track.start) / track.hop - 1e-6)))
+    return slice(first, last)
+
+
+def _open(data: bytes) -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise MissingExtra("YAMNet needs LiteRT: pip install 'earmark[yamnet]'") from error
+    with warnings.catch_warnings():
+        # It warns that keeping the tensors costs memory; a few hundred kilobytes here.
+        warnings.simplefilter("ignore", UserWarning)
+        interpreter = Interpreter(
+            model_content=data, num_threads=1, experimental_preserve_all_tensors=True
+        )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+@cache
+def class_names(path: Path) -> tuple[str, ...]:
+    """The classes a published TFLite file names: the label list zipped to its end."""
+    with zipfile.ZipFile(path) as archive:
+        return tuple(archive.read(archive.namelist()[0]).decode().splitlines())
