@@ -109,9 +109,17 @@ def test_scoring_gives_windows_with_rates() -> None:
     scored = Grid(4.0).score(track, 11.0, rates=RankRates(), survival=CURVES["usual"])
     assert len(scored) == 3
     assert scored.scores.tolist() == [0.1, 0.9, 0.4]
-    assert np.argsort(scored.rates).tolist() == [0, 2, 1]
+    assert np.argsort(scored.rates[:2]).tolist() == [0, 1]
     assert scored.span(2) == Span(8.0, 11.0)
     assert scored.has_evidence
+
+
+def test_a_last_window_cut_short_holds_less() -> None:
+    flat = Track(np.full(300, 0.5))
+    whole = Grid(4.0).score(flat, 12.0, rates=RankRates(), survival=CURVES["usual"])
+    cut = Grid(4.0).score(flat, 9.0, rates=RankRates(), survival=CURVES["usual"])
+    np.testing.assert_allclose(cut.rates, whole.rates * [1, 1, 0.25])
+    assert not cut.has_evidence
 
 
 def test_evidence_is_a_difference() -> None:

@@ -42,8 +42,11 @@ class Windows:
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the scores or the rates tell one window from another."""
-        return len(self) > 1 and bool(np.ptp(self.scores) > 0 or np.ptp(self.rates) > 0)
+        """Whether the scores or the rates tell one window from another.
+
+        That the last window is cut short, and its rate with it, tells nothing.
+        """
+        return len(self) > 1 and bool(np.ptp(self.scores) > 0 or np.ptp(self.rates[:-1]) > 0)
 
     def span(self, window: int) -> Span:
         """The time of one window, cut at the end of the recording."""
@@ -103,6 +106,12 @@ class Grid:
     def score(
         self, scores: Track, duration: float, *, rates: RateMap, survival: Survival
     ) -> Windows:
-        """The windows of a recording of `duration` seconds, scored and rated."""
+        """The windows of a recording of `duration` seconds, scored and rated.
+
+        A last window that is cut short holds as much less of its rate.
+        """
         pooled, instants = self.pool(scores, duration)
-        return Windows(self.window, duration, pooled.peak, instants, rates(pooled), survival)
+        expected = np.array(rates(pooled), dtype=float)
+        if len(expected):
+            expected[-1] *= duration / self.window - (len(expected) - 1)
+        return Windows(self.window, duration, pooled.peak, instants, expected, survival)
