@@ -1,34 +1,42 @@
-"""The top-level boxes of an MP4 or MOV file: where its index lies and where its media.
+"""The boxes of an MP4 or MOV file: where its index lies, and what the index says of each track.
 
-    ftyp ── moov ── mdat            index first ("fast start")
-    ftyp ── mdat ── moov            index last, as cameras write it
-    ftyp ── moov ── moof ── mdat …  fragmented: an index piece before every piece of media
+ftyp ── moov ── mdat            index first ("fast start")
+ftyp ── mdat ── moov            index last, as cameras write it
+ftyp ── moov ── moof ── mdat …  fragmented: an index piece before every piece of media
 
-Only box headers are read here. To have libav read the index and nothing else, whatever it would
-like to know about the pictures, it is shown a file that has the index far behind where any packet
-may lie, and nothing where the packets are:
-
-    ftyp ── (a gap, said to be mdat) ─────────────────────── moov
+moov ─┬─ mvhd                                           the movie's clock
+      └─ trak ─┬─ tkhd                                  number, rotation
+               ├─ edts ── elst                          edits
+               └─ mdia ─┬─ mdhd, hdlr                   clock and kind of the track
+                        └─ minf ── stbl ── stts, stsz … tables with a row for every packet
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
 from earmark.media.source import name_of
-from earmark.media.storage import ByteFile, Storage, Stretch
+from earmark.media.storage import Storage, Stretch
 
 _FIRST = frozenset(
     [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
 )
 """Boxes an MP4 or MOV file may begin with."""
 
-_FAR = 1 << 50
-"""Where libav is shown the index: further than any file is long, so no packet can lie there."""
+_NESTS = frozenset([b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts"])
+"""Boxes that hold nothing but boxes."""
+
+_TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
+"""What stands in a description for the tables that every track must have: none of their rows."""
+
+_LEFT_OUT = frozenset(
+    [b"co64", b"stz2", b"ctts", b"stss", b"sdtp", b"sbgp", b"sgpd", b"cslg", b"edts", b"tref"]
+)
+"""Boxes that a description does without: tables and references to packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,31 @@ class Box:
     kind: bytes
     whole: Stretch
     body: Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A line of an edit list: a stretch of the track, or of nothing, comes next."""
+
+    duration: float
+    """Seconds."""
+    media_start: int
+    """Ticks of the track at which it begins; -1 for a stretch of nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trak:
+    """What the index says of one track, its tables not yet read."""
+
+    number: int
+    kind: bytes
+    """`vide`, `soun` or another."""
+    ticks_a_second: int
+    rotation: int
+    """Degrees clockwise by which it asks to be turned: 0, 90, 180 or 270."""
+    edits: tuple[Edit, ...]
+    tables: dict[bytes, Stretch]
+    """The bodies of the boxes in `stbl`, by their kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +94,7 @@ def read_layout(storage: Storage) -> Layout | None:
     if storage.read(0, 16)[4:8] not in _FIRST:
         return None
     found: dict[bytes, Stretch] = {}
-    for box in _walk(storage, Stretch(0, storage.size_bytes)):
+    for box in walk(storage, Stretch(0, storage.size_bytes)):
         found.setdefault(box.kind, box.whole)
         if box.kind == b"moof":
             break
@@ -72,52 +105,32 @@ def read_layout(storage: Storage) -> Layout | None:
         raise UnreadableFile(
             f"{name_of(storage.uri)} is cut off inside its index (moov); copy the whole file again"
         )
-    has_pieces = any(True for _ in _inside(storage, _inside(storage, [index], b"moov"), b"mvex"))
+    if storage.read_ahead_bytes:
+        storage.read(index.start, index.end)  # One request, held by the storage for what follows.
+    (moov,) = walk(storage, index)
+    has_pieces = any(box.kind == b"mvex" for box in walk(storage, moov.body))
     return Layout(found.get(b"ftyp"), index, has_pieces or b"moof" in found)
 
 
-def show_index(storage: Storage, layout: Layout) -> ByteFile:
-    """A file for libav that holds the index and no media."""
+def read_traks(storage: Storage, layout: Layout) -> list[Trak]:
+    """The tracks of the file, in its order; none where the index is compressed."""
+    (moov,) = walk(storage, layout.index)
+    children = list(walk(storage, moov.body))
+    headers = [box for box in children if box.kind == b"mvhd"]
+    if not headers:
+        return []
+    movie_ticks = _clock(storage, headers[0].body)
+    return [_read_trak(storage, box.body, movie_ticks) for box in children if box.kind == b"trak"]
+
+
+def describe(storage: Storage, layout: Layout) -> bytes:
+    """A file like this one that has its tracks described and not one packet in them."""
     brand = storage.read(layout.brand.start, layout.brand.end) if layout.brand else b""
-    head = brand + struct.pack(">I4sQ", 1, b"mdat", _FAR - len(brand))
-    return ByteFile(storage, head=head, body=layout.index, place=_FAR)
+    (moov,) = walk(storage, layout.index)
+    return brand + _shorten(storage, moov)
 
 
-def read_rotation(storage: Storage, layout: Layout) -> int:
-    """Degrees clockwise by which the first video track asks to be turned: 0, 90, 180 or 270."""
-    for moov in _inside(storage, [layout.index], b"moov"):
-        for trak in _inside(storage, [moov], b"trak"):
-            if _handler(storage, trak) == b"vide":
-                return _turn(storage, trak)
-    return 0
-
-
-def _inside(storage: Storage, stretches: Iterable[Stretch], kind: bytes) -> Iterator[Stretch]:
-    """The bodies of the boxes of one kind in some stretches."""
-    for stretch in stretches:
-        yield from (box.body for box in _walk(storage, stretch) if box.kind == kind)
-
-
-def _handler(storage: Storage, trak: Stretch) -> bytes:
-    """Which kind of track it is, `vide` or `soun` or another."""
-    for body in _inside(storage, _inside(storage, [trak], b"mdia"), b"hdlr"):
-        return storage.read(body.start + 8, body.start + 12)
-    return b""
-
-
-def _turn(storage: Storage, trak: Stretch) -> int:
-    """The turn in a track header's matrix, whose first row is (cosine, sine, 0) in 16.16."""
-    for body in _inside(storage, [trak], b"tkhd"):
-        header = storage.read(body.start, min(body.end, body.start + 96))
-        # Flags, times and duration take 24 bytes in version 0 and 36 in 1; 16 more come between.
-        place = (24 if header[:1] == b"\0" else 36) + 16
-        if len(header) >= place + 8:
-            cosine, sine = struct.unpack_from(">2i", header, place)
-            return round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360
-    return 0
-
-
-def _walk(storage: Storage, within: Stretch) -> Iterator[Box]:
+def walk(storage: Storage, within: Stretch) -> Iterator[Box]:
     """The boxes side by side in a stretch; one that reaches past the end is given and ends it."""
     position = within.start
     while position + 8 <= within.end:
@@ -134,6 +147,77 @@ def _walk(storage: Storage, within: Stretch) -> Iterator[Box]:
         end = position + size
         yield Box(kind, Stretch(position, end), Stretch(position + header_size, end))
         position = end
+
+
+def _shorten(storage: Storage, box: Box) -> bytes:
+    if box.kind in _LEFT_OUT:
+        return b""
+    if box.kind in _NESTS:
+        body = b"".join(_shorten(storage, child) for child in walk(storage, box.body))
+    else:
+        body = _TABLES.get(box.kind) or storage.read(box.body.start, box.body.end)
+    return struct.pack(">I4s", 8 + len(body), box.kind) + body
+
+
+def _read_trak(storage: Storage, body: Stretch, movie_ticks: int) -> Trak:
+    found: dict[bytes, Stretch] = {}
+    for kind, leaf in _leaves(storage, body):
+        found.setdefault(kind, leaf)  # QuickTime has a second hdlr, deeper down, for the data.
+    header = _read(storage, found.get(b"tkhd"), 96)
+    ticks = _clock(storage, found[b"mdhd"]) if b"mdhd" in found else 1
+    return Trak(
+        number=_unpack(">I", header, 20 if header[:1] == b"\1" else 12),
+        kind=_read(storage, found.get(b"hdlr"), 12)[8:12],
+        ticks_a_second=max(1, ticks),
+        rotation=_turn(header),
+        edits=tuple(_read_edits(storage, found.get(b"elst"), movie_ticks)),
+        tables=found,
+    )
+
+
+def _leaves(storage: Storage, body: Stretch) -> Iterator[tuple[bytes, Stretch]]:
+    """The boxes in a stretch that do not hold boxes, at any depth, by their kind."""
+    for box in walk(storage, body):
+        if box.kind in _NESTS:
+            yield from _leaves(storage, box.body)
+        else:
+            yield box.kind, box.body
+
+
+def _clock(storage: Storage, body: Stretch) -> int:
+    """Ticks a second, from a movie's or a media header."""
+    header = _read(storage, body, 32)
+    return max(1, _unpack(">I", header, 20 if header[:1] == b"\1" else 12))
+
+
+def _turn(header: bytes) -> int:
+    """The turn in a track header's matrix, whose first row is (cosine, sine, 0) in 16.16."""
+    # Flags, times and duration take 24 bytes in version 0 and 36 in 1; 16 more come between.
+    place = (36 if header[:1] == b"\1" else 24) + 16
+    if len(header) < place + 8:
+        return 0
+    cosine, sine = struct.unpack_from(">2i", header, place)
+    return round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360
+
+
+def _read_edits(storage: Storage, body: Stretch | None, movie_ticks: int) -> Iterator[Edit]:
+    data = _read(storage, body, 1 << 20)
+    line = ">QqI" if data[:1] == b"\1" else ">IiI"
+    for duration, start, _ in struct.iter_unpack(
+        line, data[8 : 8 + (len(data) - 8) // struct.calcsize(line) * struct.calcsize(line)]
+    ):
+        yield Edit(duration / movie_ticks, start)
+
+
+def _read(storage: Storage, body: Stretch | None, most: int) -> bytes:
+    return storage.read(body.start, min(body.end, body.start + most)) if body else b""
+
+
+def _unpack(form: str, data: bytes, place: int) -> int:
+    if len(data) < place + struct.calcsize(form):
+        return 0
+    (value,) = struct.unpack_from(form, data, place)
+    return int(value)
 
 
 def _no_index(storage: Storage, *, has_fragments: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile
-from earmark.media.boxes import Layout, read_layout, show_index
+from earmark.media.boxes import Layout, Trak, describe, read_layout, read_traks
+from earmark.media.packets import PacketIndex, read_packets, why_not_by_tables
 from earmark.media.source import name_of
 from earmark.media.storage import ByteFile, Meter, Storage, open_storage
 
@@ -26,11 +28,19 @@ class Opened:
     storage: Storage
     layout: Layout | None
     """Of an MP4 or MOV file."""
+    traks: dict[int, Trak]
+    """The tracks to be read by their tables, by number; none where demuxing is the way."""
+    access_reason: str
+    """Why the packets are reached the way they are."""
 
     @property
     def has_index(self) -> bool:
-        """Whether the container holds one whole index of its packets."""
-        return self.layout is not None and not self.layout.is_fragmented
+        """Whether the file says where every packet of sound and pictures lies."""
+        return bool(self.traks)
+
+    def index_of(self, stream: Stream) -> PacketIndex:
+        """The packets of one stream of a file that has an index."""
+        return read_packets(self.storage, self.traks[stream.id])
 
 
 @contextmanager
@@ -40,7 +50,7 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
     Args:
         uri: A path or an address.
         meter: Counts every byte.
-        index_only: Show libav no more than the index of a file that has one.
+        index_only: Show libav of a file that has an index what its tracks are, and no packet.
 
     Raises:
         UnreadableFile: missing, empty, cut off or not media.
@@ -51,17 +61,30 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{name_of(uri)} is empty (0 bytes); copy it again")
         layout = read_layout(storage)
-        if layout is not None and not layout.is_fragmented and index_only:
-            file = show_index(storage, layout)
-        else:
-            file = ByteFile(storage)
+        traks, reason = _choose_access(storage, layout)
+        file: io.IOBase = ByteFile(storage)
+        if index_only and layout is not None and traks:
+            file = io.BytesIO(describe(storage, layout))
         with _open_container(file, uri) as container:
-            yield Opened(container, storage, layout)
+            yield Opened(container, storage, layout, traks, reason)
     finally:
         storage.close()
 
 
-def _open_container(file: ByteFile, uri: str) -> InputContainer:
+def _choose_access(storage: Storage, layout: Layout | None) -> tuple[dict[int, Trak], str]:
+    """The tracks to read by their tables, and why those or none."""
+    if layout is None:
+        return {}, "its container keeps no index of every packet"
+    if layout.is_fragmented:
+        return {}, "it is fragmented, with its index in pieces"
+    traks = [trak for trak in read_traks(storage, layout) if trak.kind in (b"soun", b"vide")]
+    obstacles = [reason for trak in traks if (reason := why_not_by_tables(storage, trak))]
+    if obstacles or not traks:
+        return {}, obstacles[0] if obstacles else "its index is of a rare kind"
+    return {trak.number: trak for trak in traks}, "its index says where every audio packet lies"
+
+
+def _open_container(file: io.IOBase, uri: str) -> InputContainer:
     try:
         return av.open(file, mode="r", metadata_errors="replace")
     except MediaError:

@@ -12,7 +12,6 @@ from av.format import Flags
 from av.stream import Discard, Stream
 
 from earmark.media.container import Opened
-from earmark.media.packets import read_index, show_delay
 
 OVERHANG = 0.1
 """Seconds by which sound may overhang the pictures without making the recording longer.
@@ -41,11 +40,11 @@ class Extent:
 
 def measure(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     """The extent of each stream by its number; a stream without a packet is left out."""
-    if file.layout is None:
-        return _by_tail(file.container, streams) or _by_scan(file.container, streams)
-    if file.layout.is_fragmented:
-        _read_all_fragments(file.container)
-    return _by_index(file, streams)
+    if file.has_index:
+        return _by_index(file, streams)
+    if file.layout is not None and file.layout.is_fragmented:
+        return _by_fragments(file.container, streams)
+    return _by_tail(file.container, streams) or _by_scan(file.container, streams)
 
 
 def bounds(heard: list[Extent], seen: Extent | None) -> tuple[float, float]:
@@ -63,30 +62,33 @@ def bounds(heard: list[Extent], seen: Extent | None) -> tuple[float, float]:
 def _by_index(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     extents = {}
     for stream in streams:
-        index = read_index(stream)
-        present = index.within(file.storage.size_bytes)
-        shown = present[~present.is_discard]
-        if not len(shown) or stream.time_base is None:
-            continue
-        delay = show_delay(stream, shown)
-        begin = max(0, int(shown.stamps[0]) + delay)
-        claimed = begin + stream.duration - delay if stream.duration else None
-        tick = float(stream.time_base)
-        extents[stream.index] = Extent(
-            start=begin * tick,
-            end=(shown.end_stamp(claimed) + delay) * tick,
-            packets=len(shown),
-            missing_packets=len(index) - len(present),
-        )
+        index = file.index_of(stream)
+        shown = int(index.is_shown.sum())
+        if shown:
+            extents[stream.index] = Extent(index.start, index.end, shown, index.missing_packets)
     return extents
 
 
-def _read_all_fragments(container: InputContainer) -> None:
-    """Have libav read the index piece of every fragment; it skips the media of all."""
+def _by_fragments(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
+    """Extents from the index pieces of all fragments; the media of all is skipped."""
     for stream in container.streams:
         stream.discard = Discard.all
     for _ in container.demux():
         pass
+    extents = {}
+    for stream in streams:
+        entries = stream.index_entries
+        if len(entries) and stream.time_base is not None:
+            first, last = entries[0].timestamp, entries[-1].timestamp
+            step = last - entries[-2].timestamp if len(entries) > 1 else 0
+            # Pictures are stored by decode time; they are shown as much later as the first one.
+            begin = first if stream.start_time is None else max(first, stream.start_time)
+            delay = begin - first if stream.type == "video" else 0
+            ends = [last + delay + step, begin + (stream.duration or 0)]
+            end = ends[1] if last + delay < ends[1] < ends[0] else ends[0]
+            tick = float(stream.time_base)
+            extents[stream.index] = Extent(max(0, begin) * tick, end * tick, len(entries))
+    return extents
 
 
 def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from earmark.media.container import opened
 from earmark.media.listening import JITTER
-from earmark.media.packets import PacketIndex, read_index
+from earmark.media.packets import PacketIndex
 from earmark.media.recording import Part, Recording
 from earmark.media.source import name_of
 from earmark.media.storage import Meter
@@ -64,17 +64,15 @@ def _look(part: Part, track: int) -> _Look:
             f"({part.size_bytes / 1e6:.1f} MB) is read to hear it; remux it to MP4 to read less"
         )
         return _Look(part.size_bytes, None, 0, warnings)
-    meter = Meter()
-    with opened(part.uri, meter, index_only=True) as file:
-        index_bytes = meter.bytes_read
+    with opened(part.uri, Meter(), index_only=True) as file:
+        index_bytes = file.layout.index.size_bytes if file.layout else 0
         streams = file.container.streams.audio
         if track >= len(streams):
             return _Look(index_bytes, 0, index_bytes, warnings)
-        stream = streams[track]
-        index = read_index(stream).within(file.storage.size_bytes)
+        index = file.index_of(streams[track])
         is_raw = part.track(track).codec.startswith("pcm")
         if not is_raw:  # A packet of raw samples may last any time.
-            warnings += _about_stamps(part, index, float(stream.time_base or 0))
+            warnings += _about_stamps(part, index)
     return _Look(index_bytes + index.size_bytes, index.size_bytes, index_bytes, warnings)
 
 
@@ -116,9 +114,9 @@ def _about_ends(part: Part, track: int) -> list[str]:
     return lines
 
 
-def _about_stamps(part: Part, index: PacketIndex, tick: float) -> list[str]:
+def _about_stamps(part: Part, index: PacketIndex) -> list[str]:
     """Holes and steps back in the times of audio packets."""
-    steps = np.diff(index.stamps[~index.is_discard]) * tick
+    steps = np.diff(index.stamps[index.is_shown]) / index.ticks_a_second
     if not len(steps):
         return []
     lines = []

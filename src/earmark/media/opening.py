@@ -11,7 +11,6 @@ from av.audio.stream import AudioStream
 from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
-from earmark.media.boxes import read_rotation
 from earmark.media.container import Opened, moving_pictures, opened
 from earmark.media.extents import Extent, bounds, measure
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
@@ -38,13 +37,14 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     meter = Meter()
     parts: list[Part] = []
     keys: list[str] = []
-    container = ""
+    container = reason = ""
     for uri in source.uris:
         start = parts[-1].start + parts[-1].duration if parts else 0.0
         with opened(uri, meter, index_only=True) as file:
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             container = container or file.container.format.name
+            reason = reason if reason and not parts[-1].has_index else file.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
         source=source,
@@ -52,7 +52,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         container=container,
         audio_track=audio_track,
         access="index" if all(part.has_index for part in parts) else "demux",
-        access_reason=_reason(parts, container),
+        access_reason=reason,
         size_bytes=sum(part.size_bytes for part in parts),
         key=keys[0] if len(keys) == 1 else hashlib.sha256("".join(keys).encode()).hexdigest(),
         bytes_read=meter.bytes_read,
@@ -74,7 +74,7 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
     seen = extents.get(pictures.index) if pictures else None
     begin, end = bounds(heard, seen)
     zero = 0.0 if file.has_index else max(0.0, begin)
-    rotation = read_rotation(file.storage, file.layout) if file.layout else 0
+    turned = file.traks.get(pictures.id) if pictures else None
     return Part(
         uri=uri,
         start=start,
@@ -82,7 +82,9 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
         zero=zero,
         has_index=file.has_index,
         audio_tracks=tuple(_describe_audio(stream, extents.get(stream.index)) for stream in audio),
-        video=_describe_video(pictures, seen, rotation) if pictures else None,
+        video=_describe_video(pictures, seen, turned.rotation if turned else 0)
+        if pictures
+        else None,
         size_bytes=file.storage.size_bytes,
     )
 
@@ -113,13 +115,6 @@ def _describe_video(stream: VideoStream, extent: Extent | None, rotation: int) -
         end=extent.end if extent else 0.0,
         missing_packets=extent.missing_packets if extent else 0,
     )
-
-
-def _reason(parts: list[Part], container: str) -> str:
-    if all(part.has_index for part in parts):
-        return "its index says where every audio packet lies"
-    kind = container.partition(",")[0]
-    return f"{kind} files of this layout keep no index of every packet"
 
 
 def _check_track(source: Source, parts: list[Part], track: int) -> None:

@@ -1,131 +1,263 @@
-"""The packet index of one stream, as arrays."""
+"""The packet index of a track: where every packet lies and when it is shown.
+
+The tables of an MP4 are read straight into arrays, 16 bytes a packet. libav's own index costs
+about 70 bytes a packet of every track and is built in full before the first is read: 100 MB for
+five hours.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from av.stream import Stream
 from numpy.typing import NDArray
 
-from earmark.media.container import moving_pictures, opened
-from earmark.media.storage import Meter
+from earmark.media.boxes import Trak
+from earmark.media.storage import Storage, Stretch
 from earmark.timeline import FloatArray
 
-_SLICE = 65_536
-"""Entries turned into Python objects at a time."""
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PacketIndex:
-    """Where every packet of a stream lies and when it is decoded, in file order of the stream."""
+    """The packets of one track that lie in the file, in decode order."""
 
-    positions: NDArray[np.int64]
+    positions: Ints
     """First byte of each packet in the file."""
     sizes: NDArray[np.int32]
     """Bytes of each packet."""
-    stamps: NDArray[np.int64]
-    """Decode times, in units of the stream's time base."""
+    stamps: Ints
+    """When each is shown, in ticks of the container's time, edits applied."""
+    is_shown: NDArray[np.bool_]
+    """False for packets that are decoded for what follows and cut away by an edit."""
     is_key: NDArray[np.bool_]
-    is_discard: NDArray[np.bool_]
-    """Packets that are decoded for what follows and not shown (before an edit's start)."""
+    ticks_a_second: int
+    end: float
+    """When the last one shown ends, in the container's time."""
+    missing_packets: int
+    """Packets of the tables that lie past the end of the file."""
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    @property
+    def start(self) -> float:
+        """When the first packet is shown; 0 where none is."""
+        shown = self.stamps[self.is_shown]
+        return max(0.0, int(shown.min()) / self.ticks_a_second) if len(shown) else 0.0
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all packets together."""
         return int(self.sizes.sum(dtype=np.int64))
 
-    def within(self, size_bytes: int) -> PacketIndex:
-        """The packets that lie wholly in the first `size_bytes` bytes of the file."""
-        there = self.positions + self.sizes <= size_bytes
-        return self if bool(there.all()) else self[there]
-
     def batch_end(self, first: int, limit_bytes: int) -> int:
         """One past the last packet of a batch from `first` of about `limit_bytes`, never empty."""
         sizes = np.cumsum(self.sizes[first : first + limit_bytes // 64], dtype=np.int64)
         return first + max(1, int(np.searchsorted(sizes, limit_bytes, side="right")))
-
-    def __getitem__(self, chosen: slice | NDArray[np.bool_]) -> PacketIndex:
-        return PacketIndex(
-            self.positions[chosen],
-            self.sizes[chosen],
-            self.stamps[chosen],
-            self.is_key[chosen],
-            self.is_discard[chosen],
-        )
-
-    def end_stamp(self, claimed: int | None) -> int:
-        """When the last packet ends.
-
-        The index does not say how long the last packet lasts. The header's claim is taken where it
-        ends within that packet, supposing it no longer than the one before it; elsewhere the
-        header is not believed.
-        """
-        last = int(self.stamps[-1])
-        step = last - int(self.stamps[-2]) if len(self) > 1 else 0
-        if claimed is not None and last < claimed <= last + max(step, 1):
-            return claimed
-        return last + step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VideoPackets:
     """Sizes of a recording's video packets, read from the index without a byte of video.
 
-    In decode order. `times` are decode times moved so that the first is when the first picture
-    is shown: where pictures are reordered (B-frames) a time is right to within a few pictures.
+    In presentation order: `times` never decrease.
     """
 
     times: FloatArray
-    """Seconds on the recording's clock, never decreasing."""
-    sizes_bytes: NDArray[np.int64]
+    """When each picture is shown, in seconds on the recording's clock."""
+    sizes_bytes: Ints
     is_key: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.times)
 
 
-def read_index(stream: Stream) -> PacketIndex:
-    """All of the stream's index; empty where the container keeps none."""
-    entries = stream.index_entries
-    count = len(entries)
-    table = np.empty((count, 4), np.int64)
-    for first in range(0, count, _SLICE):
-        table[first : first + _SLICE] = [
-            (entry.pos, entry.size, entry.timestamp, entry.flags)
-            for entry in entries[first : first + _SLICE]
-        ]
-    flags = table[:, 3]
+def why_not_by_tables(storage: Storage, trak: Trak) -> str:
+    """What keeps `read_packets` from reading a track; empty where nothing does."""
+    if sum(edit.media_start >= 0 for edit in trak.edits) > 1:
+        return "its edit list joins several pieces of a track"
+    if not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys():
+        return "its packet tables are of a rare kind"
+    tables = _Tables(storage, trak.tables)
+    if tables.is_raw and not tables.has_whole_chunks:
+        return "its packet tables do not say how large a sample is"
+    return ""
+
+
+def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
+    """The index of a plain track, from its tables."""
+    tables = _Tables(storage, trak.tables)
+    rows = tables.raw_chunks() if tables.is_raw else tables.packets()
+    late, begin, end = _edit(trak)
+    stamps = rows.stamps
+    stamps += late
+    ends = stamps + rows.lasts
+    is_shown = ends > begin
+    is_shown &= stamps < end
+    there = _lie_before(storage.size_bytes, rows)
+    missing = int(np.sum(~there)) if there is not None else 0
+    if there is not None:
+        is_shown &= there
+    chosen = slice(None) if there is None else there
+    last = min(int(ends.max(where=is_shown, initial=0)), end)
+    del ends
     return PacketIndex(
-        positions=table[:, 0].copy(),
-        sizes=table[:, 1].astype(np.int32),
-        stamps=table[:, 2].copy(),
-        is_key=(flags & 1).astype(bool),
-        is_discard=(flags & 2).astype(bool),
+        positions=rows.positions[chosen],
+        sizes=rows.sizes[chosen],
+        stamps=stamps[chosen],
+        is_shown=is_shown[chosen],
+        is_key=rows.is_key[chosen],
+        ticks_a_second=trak.ticks_a_second,
+        end=last / trak.ticks_a_second,
+        missing_packets=missing,
     )
 
 
-def show_delay(stream: Stream, index: PacketIndex) -> int:
-    """Ticks from a picture's decode time in the index to when it is shown; 0 for sound."""
-    if stream.type != "video" or stream.start_time is None or not len(index):
-        return 0
-    return max(0, stream.start_time - int(index.stamps[0]))
+def _lie_before(size_bytes: int, rows: _Rows) -> NDArray[np.bool_] | None:
+    """Which packets lie in the file; None for all of them, as is usual."""
+    if not len(rows.sizes) or int(rows.positions.max()) + int(rows.sizes.max()) <= size_bytes:
+        return None
+    there: NDArray[np.bool_] = rows.positions + rows.sizes <= size_bytes
+    return there
 
 
-def read_video_packets(uri: str, shift: float, meter: Meter) -> VideoPackets:
-    """The video packets of one file, `shift` seconds added to the container's times."""
-    with opened(uri, meter, index_only=True) as file:
-        stream = moving_pictures(file.container)
-        if stream is None:
-            return VideoPackets(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
-        index = read_index(stream).within(file.storage.size_bytes)
-        index = index[~index.is_discard]
-        stamps = index.stamps + show_delay(stream, index)
-        return VideoPackets(
-            times=stamps * float(stream.time_base or 0) + shift,
-            sizes_bytes=index.sizes.astype(np.int64),
-            is_key=index.is_key,
+def _edit(trak: Trak) -> tuple[int, int, int]:
+    """Ticks to add to the track's own time, and when it begins and ends to be shown after that.
+
+    own time        0 ──── media_start ───────────────────▶
+    container time        (nothing) │ shown for `duration` │
+    """
+    nothing = sum(edit.duration for edit in trak.edits if edit.media_start < 0)
+    begin = round(nothing * trak.ticks_a_second)
+    for edit in trak.edits:
+        if edit.media_start >= 0:
+            lasts = round(edit.duration * trak.ticks_a_second) or _FOREVER
+            return begin - edit.media_start, begin, begin + lasts
+    return begin, begin, _FOREVER
+
+
+_FOREVER = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    positions: Ints
+    sizes: NDArray[np.int32]
+    stamps: Ints
+    """When each is shown, edits not yet applied."""
+    lasts: NDArray[np.int32]
+    """Ticks from the decoding of each to that of the next."""
+    is_key: NDArray[np.bool_]
+
+
+class _Tables:
+    """The tables of `stbl`, each read when it is asked for."""
+
+    def __init__(self, storage: Storage, tables: dict[bytes, Stretch]) -> None:
+        self._storage = storage
+        self._tables = tables
+        head = self._words(b"stsz", 4, 12)
+        self._constant_size = int(head[0]) if len(head) else 0
+        self._times = self._pairs(b"stts")
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether a sample is one instant of uncompressed sound, so that a chunk is a packet."""
+        ticks = self._times[:, 1]
+        return self._constant_size > 0 and len(ticks) > 0 and bool(np.all(ticks == 1))
+
+    @property
+    def has_whole_chunks(self) -> bool:
+        """Whether raw sound is laid out as its header says: channels times bits a sample."""
+        # In stsd: 8 bytes of the box, 8 of the entry, 16 more, then channels and bits.
+        channels, bits = (*self._read(b"stsd", 32, ">u2", 36), 0, 0)[:2]
+        return int(channels) * int(bits) == 8 * self._constant_size
+
+    def packets(self) -> _Rows:
+        """A row for every sample."""
+        sizes = self._sizes()
+        positions = self._positions(sizes)
+        sizes = sizes[: len(positions)]
+        lasts = _spread(self._times, len(sizes))
+        stamps = np.cumsum(lasts, dtype=np.int64)
+        stamps -= lasts
+        if b"ctts" in self._tables:
+            stamps += _spread(self._pairs(b"ctts"), len(sizes))
+        return _Rows(positions, sizes, stamps, lasts, self._keys(len(sizes)))
+
+    def raw_chunks(self) -> _Rows:
+        """A row for every chunk."""
+        chunks, held = self._chunks()
+        return _Rows(
+            positions=chunks,
+            sizes=held * np.int32(self._constant_size),
+            stamps=np.cumsum(held, dtype=np.int64) - held,
+            lasts=held,
+            is_key=np.ones(len(chunks), np.bool_),
         )
+
+    def _positions(self, sizes: NDArray[np.int32]) -> Ints:
+        """Where each sample begins: samples of a chunk follow one another from its start."""
+        chunks, held = self._chunks()
+        before = np.cumsum(sizes, dtype=np.int64)
+        before -= sizes
+        firsts = np.cumsum(held, dtype=np.int64) - held
+        begun = int(np.searchsorted(firsts, len(sizes)))
+        chunks = chunks[:begun] - before[firsts[:begun]]
+        del firsts
+        positions = np.repeat(chunks, held[:begun])[: len(sizes)]
+        positions += before[: len(positions)]
+        return positions
+
+    def _sizes(self) -> NDArray[np.int32]:
+        if self._constant_size:
+            count = int(self._words(b"stsz", 8, 12)[0])
+            return np.full(count, self._constant_size, np.int32)
+        return self._words(b"stsz", 12).astype(np.int32)
+
+    def _chunks(self) -> tuple[Ints, NDArray[np.int32]]:
+        """Where each chunk begins, and how many samples it holds."""
+        if b"co64" in self._tables:
+            starts = self._read(b"co64", 8, ">u8").astype(np.int64)
+        else:
+            starts = self._words(b"stco", 8).astype(np.int64)
+        table = self._words(b"stsc", 8)
+        runs = table[: len(table) // 3 * 3].reshape(-1, 3)
+        firsts = np.clip(runs[:, 0].astype(np.int64) - 1, 0, len(starts))
+        held = np.repeat(runs[:, 1].astype(np.int32), np.diff(firsts, append=len(starts)))
+        return starts[: len(held)], held
+
+    def _keys(self, count: int) -> NDArray[np.bool_]:
+        """Which samples are key frames: all of them where there is no table of them."""
+        if b"stss" not in self._tables:
+            return np.ones(count, np.bool_)
+        numbers = self._words(b"stss", 8).astype(np.int64) - 1
+        keys = np.zeros(count, np.bool_)
+        keys[numbers[(numbers >= 0) & (numbers < count)]] = True
+        return keys
+
+    def _pairs(self, kind: bytes) -> Ints:
+        """A table of runs: how many samples, and the value they share."""
+        words = self._words(kind, 8)
+        return words[: len(words) // 2 * 2].reshape(-1, 2).astype(np.int64)
+
+    def _words(self, kind: bytes, start: int, end: int | None = None) -> NDArray[np.uint32]:
+        return self._read(kind, start, ">u4", end)
+
+    def _read(self, kind: bytes, start: int, form: str, end: int | None = None) -> NDArray[Any]:
+        body = self._tables.get(kind, Stretch(0, 0))
+        stop = body.end if end is None else min(body.end, body.start + end)
+        data = self._storage.read(body.start + start, stop) if stop > body.start + start else b""
+        return np.frombuffer(data, form, count=len(data) // np.dtype(form).itemsize)
+
+
+def _spread(runs: Ints, count: int) -> NDArray[np.int32]:
+    """The values of a table of runs, one for each of `count` samples; 0 where the table ends.
+
+    Values are taken as signed, as version 1 of `ctts` and careless files of version 0 have them.
+    """
+    values = np.repeat(runs[:, 1].astype(np.uint32).view(np.int32), runs[:, 0])[:count]
+    return np.pad(values, (0, count - len(values))) if len(values) < count else values

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
+from earmark.media.container import moving_pictures, opened
 from earmark.media.listening import Sound, Stay, Tape, lay_frames
 from earmark.media.looking import FrameStats
-from earmark.media.packets import VideoPackets, read_video_packets
+from earmark.media.packets import VideoPackets
 from earmark.media.pictures import Frame
 from earmark.media.source import Source
 from earmark.media.storage import Meter
@@ -180,9 +181,7 @@ class Recording:
                 "(`--frontline energy`), or remux it to MP4"
             )
         meter = meter if meter is not None else Meter()
-        pieces = [
-            read_video_packets(part.uri, part.start - part.zero, meter) for part in self.parts
-        ]
+        pieces = [_video_packets(part, meter) for part in self.parts if part.video]
         return VideoPackets(
             times=np.concatenate([piece.times for piece in pieces]),
             sizes_bytes=np.concatenate([piece.sizes_bytes for piece in pieces]),
@@ -212,3 +211,18 @@ class Recording:
             raise MediaError(f"{self.name} has no pictures; name a video file")
         reels = [part for part in self.parts if part.video]
         return Viewer(self.name, reels, stats if stats is not None else FrameStats())
+
+
+def _video_packets(part: Part, meter: Meter) -> VideoPackets:
+    with opened(part.uri, meter, index_only=True) as file:
+        stream = moving_pictures(file.container)
+        if stream is None:
+            raise MediaError(f"{part.uri} has no pictures any more; it changed while in use")
+        index = file.index_of(stream)
+        shown = np.flatnonzero(index.is_shown)
+        order = shown[np.argsort(index.stamps[shown], kind="stable")]
+        return VideoPackets(
+            times=index.stamps[order] / index.ticks_a_second - part.zero + part.start,
+            sizes_bytes=index.sizes[order].astype(np.int64),
+            is_key=index.is_key[order],
+        )

@@ -14,7 +14,7 @@ from av.packet import Packet
 
 from earmark.media.container import Opened, discard_all_but, opened
 from earmark.media.gathering import gather
-from earmark.media.packets import PacketIndex, read_index
+from earmark.media.packets import PacketIndex
 from earmark.media.storage import Meter, Storage
 
 _BATCH_BYTES = 1 << 20
@@ -40,28 +40,28 @@ def _decode_demuxed(file: Opened, stream: AudioStream, meter: Meter) -> Iterator
 
 
 def _decode_indexed(file: Opened, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    index = read_index(stream).within(file.storage.size_bytes)
-    decoder, time_base = stream.codec_context, stream.time_base or Fraction(1)
-    for data, stamp, is_discard in _read_packets(file.storage, index):
+    index = file.index_of(stream)
+    decoder, time_base = stream.codec_context, Fraction(1, index.ticks_a_second)
+    for data, stamp, is_shown in _read_packets(file.storage, index):
         packet = Packet(cast(bytes, data))
         packet.pts = packet.dts = stamp
         packet.time_base = time_base
         frames = _decode(decoder, packet, meter)
-        if not is_discard:
+        if is_shown:
             yield from frames
     yield from _decode(decoder, None, meter)
 
 
 def _read_packets(storage: Storage, index: PacketIndex) -> Iterator[tuple[memoryview, int, bool]]:
-    """The bytes, stamp and discard mark of each packet, read a batch at a time."""
+    """The bytes, stamp and whether it is heard, of each packet, read a batch at a time."""
     first = 0
     while first < len(index):
         last = index.batch_end(first, _BATCH_BYTES)
-        batch = index[first:last]
+        batch = slice(first, last)
         yield from zip(
-            gather(storage, batch.positions, batch.sizes),
-            batch.stamps.tolist(),
-            batch.is_discard.tolist(),
+            gather(storage, index.positions[batch], index.sizes[batch]),
+            index.stamps[batch].tolist(),
+            index.is_shown[batch].tolist(),
             strict=True,
         )
         first = last
