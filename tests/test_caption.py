@@ -1,0 +1,261 @@
+"""The whole job, with real servers in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from earmark.call import Limits, OpenAICaptioner, TagsCaptioner
+from earmark.caption import Ask, Captioned, Job, caption, preview
+from earmark.ledger import PickRow, Run
+from earmark.triage import make_plan
+from fault_server import fault_server
+from making import make_video, read_number
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("media") / "shift.mp4"
+    make_video(path, duration=80.0, clicks=[9.0, 25.0, 41.3, 57.0], fps=10, group=20)
+    return path
+
+
+def job(url: str | None = None, *, budget: str = "25%", limits: Limits | None = None, **ask) -> Job:
+    captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
+    return Job(
+        make_plan(budget=budget, frontline="flux"), captioner, Ask(**ask), limits or Limits()
+    )
+
+
+def picks(done: Captioned) -> list[PickRow]:
+    with Run.open(done.folder) as run:
+        return [row for recording in run.recordings() for row in run.picks(recording.id)]
+
+
+def test_every_pick_is_asked_once_and_kept(video, tmp_path):
+    with fault_server() as server:
+        done = caption([video], job(server.url), folder=tmp_path)
+        assert server.count() == 5
+    rows = picks(done)
+    assert [row.status for row in rows] == ["answered"] * 5
+    assert all(row.kept and row.kept.answer.text for row in rows)
+    assert (done.totals.windows, done.totals.picks, done.totals.asked) == (20, 5, 5)
+    assert done.totals.prompt_tokens == 5 * 100
+    assert done.page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_same_command_again_asks_nothing(video, tmp_path):
+    with fault_server() as server:
+        for _ in range(2):
+            done = caption([video], job(server.url), folder=tmp_path)
+        assert server.count() == 5
+    assert done.tally.calls == 0
+    assert done.totals.answered == 5
+
+
+def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
+    from earmark.call import Prompt
+
+    with fault_server() as server:
+        caption([video], job(server.url, budget="2"), folder=tmp_path)
+        other = Prompt("What is in the picture at $times?")
+        done = caption([video], job(server.url, budget="2", prompt=other), folder=tmp_path)
+        assert server.count() == 4
+    with Run.open(tmp_path) as run:
+        (recording,) = run.recordings()
+        for row in run.picks(recording.id):
+            assert len(run.answers(recording.id, row.pick.window)) == 2
+    assert done.totals.answered == 2
+
+
+def test_the_instant_is_what_is_shown(video, tmp_path):
+    """One picture a call, the one at the highest-scoring instant; the picture says its number."""
+    from earmark.caption import Task, show
+    from earmark.ledger import Ledger
+
+    made = job(budget="3")
+    with Ledger.open(tmp_path, {}) as ledger:
+        from earmark.caption import prepare
+
+        tasks, _ = prepare([video], made, ledger)
+        shown = list(show(tasks, ledger, lambda *_: None))
+    for task, request in zip(tasks, shown, strict=True):
+        assert isinstance(task, Task)
+        (frame,) = request.frames
+        assert read_number(frame.rgb) == int(task.request.times[0] * 10)
+
+
+def test_more_frames_are_spread_over_the_window(video, tmp_path):
+    with fault_server() as server:
+        done = caption([video], job(server.url, budget="2", frames=4), folder=tmp_path)
+    assert done.totals.frames_sent == 8
+    assert done.totals.frames_decoded <= 2 * 60
+
+
+def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp_path):
+    limits = Limits(retries=0, concurrency=1)
+    with fault_server("400", "ok", "400") as server:
+        done = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+        assert (done.tally.answered, done.tally.failed) == (1, 2)
+        failed = [row for row in picks(done) if row.status == "failed"]
+        assert len(failed) == 2
+        assert all(row.failure for row in failed)
+        again = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+    assert again.totals.answered == 3
+    assert again.totals.failed == 0
+
+
+def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"not a movie")
+    with fault_server() as server:
+        done = caption([broken, video], job(server.url, budget="2"), folder=tmp_path / "run")
+    assert done.missed == 1
+    assert done.totals.answered == 2
+    with Run.open(tmp_path / "run") as run:
+        (missed,) = run.missed()
+    assert "broken.mp4" in missed.reason
+
+
+def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
+    path = tmp_path / "a.mp4"
+    path.write_bytes(b"")
+    first = caption([path], job(), folder=tmp_path / "run")
+    path.write_bytes(video.read_bytes())
+    second = caption([path], job(), folder=tmp_path / "run")
+    assert (first.missed, second.missed) == (1, 0)
+    with Run.open(tmp_path / "run") as run:
+        assert run.missed() == []
+        assert len(run.recordings()) == 1
+
+
+def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(video, tmp_path):
+    done = caption([video], job(), folder=tmp_path)
+    rows = picks(done)
+    assert {row.status for row in rows} == {"not asked"}
+    with Run.open(tmp_path) as run:
+        (recording,) = run.recordings()
+        assert all(run.thumbnail(recording.id, row.pick.window) for row in rows)
+
+
+def test_a_model_added_later_continues_the_same_run(video, tmp_path):
+    caption([video], job(budget="3"), folder=tmp_path)
+    with fault_server() as server:
+        done = caption([video], job(server.url, budget="3"), folder=tmp_path)
+        assert server.count() == 3
+    assert done.totals.answered == 3
+
+
+def test_a_copy_of_a_file_is_not_paid_twice(video, tmp_path):
+    copy = tmp_path / "copy.mp4"
+    subprocess.run(["cp", "-p", str(video), str(copy)], check=True)
+    with fault_server() as server:
+        caption([video, copy], job(server.url, budget="2"), folder=tmp_path / "run")
+        assert server.count() == 2
+
+
+def test_caps_stop_the_run_and_say_so(video, tmp_path):
+    with fault_server() as server:
+        limits = Limits(max_calls=2)
+        done = caption([video], job(server.url, limits=limits), folder=tmp_path)
+        assert server.count() == 2
+        assert done.tally.stopped is not None
+        assert "2 calls" in done.tally.stopped
+
+
+def test_a_preview_asks_nothing(video, tmp_path):
+    with fault_server() as server:
+        caption([video], job(server.url, budget="2"), folder=tmp_path)
+        limits = Limits(input_price=1.0, output_price=2.0)
+        cost = preview([video], job(server.url, budget="8", limits=limits), folder=tmp_path)
+        assert server.count() == 2
+    assert cost.calls + cost.kept == 8
+    assert cost.windows == 20
+    assert cost.money > 0
+
+
+COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]
+
+
+@pytest.mark.slow
+def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
+    """SIGKILL over and over; in the end every window is answered, and what was kept never twice."""
+    rng = random.Random(7)
+    run = tmp_path / "run"
+    with fault_server(latency=0.05) as server:
+        words = [*COMMAND, str(video), "--run", str(run), "--vlm", server.url, "--no-cache"]
+        words += ["--model", "scripted", "--concurrency", "2"]
+        kills = kept_before = 0
+        for _ in range(40):
+            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            wait_for_more(server, run, child, rng)
+            if child.poll() is None:
+                child.send_signal(signal.SIGKILL)
+                kills += 1
+            code = child.wait()
+            kept = answered_in(run)
+            assert kept >= kept_before, "an answer that was kept is gone"
+            kept_before = kept
+            if code == 0:
+                break
+        asked = Counter(entry["id"] for entry in server.asked())
+    with Run.open(run) as finished:
+        totals = finished.totals()
+    assert kills >= 3
+    assert (code, totals.answered) == (0, 8)
+    assert len(asked) == 8
+    repeated = sum(asked.values()) - len(asked)
+    assert repeated <= totals.interrupted, "an answer that was kept was asked for again"
+
+
+def wait_for_more(server, run: Path, child: subprocess.Popen, rng: random.Random) -> None:
+    """Until the server was asked something new, and a random moment longer."""
+    before, deadline = server.count(), time.monotonic() + 20
+    while child.poll() is None and server.count() == before and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(rng.uniform(0.0, 0.08))
+
+
+def answered_in(run: Path) -> int:
+    if not (run / "run.db").exists():
+        return 0
+    with Run.open(run) as reader:
+        return reader.totals().answered
+
+
+def test_the_command_says_where_the_report_is(video, tmp_path):
+    with fault_server() as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        done = subprocess.run(
+            [*words, "--format", "json", "--no-cache"], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert Path(said["report"]).exists()
+    assert said["totals"]["answered"] == 8
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--vlm", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
+        (["--gguf", "missing.gguf", "--mmproj", "missing-mmproj.gguf"], "missing.gguf"),
+        (["--model", "m"], "--vlm URL"),
+        (["--prompt", "missing.txt"], "missing.txt"),
+        (["--max-spend", "1"], "prices"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complaint):
+    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", *options]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,66 @@
+"""What the documentation says is what the code does."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from earmark import errors
+from earmark.cli.app import app
+from earmark.hear import ENCODERS
+from earmark.select import SELECTORS
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "docs" / "reference.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def test_the_reference_is_what_the_code_says():
+    written = runpy.run_path(str(ROOT / "scripts" / "reference.py"))["reference"]()
+    assert REFERENCE.read_text(encoding="utf-8") == written, "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *typer.main.get_command(app).commands,
+        *SELECTORS,
+        *ENCODERS,
+        *(name for name in vars(errors) if name[0].isupper()),
+    ],
+)
+def test_every_command_rule_encoder_and_error_is_documented(name):
+    assert re.search(rf"`(earmark )?{re.escape(name)}[` ]", REFERENCE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def commands_in(page: Path) -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    joined = "\n".join(blocks).replace("\\\n", " ")
+    return [line for line in joined.splitlines() if line.strip().startswith("earmark ")]
+
+
+@pytest.mark.parametrize(
+    "line", [line for page in PAGES for line in commands_in(page)], ids=lambda line: line[:60]
+)
+def test_every_command_shown_is_one_that_exists(line):
+    """The words parse: the command is there and takes these options."""
+    words = shlex.split(line, comments=True)[1:]
+    command = typer.main.get_command(app)
+    while getattr(command, "commands", None) and words:
+        assert words[0] in command.commands, f"no command {words[0]!r} in: {line}"
+        command, words = command.commands[words[0]], words[1:]
+    known = {name for parameter in command.params for name in parameter.opts}
+    for word in words:
+        if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
+            assert word.split("=")[0] in known | {"--help"}, f"no option {word} in: {line}"
