@@ -29,7 +29,7 @@ def test_a_pair_that_does_not_belong_together_is_refused(gguf_pair):
         LocalCaptioner(encoder, model, threads=1)(ask_about(), timeout=5.0)
 
 
-def test_it_looks_at_the_picture(gguf_pair):
+def test_it_looks_at_the_picture_and_says_nothing_aside(gguf_pair, capfd):
     local = LocalCaptioner(*gguf_pair, threads=1)
     bare = ask_about(frames=False, answer_tokens=24)
     texts = {
@@ -37,6 +37,7 @@ def test_it_looks_at_the_picture(gguf_pair):
     }
     local.close()
     assert len(texts) == 3
+    assert capfd.readouterr() == ("", "")
 
 
 def test_threads_leave_a_core_free():
