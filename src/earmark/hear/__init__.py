@@ -3,6 +3,7 @@
 from earmark.hear.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
 from earmark.hear.logmel import LogMel
 from earmark.hear.loudness import Energy, EnergyVariance
+from earmark.hear.motion import CompensatedFlow, FrameDifference, OpticalFlow
 from earmark.hear.onset import Flux
 from earmark.hear.packets import Packets
 from earmark.hear.yamnet import YAMNet, YAMNetDetector
@@ -14,6 +15,9 @@ ENCODERS: dict[str, type[Encoder]] = {
     "log-mel": LogMel,
     "packets": Packets,
     "yamnet": YAMNet,
+    "frame-difference": FrameDifference,
+    "flow": OpticalFlow,
+    "flow-compensated": CompensatedFlow,
 }
 """Every encoder by the name the command line uses; weights are looked for on first use."""
 
@@ -25,11 +29,14 @@ __all__ = [
     "ENCODERS",
     "SAMPLE_RATE",
     "STEP",
+    "CompensatedFlow",
     "Encoder",
     "Energy",
     "EnergyVariance",
     "Flux",
+    "FrameDifference",
     "LogMel",
+    "OpticalFlow",
     "Packets",
     "SoundEncoder",
     "YAMNet",
