@@ -107,8 +107,6 @@ def test_only_coverage_can_share_one_budget() -> None:
 def test_names_are_looked_up_in_one_place() -> None:
     assert selector("separated", separation=3) == MinimumSeparation(3)
     assert [name_of(rule()) for rule in SELECTORS.values()] == list(SELECTORS)
-    with pytest.raises(
-        ValueError, match=r"no rule 'best'; the rules are full, .*coverage"
-    ):
+    with pytest.raises(ValueError, match=r"no rule 'best'; the rules are full, .*coverage"):
         selector("best")
     assert "oracle" not in SELECTORS

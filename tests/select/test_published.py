@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
@@ -55,6 +55,8 @@ def slow_bolt(scores: list[float], calls: int, power: float = 3.0) -> list[int]:
     last = max(window for window, weight in enumerate(weights) if weight > 0)
     chosen = set()
     for quantile in np.linspace(1 / calls, 1 - 1 / calls, calls).tolist():
+        # Where a quantile meets a share to the last digit, rounding decides: no case for a test.
+        assume(high == low or all(abs(share - quantile) > 1e-12 for share in shares[:last]))
         window = 0
         while window < last and shares[window] < quantile:
             window += 1
