@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import runpy
 import shlex
@@ -14,6 +16,7 @@ from earmark import errors
 from earmark.cli.app import app
 from earmark.hear import ENCODERS
 from earmark.select import SELECTORS
+from making import make_video
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -64,3 +67,26 @@ def test_every_command_shown_is_one_that_exists(line):
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
             assert word.split("=")[0] in known | {"--help"}, f"no option {word} in: {line}"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "tutorial.md"])
+def test_the_python_examples_run(page, tmp_path, monkeypatch, capsys):
+    make_video(tmp_path / "shift.mp4", duration=40.0, clicks=[9.0, 25.0])
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        exec(compile(block, page.name, "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+WITH_EXAMPLES = [
+    path
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    if ">>>" in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_the_examples_in_docstrings_hold(path):
+    name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+    outcome = doctest.testmod(importlib.import_module(name.removesuffix(".__init__")))
+    assert outcome.failed == 0
