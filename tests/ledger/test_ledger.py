@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -186,6 +187,37 @@ def test_a_missed_recording_is_a_row_until_it_works(tmp_path: Path):
         with ledger.run() as run:
             assert [known.id for known in run.recordings()] == ["b"]
             assert run.missed() == []
+
+
+def test_a_recording_missed_under_its_path_is_found_under_its_id(tmp_path: Path):
+    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+        ledger.miss("b.mp4", "b.mp4", "b.mp4 is cut off")
+        ledger.add(row("b"))
+        assert ([known.id for known in run.recordings()], run.missed()) == (["b"], [])
+
+
+def test_a_recording_with_other_content_replaces_the_one_at_its_path(tmp_path: Path):
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        fill(ledger, {1: "a board"})
+        ledger.add(replace(row("a"), id="filmed again"))
+        assert [known.id for known in run.recordings()] == ["filmed again"]
+        assert (run.totals().recordings, run.totals().picks, run.totals().windows) == (1, 0, 0)
+        assert [kept.answer.text for kept in run.answers("a", 1)] == ["a board"]
+        assert run.search("board") == []
+        ledger.add(row("a"))  # the old file is put back
+        assert [pick.status for pick in run.picks("a")] == ["answered", "not asked"]
+        assert run.totals().picks == 2
+
+
+def test_two_copies_of_a_recording_ask_one_question(tmp_path: Path):
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        twice = [call(1, prompt="same"), CallRow(call(1, prompt="same").identity, "a", 3, "m1")]
+        assert ledger.unanswered(twice) == twice
+        ledger.begin(twice[0])
+        ledger.keep(twice[0], answer("a board"))
+        assert ledger.unanswered(twice) == []
+        assert [pick.status for pick in run.picks("a")] == ["answered", "answered"]
+        assert run.totals().asked == 1
 
 
 def test_threads_may_share_a_ledger(tmp_path: Path):

@@ -12,7 +12,7 @@ import pytest
 
 from earmark.ledger import Ledger, Run
 from earmark.report.page import write_page
-from ledger_runs import PLAN
+from ledger_runs import PLAN, open_run, row
 from report_runs import HOSTILE, tell_scene, tell_shift
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -273,3 +273,16 @@ def test_an_empty_run_says_so(driver, tmp_path: Path):
     with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         see(driver, write_page(run, tmp_path / "report.html"))
     assert "no recordings yet" in driver.find_element(By.TAG_NAME, "main").text
+
+
+def test_several_recordings_have_a_list_that_leads_to_them(driver, tmp_path: Path):
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(row("second"))
+        see(driver, write_page(run, tmp_path / "report.html"))
+    links = driver.find_elements(By.CSS_SELECTOR, ".contents a")
+    assert [link.text for link in links] == ["a.mp4", "second.mp4"]
+    links[1].click()
+    assert (
+        driver.execute_script("return document.querySelector(':target h2').textContent")
+        == "second.mp4"
+    )

@@ -91,14 +91,23 @@ class Ledger:
         return Run.open(self.folder)
 
     def add(self, recording: RecordingRow) -> None:
-        """Know a recording, or know it better; a failure noted for it earlier is cleared."""
+        """Know a recording, or know it better; a failure noted for it earlier is cleared.
+
+        Another recording at the same path is replaced: its answers are kept, and it is no longer
+        part of what the run tells.
+        """
         with self._writing() as database:
+            # Missed under another id before its content was known, or another content since.
+            database.execute(
+                "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
+                (recording.path, recording.id),
+            )
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count)"
                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
                 " duration = excluded.duration, size_bytes = excluded.size_bytes,"
                 " frame_rate = excluded.frame_rate, frame_count = excluded.frame_count,"
-                " failure = NULL",
+                " failure = NULL, is_replaced = 0",
                 (
                     recording.id,
                     recording.path,
@@ -115,7 +124,7 @@ class Ledger:
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
                 " failure) VALUES (?, ?, 0, 0, 0, 0, ?)"
-                " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure",
+                " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, is_replaced = 0",
                 (recording, path, reason),
             )
 
@@ -236,8 +245,10 @@ class Ledger:
         Each call becomes the one its pick is shown with, whether it was answered just now, under
         an earlier plan, or not yet.
         """
+        every = list(calls)
         with self._writing() as database:
-            return [call for call in calls if not self._attach(database, call)]
+            answered = self._register(database, every)
+        return [call for call in every if call.identity not in answered]
 
     def begin(self, call: CallRow) -> None:
         """Note that `call` is about to be sent; only then may it be.
@@ -249,12 +260,11 @@ class Ledger:
             raise LedgerError(
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
+        sent = "UPDATE calls SET state = 'in flight', asked = asked + 1 WHERE identity = ?"
         with self._writing() as database:
-            self._attach(database, call)
-            database.execute(
-                "UPDATE calls SET state = 'in flight', asked = asked + 1 WHERE identity = ?",
-                (call.identity,),
-            )
+            if not database.execute(sent, (call.identity,)).rowcount:
+                self._register(database, [call])
+                database.execute(sent, (call.identity,))
 
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
@@ -306,23 +316,32 @@ class Ledger:
         with self._turn, clearly(self.folder):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
-    def _attach(self, database: sqlite3.Connection, call: CallRow) -> bool:
-        """Make `call` the call of its pick under the present plan; whether it is answered."""
-        number = _number(database, call.recording)
+    def _register(self, database: sqlite3.Connection, calls: Sequence[CallRow]) -> set[str]:
+        """Make each call that of its pick under the present plan; those answered, by identity."""
+        names = {call.recording for call in calls}
+        numbers = {name: _number(database, name) for name in names}
+        database.execute(
+            "CREATE TEMP TABLE IF NOT EXISTS wanted (identity TEXT, recording, window, model)"
+        )
+        database.execute("DELETE FROM wanted")
+        database.executemany(
+            "INSERT INTO wanted VALUES (?, ?, ?, ?)",
+            ((call.identity, numbers[call.recording], call.window, call.model) for call in calls),
+        )
         database.execute(
             "INSERT OR IGNORE INTO calls (identity, recording, window, model, state)"
-            " VALUES (?, ?, ?, ?, 'waiting')",
-            (call.identity, number, call.window, call.model),
+            " SELECT identity, recording, window, model, 'waiting' FROM wanted"
         )
-        known, state = database.execute(
-            "SELECT id, state FROM calls WHERE identity = ?", (call.identity,)
-        ).fetchone()
         database.execute(
-            "UPDATE picks SET call = ? WHERE plan = ? AND recording = ? AND window = ?"
-            " AND call IS NOT ?",
-            (known, self._plan, number, call.window, known),
+            "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
+            " WHERE plan = ? AND picks.recording = wanted.recording"
+            " AND picks.window = wanted.window AND call IS NOT calls.id",
+            (self._plan,),
         )
-        return bool(state == "answered")
+        answered = database.execute(
+            "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
+        )
+        return {identity for (identity,) in answered}
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

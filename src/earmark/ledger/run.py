@@ -95,15 +95,16 @@ class Run:
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
         rows = self._rows(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count FROM recordings"
-            " WHERE failure IS NULL ORDER BY path, id"
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count FROM present"
+            " ORDER BY path, id"
         )
         return [RecordingRow(*row) for row in rows]
 
     def missed(self) -> list[Missed]:
         """The recordings that could not be worked on, by path."""
         rows = self._rows(
-            "SELECT id, path, failure FROM recordings WHERE failure IS NOT NULL ORDER BY path, id"
+            "SELECT id, path, failure FROM recordings"
+            " WHERE failure IS NOT NULL AND NOT is_replaced ORDER BY path, id"
         )
         return [Missed(*row) for row in rows]
 
@@ -168,21 +169,22 @@ class Run:
     def totals(self) -> Totals:
         """What the run has come to."""
         recordings = self._row(
-            "SELECT count(*), total(duration), total(size_bytes), total(frame_count)"
-            " FROM recordings WHERE failure IS NULL"
+            "SELECT count(*), total(duration), total(size_bytes), total(frame_count) FROM present"
         )
         heard = self._row(
             "SELECT total(windows), total(expected), total(sound_bytes) FROM heard"
-            " JOIN recordings ON number = recording WHERE failure IS NULL"
+            " JOIN present ON number = recording"
         )
         picks = self._row(
             "SELECT count(*), total(kind = 'caption'), total(state = 'failed'), total(expected)"
-            " FROM picks LEFT JOIN calls ON calls.id = picks.call"
+            " FROM picks JOIN present ON number = picks.recording"
+            " LEFT JOIN calls ON calls.id = picks.call"
             " LEFT JOIN answers ON answers.call = picks.call WHERE plan = ?",
             self._plan,
         )
         looks = self._row(
             "SELECT total(frames_decoded), total(frames_sent), total(bytes_read) FROM looks"
+            " JOIN present ON number = recording"
         )
         calls = self._row("SELECT total(asked), total(interrupted) FROM calls")
         answers = self._row(
@@ -222,11 +224,14 @@ class Run:
         for (place,) in self._rows(places, query) if query else ():
             # Answers stand in the index under their call, tags under their negative number.
             window = self._row(
-                "SELECT recording, window FROM calls WHERE id = ?1"
-                " UNION ALL SELECT recording, window FROM tags WHERE id = -?1",
+                "SELECT recording, window FROM calls JOIN present ON number = recording"
+                " WHERE calls.id = ?1 UNION ALL"
+                " SELECT recording, window FROM tags JOIN present ON number = recording"
+                " WHERE tags.id = -?1",
                 place,
             )
-            assert window is not None
+            if window is None:
+                continue  # of a recording that was replaced
             found.setdefault((window[0], window[1]), place)
             if len(found) == most:
                 break

@@ -35,7 +35,9 @@ CREATE TABLE plans (id INTEGER PRIMARY KEY, plan TEXT NOT NULL UNIQUE, opened TE
 CREATE TABLE recordings (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
     duration REAL NOT NULL, size_bytes INTEGER NOT NULL, frame_rate REAL NOT NULL,
-    frame_count INTEGER NOT NULL, failure TEXT);
+    frame_count INTEGER NOT NULL, failure TEXT, is_replaced INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX recordings_at ON recordings (path);
+CREATE VIEW present AS SELECT * FROM recordings WHERE failure IS NULL AND NOT is_replaced;
 CREATE TABLE heard (
     recording INTEGER PRIMARY KEY REFERENCES recordings, key TEXT NOT NULL,
     window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,

@@ -41,6 +41,7 @@ function size(count) {
 function meter(part) {
   const fill = make("i");
   fill.style.width = `${100 * part}%`;
+  fill.hidden = !part;
   return make("div", "meter", fill);
 }
 
@@ -63,9 +64,9 @@ function drawHead() {
   document.title = `${run.title} – earmark`;
   $("title").textContent = run.title;
   $("subtitle").textContent = [plural(sums.recordings, "recording"), lasting(sums.duration),
-    run.plan.model ? `model ${run.plan.model}` : null, run.opened.slice(0, 10)].filter(Boolean).join(" · ");
+    !run.plan.model ? null : run.plan.model === "tags" ? "no model asked" : `model ${run.plan.model}`, run.opened.slice(0, 10)].filter(Boolean).join(" · ");
   const waiting = sums.picks - sums.answered - sums.failed;
-  const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} not asked` : null];
+  const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} without answer` : null];
   $("totals").append(
     figure("Calls answered", whole(sums.answered),
       [`of ${whole(sums.windows)} possible, ${percent(sums.answered, sums.windows)}`, ...state].filter(Boolean).join(" · "),
@@ -315,7 +316,20 @@ function makeCard(recording, pick) {
   return pick.card;
 }
 
-function makeRecording(recording) {
+/** Where each recording is, when there are several. */
+function drawContents() {
+  if (run.recordings.length < 2) return [];
+  const entries = run.recordings.map((recording, place) => {
+    const link = make("a", "", recording.name);
+    link.href = `#recording-${place}`;
+    return make("li", "", link, make("span", "quiet", ` ${lasting(recording.duration)}, ${plural(recording.picks.length, "pick")}`));
+  });
+  const list = make("nav", "contents", make("ul", "", ...entries));
+  list.setAttribute("aria-label", "Recordings");
+  return [list];
+}
+
+function makeRecording(recording, place) {
   const facts = [lasting(recording.duration), plural(recording.windows, "window"), `${whole(recording.picks.length)} picked`,
     recording.rule ? `by ${recording.rule}` : null,
     recording.heard ? `heard by reading ${size(recording.heard)} of ${size(recording.size)}` : null,
@@ -323,6 +337,7 @@ function makeRecording(recording) {
   const section = make("section", "recording", make("h2", "", recording.name),
     make("p", "quiet", facts.filter(Boolean).join(" · ")),
     ...recording.notes.map((note) => make("p", "note", note)), ...makeStrip(recording));
+  section.id = `recording-${place}`;
   recording.grid = make("div", "cards", ...recording.picks.map((pick) => makeCard(recording, pick)));
   recording.none = make("p", "none", "No pick of this recording matches.");
   recording.none.hidden = true;
@@ -428,7 +443,7 @@ function onKey(event) {
 }
 
 drawHead();
-$("picks").append(...run.recordings.map(makeRecording));
+$("picks").append(...drawContents(), ...run.recordings.map(makeRecording));
 if (!run.recordings.length) $("picks").append(make("p", "none", "This run has no recordings yet."));
 drawFilters();
 search();
