@@ -54,9 +54,7 @@ class RemoteStorage:
         if self._facts.get("size") is None:
             raise RemoteError(f"{uri}: the server does not say how large it is; download it first")
         self.size_bytes = int(self._facts["size"])
-        self._patiently(self._check_ranges)
-        self._head = _Block(0, self._fetch([self._around(0, 0)])[0])
-        self._latest = self._head
+        self._blocks: list[_Block] = []
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file.
@@ -66,11 +64,12 @@ class RemoteStorage:
         end = min(end, self.size_bytes)
         if end <= start:
             return b""
-        for block in (self._head, self._latest):
+        for block in (self._head(), *self._blocks[1:]):
             if block.start <= start and end <= block.start + len(block.data):
                 return block.data[start - block.start : end - block.start]
-        self._latest = _Block(start, self._fetch([self._around(start, end)])[0])
-        return self._latest.data[: end - start]
+        latest = _Block(start, self._fetch([self._around(start, end)])[0])
+        self._blocks[1:] = [latest]
+        return latest.data[: end - start]
 
     def read_all(self, stretches: Sequence[Stretch]) -> list[bytes]:
         """The bytes of each stretch, in order; several requests are under way at a time."""
@@ -81,10 +80,17 @@ class RemoteStorage:
         tag = self._facts.get("ETag")
         changed = self._facts.get("Last-Modified") or self._facts.get("LastModified")
         facts = f"{self.size_bytes}:{tag or changed}:".encode()
-        return hashlib.sha256(facts if tag else facts + self._head.data).hexdigest()
+        return hashlib.sha256(facts if tag else facts + self._head().data).hexdigest()
 
     def close(self) -> None:
         """Nothing to let go of: connections are shared."""
+
+    def _head(self) -> _Block:
+        """The first block, fetched when it is first needed, once ranges are known to be served."""
+        if not self._blocks:
+            self._patiently(self._check_ranges)
+            self._blocks.append(_Block(0, self._fetch([self._around(0, 0)])[0]))
+        return self._blocks[0]
 
     def _around(self, start: int, end: int) -> Stretch:
         return Stretch(start, min(self.size_bytes, max(end, start + _BLOCK_BYTES)))

@@ -1,0 +1,195 @@
+"""`select`, `plan`, `probe` and `schema` as a person runs them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from earmark.cli.app import app
+from making import make_audio, make_video
+from servers import range_server
+
+CLICKS = [9.0, 25.0, 41.3]
+
+
+class Said:
+    """What a command printed, and how it ended."""
+
+    def __init__(self, *words: object) -> None:
+        outcome = CliRunner().invoke(app, [str(word) for word in words])
+        self.code, self.out, self.err = outcome.exit_code, outcome.stdout, outcome.stderr
+        self.error = outcome.exception
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    make_video(folder / "a.mp4", duration=60.0, clicks=CLICKS, layout="first")
+    make_video(folder / "b.mkv", duration=24.0, clicks=[3.0])
+    make_audio(folder / "c.wav", duration=12.0, clicks=[5.0])
+    return folder
+
+
+def test_json_keeps_the_published_shape(folder):
+    said = Said("select", folder, "--budget", "25%", "--format", "json", "--explain")
+    assert said.code == 0
+    jsonschema.validate(said.json, Said("schema").json)
+    access = {Path(one["path"]).name: one["access"] for one in said.json["recordings"]}
+    assert access == {"a.mp4": "index", "b.mkv": "demux", "c.wav": "demux"}
+    assert [one["budget"] for one in said.json["recordings"]] == [4, 2, 1]
+    assert all(one["left_out"] for one in said.json["recordings"])
+
+
+def test_the_table_names_every_pick(folder):
+    said = Said("select", folder / "a.mp4", "--budget", "3", "--rule", "rank", "-f", "flux")
+    assert "3 of 15 windows" in said.out
+    for start in ("0:08.0", "0:24.0", "0:40.0"):
+        assert start in said.out
+
+
+def test_csv_and_jsonl_have_a_row_a_pick(folder):
+    words = ("select", folder / "a.mp4", "--budget", "4", "--format")
+    rows = list(csv.DictReader(io.StringIO(Said(*words, "csv").out)))
+    lines = [json.loads(line) for line in Said(*words, "jsonl").out.splitlines()]
+    assert len(rows) == len(lines) == 4
+    assert [float(row["start"]) for row in rows] == [line["start"] for line in lines]
+
+
+def test_edl_has_an_event_a_pick(folder):
+    said = Said("select", folder / "a.mp4", "--budget", "3", "--format", "edl").out
+    assert len(re.findall(r"^\d{3}  AX ", said, re.MULTILINE)) == 3
+    assert "* FROM CLIP NAME: a.mp4" in said
+
+
+def test_a_glob_takes_what_it_matches(folder):
+    said = Said("select", folder / "*.mkv", "--format", "json")
+    assert [Path(one["path"]).name for one in said.json["recordings"]] == ["b.mkv"]
+
+
+def test_in_a_batch_the_bad_are_rows_and_the_exit_code_says_so(folder, tmp_path):
+    empty, junk = tmp_path / "empty.mp4", tmp_path / "junk.mp4"
+    empty.write_bytes(b"")
+    junk.write_bytes(b"no movie at all" * 100)
+    whole = (folder / "a.mp4").read_bytes()
+    (cut := tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 40])
+    mute = make_video(tmp_path / "mute.mp4", duration=8.0, has_audio=False)
+    missing = tmp_path / "missing.mp4"
+    said = Said("select", empty, junk, mute, missing, folder / "a.mp4", "--format", "json")
+    assert said.code == 1
+    assert len(said.json["recordings"]) == 1
+    errors = {Path(one["path"]).name: one["error"] for one in said.json["failures"]}
+    assert set(errors) == {"empty.mp4", "junk.mp4", "mute.mp4", "missing.mp4"}
+    for name, error in errors.items():
+        assert name in error
+        assert "\n" not in error
+        assert error in said.err
+    assert Said("select", cut, "--format", "json").code in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--budget", "0"], "budget"),
+        (["--budget", "101%"], "budget"),
+        (["--budget", "-3%"], "budget"),
+        (["--budget", "many"], "25%"),
+        (["--rule", "best"], "separated"),
+        (["--frontline", "ears"], "flux"),
+        (["--window", "0"], "window"),
+    ],
+)
+def test_a_wrong_choice_is_one_line(folder, words, complaint):
+    said = Said("select", folder / "a.mp4", *words)
+    assert isinstance(said.error, ValueError)
+    assert complaint in str(said.error)
+    assert "\n" not in str(said.error)
+
+
+class TestPlan:
+    def test_the_ladder_rises_and_the_last_rung_is_everything(self, folder):
+        said = Said("plan", folder, "--format", "json")
+        rungs = said.json["rungs"]
+        assert [rung["calls"] for rung in rungs] == sorted(rung["calls"] for rung in rungs)
+        coverages = [rung["coverage"] for rung in rungs]
+        assert coverages == sorted(coverages)
+        assert coverages[-1] == pytest.approx(1.0)
+        assert rungs[-1]["calls"] == said.json["windows"] == 24
+        assert rungs[-1]["gpu_hours"] == pytest.approx(24 * 0.74 / 3600)
+        assert 0 < said.json["screening"]["break_even"] < 1
+        assert said.json["screening"]["measured_now"] == 3
+
+    def test_the_inverse_reaches_what_was_asked(self, folder):
+        said = Said("plan", folder, "--coverage", "80%", "--format", "json")
+        assert said.json["goal"]["coverage"] >= 0.8
+        fewer = Said("plan", folder, "--format", "json").json["rungs"]
+        short = [rung for rung in fewer if rung["calls"] < said.json["goal"]["calls"]]
+        assert all(rung["coverage"] < 0.8 for rung in short)
+
+    def test_costs_are_settable(self, folder):
+        said = Said("plan", folder, "--gpu-seconds", "2", "--money", "0.5", "--format", "json")
+        rung = said.json["rungs"][-1]
+        assert (rung["gpu_hours"], rung["money"]) == (pytest.approx(24 * 2 / 3600), 12.0)
+
+    @pytest.mark.parametrize("coverage", ["0%", "120%", "most"])
+    def test_a_wrong_coverage_is_refused(self, folder, coverage):
+        assert isinstance(Said("plan", folder, "--coverage", coverage).error, ValueError)
+
+
+class TestProbe:
+    def test_what_a_file_is(self, folder):
+        (one,) = Said("probe", folder / "a.mp4", "--format", "json").json["recordings"]
+        assert one["access"] == "index"
+        assert one["duration"] == pytest.approx(60.0, abs=0.1)
+        assert one["audio_pass_bytes"] < one["size_bytes"]
+        said = Said("probe", folder / "a.mp4").out
+        assert "h264" in said
+        assert "by index" in said
+
+    def test_what_would_go_wrong(self, folder):
+        said = Said("probe", folder / "b.mkv")
+        assert said.code == 0
+        assert "keeps no index" in said.err
+
+    def test_what_cannot_be_opened_is_a_line(self, tmp_path):
+        said = Said("probe", tmp_path / "missing.mp4")
+        assert said.code == 1
+        assert "missing.mp4" in said.err
+
+
+def test_over_http_only_index_and_sound_are_fetched_and_the_second_run_fetches_nothing(folder):
+    with range_server(folder) as server:
+        url = server.url("a.mp4")
+        first = Said("select", url, "--format", "json")
+        sent = server.bytes_sent()
+        second = Said("select", url, "--budget", "10%", "--rule", "rank", "--format", "json")
+        assert server.bytes_sent() - sent < 200  # the answers about itself
+    local = Said("select", folder / "a.mp4", "--format", "json")
+    assert first.json["recordings"][0]["picks"] == local.json["recordings"][0]["picks"]
+    assert len(second.json["recordings"][0]["picks"]) == 2
+
+
+@pytest.mark.parametrize("fault", ["no-ranges", "broken", "error"])
+def test_a_remote_that_will_not_serve_is_a_clear_row(folder, tmp_path, fault):
+    make_video(tmp_path / "last.mp4", duration=60.0, clicks=CLICKS, layout="last")
+    with range_server(tmp_path, fault=fault) as server:
+        said = Said("select", server.url("last.mp4"), folder / "c.wav", "--format", "json")
+    assert said.code == 1
+    (failure,) = said.json["failures"]
+    assert "\n" not in failure["error"]
+    assert len(said.json["recordings"]) == 1
