@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,6 +23,18 @@ from earmark.ledger.lock import RunLock
 from earmark.ledger.records import CallRow, Look, RecordingRow
 from earmark.ledger.run import Run
 from earmark.ledger.schema import clearly, connect, is_full
+from earmark.ledger.statements import (
+    answer_values,
+    as_text,
+    count_interrupted,
+    keep_tags,
+    now,
+    number_of,
+    number_of_call,
+    pick_values,
+    remember_plan,
+    tags_of,
+)
 from earmark.select.pick import Pick
 from earmark.timeline import Track
 
@@ -51,8 +60,8 @@ class Ledger:
         self._ballast = Ballast(folder)
         self._is_full = False
         with self._writing() as database:
-            self._plan = _remember_plan(database, plan)
-            self.interrupted = _count_interrupted(database)
+            self._plan = remember_plan(database, plan)
+            self.interrupted = count_interrupted(database)
             """Calls that were in flight when an earlier process died; they may be asked twice."""
 
     @classmethod
@@ -100,7 +109,7 @@ class Ledger:
             # Missed under another id before its content was known, or another content since.
             database.execute(
                 "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
-                (recording.path, recording.id),
+                (as_text(recording.path), recording.id),
             )
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count)"
@@ -110,7 +119,7 @@ class Ledger:
                 " failure = NULL, is_replaced = 0",
                 (
                     recording.id,
-                    recording.path,
+                    as_text(recording.path),
                     recording.duration,
                     recording.size_bytes,
                     recording.frame_rate,
@@ -125,7 +134,7 @@ class Ledger:
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
                 " failure) VALUES (?, ?, 0, 0, 0, 0, ?)"
                 " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, is_replaced = 0",
-                (recording, path, reason),
+                (as_text(recording), as_text(path), as_text(reason)),
             )
 
     def hear(
@@ -153,7 +162,7 @@ class Ledger:
             database.execute(
                 "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    _number(database, recording),
+                    number_of(database, recording),
                     key,
                     windows.length,
                     windows.duration,
@@ -204,7 +213,7 @@ class Ledger:
             notes: What a reader should know: swaps, warnings.
         """
         with self._writing() as database:
-            number = _number(database, recording)
+            number = number_of(database, recording)
             place = (self._plan, number)
             database.execute(
                 "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?)",
@@ -218,10 +227,10 @@ class Ledger:
             database.execute("DELETE FROM picks WHERE plan = ? AND recording = ?", place)
             for pick in picks:
                 words = (tags or {}).get(pick.window, ())
-                tagged = _keep_tags(database, number, pick.window, words) if words else None
+                tagged = keep_tags(database, number, pick.window, words) if words else None
                 database.execute(
                     "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*place, *_pick_values(pick), tagged, asked.get(pick.window)),
+                    (*place, *pick_values(pick), tagged, asked.get(pick.window)),
                 )
 
     def look(self, recording: str, look: Look) -> None:
@@ -230,7 +239,7 @@ class Ledger:
             database.execute(
                 "INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?, ?)",
                 (
-                    _number(database, recording),
+                    number_of(database, recording),
                     look.window,
                     look.thumbnail,
                     look.frames_decoded,
@@ -284,16 +293,16 @@ class Ledger:
     def fail(self, call: CallRow, reason: str) -> None:
         """Note that `call` was sent and not answered, and why; it may be asked again."""
         with self._writing() as database:
-            number = _call_number(database, call)
+            number = number_of_call(database, call)
             database.execute("UPDATE calls SET state = 'failed' WHERE id = ?", (number,))
             database.execute(
                 "INSERT INTO failures (call, reason, at) VALUES (?, ?, ?)",
-                (number, _as_text(reason), _now()),
+                (number, as_text(reason), now()),
             )
 
     def _keep(self, call: CallRow, answer: Answer, spend: float) -> None:
         with self._writing() as database:
-            number = _call_number(database, call)
+            number = number_of_call(database, call)
             # Tags ask no model: they are kept like an answer, and not counted as a call.
             database.execute(
                 "UPDATE calls SET state = 'answered', asked = asked * ? WHERE id = ?",
@@ -301,13 +310,13 @@ class Ledger:
             )
             kept = database.execute(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (number, *_answer_values(answer), spend, _now()),
+                (number, *answer_values(answer), spend, now()),
             )
             if kept.rowcount:
-                tags = _tags(database, _number(database, call.recording), call.window)
+                tags = tags_of(database, number_of(database, call.recording), call.window)
                 database.execute(
                     "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
-                    (number, _as_text(answer.text), tags),
+                    (number, as_text(answer.text), tags),
                 )
 
     def _make_room(self) -> None:
@@ -319,7 +328,7 @@ class Ledger:
     def _register(self, database: sqlite3.Connection, calls: Sequence[CallRow]) -> set[str]:
         """Make each call that of its pick under the present plan; those answered, by identity."""
         names = {call.recording for call in calls}
-        numbers = {name: _number(database, name) for name in names}
+        numbers = {name: number_of(database, name) for name in names}
         database.execute(
             "CREATE TEMP TABLE IF NOT EXISTS wanted (identity TEXT, recording, window, model)"
         )
@@ -355,104 +364,3 @@ class Ledger:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
-    """The number of `plan` in this run, made the present one; and note who holds the run."""
-    text = json.dumps(plan, sort_keys=True, ensure_ascii=False)
-    database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, _now()))
-    number = database.execute("SELECT id FROM plans WHERE plan = ?", (text,)).fetchone()[0]
-    notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
-    database.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
-    return int(number)
-
-
-def _count_interrupted(database: sqlite3.Connection) -> int:
-    """How many calls a dead process left in flight; they count as interrupted from here on."""
-    return database.execute(
-        "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
-        " WHERE state = 'in flight'"
-    ).rowcount
-
-
-def _number(database: sqlite3.Connection, recording: str) -> int:
-    row = database.execute("SELECT number FROM recordings WHERE id = ?", (recording,)).fetchone()
-    if row is None:
-        raise ValueError(f"the run does not know the recording {recording!r}; add it first")
-    return int(row[0])
-
-
-def _call_number(database: sqlite3.Connection, call: CallRow) -> int:
-    row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
-    if row is None:
-        raise ValueError(f"the call {call.identity!r} was not begun")
-    return int(row[0])
-
-
-def _pick_values(pick: Pick) -> tuple[object, ...]:
-    return (
-        pick.window,
-        pick.start,
-        pick.end,
-        pick.instant,
-        pick.score,
-        pick.rate,
-        pick.expected,
-        pick.reason,
-    )
-
-
-def _answer_values(answer: Answer) -> tuple[object, ...]:
-    return (
-        _as_text(answer.text),
-        answer.model,
-        answer.kind,
-        None if answer.data is None else json.dumps(answer.data),
-        answer.prompt_tokens,
-        answer.completion_tokens,
-        answer.latency,
-        answer.form,
-        answer.finish,
-        answer.note,
-    )
-
-
-def _tags(database: sqlite3.Connection, recording: int, window: int) -> str:
-    """The tags of a window as one text, empty when it has none."""
-    row = database.execute(
-        "SELECT words FROM tags WHERE recording = ? AND window = ?", (recording, window)
-    ).fetchone()
-    return " ".join(json.loads(row[0])) if row else ""
-
-
-def _keep_tags(
-    database: sqlite3.Connection, recording: int, window: int, words: Sequence[str]
-) -> int:
-    """Keep the tags of a window and index them; the number they are kept under.
-
-    Tags stand in the index under their negative number: answers are found under their call's.
-    """
-    old = _tags(database, recording, window)
-    number = database.execute(
-        "INSERT INTO tags (recording, window, words) VALUES (?, ?, ?)"
-        " ON CONFLICT (recording, window) DO UPDATE SET words = excluded.words RETURNING id",
-        (recording, window, json.dumps(list(words), ensure_ascii=False)),
-    ).fetchone()[0]
-    if old:
-        database.execute(
-            "INSERT INTO words (words, rowid, caption, tags) VALUES ('delete', ?, '', ?)",
-            (-number, old),
-        )
-    database.execute(
-        "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
-    )
-    return int(number)
-
-
-def _as_text(words: str) -> str:
-    """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
-    return words.encode("utf-8", "replace").decode()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

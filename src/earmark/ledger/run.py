@@ -39,6 +39,44 @@ WHERE p.plan = ? AND r.id = ? ORDER BY p.window
 """
 
 
+_SUMS = (
+    """
+    SELECT count(*) AS recordings, total(duration) AS duration,
+        coalesce(sum(size_bytes), 0) AS size_bytes, coalesce(sum(frame_count), 0) AS frame_count
+    FROM present
+    """,
+    """
+    SELECT coalesce(sum(windows), 0) AS windows, total(expected) AS expected
+    FROM heard JOIN present ON number = recording
+    """,
+    """
+    SELECT count(*) AS picks, coalesce(sum(kind = 'caption'), 0) AS answered,
+        coalesce(sum(state = 'failed'), 0) AS failed, total(expected) AS touched
+    FROM picks JOIN present ON number = picks.recording
+        LEFT JOIN calls ON calls.id = picks.call LEFT JOIN answers ON answers.call = picks.call
+    WHERE plan = :plan
+    """,
+    """
+    SELECT coalesce(sum(frames_decoded), 0) AS frames_decoded,
+        coalesce(sum(frames_sent), 0) AS frames_sent,
+        coalesce(sum(bytes_read), 0) + (
+            SELECT coalesce(sum(sound_bytes), 0) FROM heard JOIN present ON number = recording
+        ) AS bytes_read
+    FROM looks JOIN present ON number = recording
+    """,
+    """
+    SELECT coalesce(sum(asked), 0) AS asked, coalesce(sum(interrupted), 0) AS interrupted
+    FROM calls
+    """,
+    """
+    SELECT coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
+        coalesce(sum(completion_tokens), 0) AS completion_tokens, total(spend) AS spend
+    FROM answers
+    """,
+)
+"""Each fills the totals it names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Missed:
     """A recording that could not be worked on, and why."""
@@ -168,49 +206,13 @@ class Run:
 
     def totals(self) -> Totals:
         """What the run has come to."""
-        recordings = self._row(
-            "SELECT count(*), total(duration), total(size_bytes), total(frame_count) FROM present"
-        )
-        heard = self._row(
-            "SELECT total(windows), total(expected), total(sound_bytes) FROM heard"
-            " JOIN present ON number = recording"
-        )
-        picks = self._row(
-            "SELECT count(*), total(kind = 'caption'), total(state = 'failed'), total(expected)"
-            " FROM picks JOIN present ON number = picks.recording"
-            " LEFT JOIN calls ON calls.id = picks.call"
-            " LEFT JOIN answers ON answers.call = picks.call WHERE plan = ?",
-            self._plan,
-        )
-        looks = self._row(
-            "SELECT total(frames_decoded), total(frames_sent), total(bytes_read) FROM looks"
-            " JOIN present ON number = recording"
-        )
-        calls = self._row("SELECT total(asked), total(interrupted) FROM calls")
-        answers = self._row(
-            "SELECT total(prompt_tokens), total(completion_tokens), total(spend) FROM answers"
-        )
-        assert recordings and heard and picks and looks and calls and answers
-        return Totals(
-            recordings=int(recordings[0]),
-            duration=recordings[1],
-            windows=int(heard[0]),
-            picks=int(picks[0]),
-            answered=int(picks[1]),
-            failed=int(picks[2]),
-            asked=int(calls[0]),
-            interrupted=int(calls[1]),
-            bytes_read=int(heard[2] + looks[2]),
-            size_bytes=int(recordings[2]),
-            frames_decoded=int(looks[0]),
-            frames_sent=int(looks[1]),
-            frame_count=int(recordings[3]),
-            prompt_tokens=int(answers[0]),
-            completion_tokens=int(answers[1]),
-            spend=answers[2],
-            expected=heard[1],
-            touched=picks[3],
-        )
+        values: dict[str, Any] = {}
+        for query in _SUMS:
+            with clearly(self.folder):
+                cursor = self._connection.execute(query, {"plan": self._plan})
+                names = [column[0] for column in cursor.description]
+                values |= dict(zip(names, cursor.fetchone(), strict=True))
+        return Totals(**values)
 
     def search(self, words: str, *, most: int = 50) -> list[Hit]:
         """Windows whose caption and tags hold all of `words`, the best match first.
