@@ -28,6 +28,8 @@ class Windows:
     """Expected action starts in each window."""
     survival: Survival
     """How long actions last."""
+    owned: tuple[int, ...] = ()
+    """Windows whose call is paid already: a rule that weighs cost takes them first."""
 
     def __post_init__(self) -> None:
         if not len(self.scores) == len(self.instants) == len(self.rates):

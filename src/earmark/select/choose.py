@@ -84,7 +84,8 @@ def _settled(rule: Selector, windows: Windows, picks: list[Pick], budget: Budget
     if wanted == 0 and len(windows):
         why = f"{budget} of {len(windows)} windows comes to no call; ask for 1 call or more instead"
         return Choice([], name, why)
-    if windows.has_evidence or isinstance(rule, BLIND) or len(windows) == 1 or not picks:
+    sighted = windows.has_evidence or bool(windows.owned) or len(windows) == 1
+    if sighted or isinstance(rule, BLIND) or not picks:
         unspent = 0 if wanted is None else wanted - len(picks)
         return Choice(picks, name, f"{unspent} of {wanted} calls left unspent" if unspent else "")
     laid = Strata()(windows, budget=len(picks))

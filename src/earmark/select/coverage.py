@@ -12,7 +12,7 @@ from earmark.grid import Windows
 from earmark.select.path import Line, Paths, solve
 from earmark.select.pick import Pick, allowance, explain
 from earmark.select.price import spend
-from earmark.timeline import IndexArray
+from earmark.timeline import FloatArray, IndexArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,9 @@ class Coverage:
                     F(picks) = sum over m of rate[m] * g(next pick at or after m, minus m)
 
     The optimum is exact (see `path` and `price`). With even rates it is even spacing, with very
-    short actions it is ranking by rate, and it never leaves a call unspent. Ties are settled the
-    same way every time, and evenly where all rates are equal.
+    short actions it is ranking by rate, and it never leaves a call unspent. Windows that are paid
+    already (`Windows.owned`) are taken first, and the rest is best beside them. Ties are settled
+    the same way every time, and evenly where all rates are equal.
     """
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
@@ -68,7 +69,22 @@ class Coverage:
 
 def lines(many: Sequence[Windows]) -> list[Line]:
     """The recordings as the search sees them."""
-    return [Line(windows.rates, windows.survival.reach(windows.length)) for windows in many]
+    return [
+        Line(windows.rates, windows.survival.reach(windows.length), _bonus(windows))
+        for windows in many
+    ]
+
+
+def _bonus(windows: Windows) -> FloatArray | None:
+    """More than any set of picks is worth, for each window that is paid already.
+
+    So these come first, and the rest of the budget is spent best beside them.
+    """
+    if not windows.owned:
+        return None
+    bonus = np.zeros(len(windows))
+    bonus[list(windows.owned)] = 1.0 + float(windows.rates.sum())
+    return bonus
 
 
 def even(count: int, calls: int) -> IndexArray:
@@ -91,6 +107,6 @@ def _explained(many: Sequence[Windows], paths: Paths) -> list[list[Pick]]:
 
 def _evened(windows: Windows, path: NDArray[np.int32]) -> IndexArray:
     """As many windows as `path` has, evenly laid where the rates are all the same."""
-    if len(path) and np.ptp(windows.rates) == 0:
+    if len(path) and np.ptp(windows.rates) == 0 and not windows.owned:
         return even(len(windows), len(path))
     return path.astype(np.intp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1
     """
     if any(budget < 0 for budget in budgets):
         raise ValueError(f"a budget is 0 calls or more, not {min(budgets)}")
-    lined = lines(many)
+    lined = _unpaid(many)
     reached: dict[int, float] = {}
     above: Side | None = None
     for budget in sorted(set(budgets), reverse=True):
@@ -52,10 +52,15 @@ def calls_for(many: Sequence[Windows], coverage: float) -> int:
     if actions == 0:
         raise ValueError("no action is expected in these recordings, so no coverage can be reached")
     goal = _Worth(np.array([coverage - PRECISION]) * actions, PRECISION * actions)
-    bracket = Bracket(lines(many), np.zeros(len(many), dtype=np.intp), goal)
+    bracket = Bracket(_unpaid(many), np.zeros(len(many), dtype=np.intp), goal)
     while not bracket.settled.all():
         bracket.narrow()
     return math.ceil(float(goal.wanted(bracket)[0]) - 1e-9)
+
+
+def _unpaid(many: Sequence[Windows]) -> list[Line]:
+    """The recordings as if no call had been made yet."""
+    return lines([replace(windows, owned=()) if windows.owned else windows for windows in many])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -45,6 +45,13 @@ class Line:
     """Expected action starts, one a window."""
     reach: FloatArray
     """`g(0) = 1, g(1), ...`, never increasing."""
+    bonus: FloatArray | None = None
+    """Added to the worth of picking each window; None for nothing."""
+
+    @property
+    def most(self) -> float:
+        """What picking every window is worth."""
+        return float(self.rates.sum() + (0.0 if self.bonus is None else self.bonus.sum()))
 
     def __len__(self) -> int:
         return len(self.rates)
@@ -101,6 +108,8 @@ class _Columns:
     """Shape (reach, recordings); 0 beyond a recording's own."""
     prices: FloatArray
     lengths: IndexArray
+    bonus: FloatArray | None
+    """Shape of the rates; None where no recording has any."""
 
     @classmethod
     def of(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
@@ -111,7 +120,14 @@ class _Columns:
         for row, line in enumerate(lines):
             across[row, depth : depth + len(line)] = line.rates
             reach[row, : len(line.reach)] = line.reach
-        return cls(np.ascontiguousarray(across.T), np.ascontiguousarray(reach.T), prices, lengths)
+        bonus = None
+        if any(line.bonus is not None for line in lines):
+            bonus = np.zeros((across.shape[1], len(lines)))
+            for column, line in enumerate(lines):
+                if line.bonus is not None:
+                    bonus[depth : depth + len(line), column] = line.bonus
+        down = np.ascontiguousarray(across.T), np.ascontiguousarray(reach.T)
+        return cls(*down, prices, lengths, bonus)
 
     def advance(self) -> tuple[FloatArray, NDArray[np.integer]]:
         """For each row, the best value of a path that ends at or before it, and its last step.
@@ -151,7 +167,8 @@ class _Columns:
         for first in range(depth, len(self.rates), size):
             last = min(first + size, len(self.rates))
             block = np.empty((last - first, depth, count))
-            total = np.broadcast_to(-self.prices, (last - first, count))
+            extra = 0.0 if self.bonus is None else self.bonus[first:last]
+            total = np.broadcast_to(extra - self.prices, (last - first, count))
             for step in range(depth):
                 total = total + self.reach[step] * self.rates[first - step : last - step]
                 block[:, depth - 1 - step] = total

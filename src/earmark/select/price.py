@@ -105,11 +105,12 @@ class Bracket:
         none: Paths = [np.empty(0, np.int32)] * count
         every: Paths = [np.arange(len(line), dtype=np.int32) for line in self.lines]
         lengths = np.array([len(line) for line in self.lines], dtype=np.intp)
-        worth = np.array([line.rates.sum() for line in self.lines], dtype=float)
+        actions = np.array([line.rates.sum() for line in self.lines], dtype=float)
+        worth = np.array([line.most for line in self.lines], dtype=float)
         self.low = Side(none, np.zeros(count, np.intp), np.zeros(count), unknown.copy())
         self.high = Side(every, lengths, worth, unknown.copy())
         self.settled, self.stalled = np.zeros(groups, bool), np.zeros(groups, np.intp)
-        self.windows, self.actions = self.total(lengths), self.total(worth)
+        self.windows, self.actions = self.total(lengths), self.total(actions)
 
     def total(self, values: FloatArray | IndexArray) -> FloatArray:
         """The sum of per-line `values` over each group."""
