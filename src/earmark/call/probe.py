@@ -12,6 +12,7 @@ from typing import Any
 
 from earmark.call.endpoint import Endpoint
 from earmark.call.message import image_parts, video_fields, video_parts
+from earmark.call.request import Picture
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
 from earmark.timeline import Span
@@ -30,14 +31,14 @@ class Verdict:
 
 def probe_pictures(endpoint: Endpoint, model: str, picture: Frame, *, timeout: float) -> Verdict:
     """Whether `model` looks at a picture."""
-    return _probe(endpoint, model, image_parts([picture]), {}, timeout=timeout)
+    return _probe(endpoint, model, image_parts([Picture.of(picture)]), {}, timeout=timeout)
 
 
 def probe_video(
     endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
 ) -> Verdict:
     """Whether `model` looks at frames sent as one video; asked with two of `frames`, made tiny."""
-    tiny = [frame.resized(SIDE, SIDE) for frame in frames[:2]]
+    tiny = [Picture.of(frame.resized(SIDE, SIDE)) for frame in frames[:2]]
     window = Span(tiny[0].time, tiny[-1].time)
     return _probe(endpoint, model, video_parts(tiny), video_fields(tiny, window), timeout=timeout)
 

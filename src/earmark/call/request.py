@@ -26,6 +26,22 @@ OVERHEAD = 64
 """Tokens a chat template adds around a question, on the high side."""
 
 
+JPEG_QUALITY = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A frame as it travels."""
+
+    time: float
+    jpeg: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, frame: Frame) -> Picture:
+        """The frame, encoded."""
+        return cls(frame.time, frame.jpeg(JPEG_QUALITY))
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One window, to be asked about once.
@@ -55,7 +71,9 @@ class Request:
     """None leaves it to the server; some hosted models take no other choice."""
     version: str = VERSION
     frames: tuple[Frame, ...] = field(default=(), compare=False, repr=False)
-    """The pictures at `times`, no larger than the allowance."""
+    """What is seen at `times`, no larger than the allowance."""
+    pictures: tuple[Picture, ...] = field(default=(), compare=False, repr=False)
+    """The same, ready to be sent: encoded while others are waited for, not while they wait."""
 
     @property
     def identity(self) -> str:
@@ -83,8 +101,8 @@ class Request:
         """The same request with its frames, made small enough for the allowance."""
         if len(frames) != len(self.times):
             raise ValueError(f"{len(self.times)} moments need as many frames, not {len(frames)}")
-        small = shrink(frames, tokens=self.tokens, patch=self.patch)
-        return replace(self, frames=tuple(small))
+        small = tuple(shrink(frames, tokens=self.tokens, patch=self.patch))
+        return replace(self, frames=small, pictures=tuple(map(Picture.of, small)))
 
     @property
     def visual_tokens(self) -> int:
