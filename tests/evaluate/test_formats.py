@@ -45,7 +45,7 @@ GOALSTEP = {
 EGOSOUND = [
     {"timestamp": "00:10 - 00:11", "question": "?", "question_id": "7_1", "video_path": "/v/7.mp4"},
     {"timestamp": "00:40", "question": "?", "question_id": "7_2", "video_path": "/v/7.mp4"},
-    {"timestamp": "1:00–1:05", "question": "?", "question_id": "8_1", "video_path": "/v/8.mp4"},  # noqa: RUF001
+    {"timestamp": "1:00–1:05", "question": "?", "question_id": "8_1", "video_path": "/v/8.mp4"},
     {"timestamp": "throughout", "question": "?", "question_id": "8_2", "video_path": "/v/8.mp4"},
 ]
 ELAN = """<?xml version="1.0" encoding="UTF-8"?>

@@ -232,14 +232,12 @@ def count_kept(
     """What `episodes` of a recording of `duration` seconds keep, reach and cost."""
     joined = [span for span in merge(episodes) if span.duration > 0]
     touched = count_occupied([Action(s.start, s.end) for s in joined], duration, window=window)
-    starts = np.array([span.start for span in joined])
-    ends = np.array([span.end for span in joined])
     # The joined episodes are disjoint and in order, so only the first to end after an action's
-    # start can be the one that touches it.
-    reached = 0
-    for action in reference:
-        place = int(np.searchsorted(ends, action.start, side="right"))
-        reached += place < len(joined) and bool(starts[place] < action.end)
+    # start can be the one that touches it; past the last there is none.
+    starts = np.array([*(span.start for span in joined), np.inf])
+    ends = np.array([span.end for span in joined])
+    first = np.searchsorted(ends, [action.start for action in reference], side="right")
+    reached = int((starts[first] < np.array([action.end for action in reference])).sum())
     return Kept(
         duration,
         sum(span.duration for span in joined),

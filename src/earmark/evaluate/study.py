@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,9 @@ class _Ground:
     everything: Annotations
     """The recordings that are annotated."""
     events: Annotations | None = None
-    media: Mapping[str, Source] | None = None
+    media: Mapping[str, Source] = field(default_factory=dict)
+    scores: Callable[[str, tuple[str, ...]], Track] | None = None
+    """The score track of a recording; from events, by a listener fitted on the named others."""
 
 
 def answer(
@@ -139,7 +141,14 @@ def _marked(
         reconcile(fitting.evaluated, [n for n in fitting.evaluated if n not in set(silent)])
     tasks = evidence_tasks(marked, events, fitting, window=design.window)
     words = f"annotated events, {fitting.words}"
-    return _Ground(marked.only(fitting.evaluated), tasks, words, marked, events)
+    listener = listeners(marked, events, window=design.window)
+
+    def scores(name: str, fitted: tuple[str, ...]) -> Track:
+        heard = listener(fitted or fitting.fitted[name])
+        windows = heard.windows(events.recordings.get(name, []), marked.durations[name])
+        return Track(windows.scores, hop=design.window)
+
+    return _Ground(marked.only(fitting.evaluated), tasks, words, marked, events, scores=scores)
 
 
 def _heard(
@@ -165,7 +174,13 @@ def _heard(
         cache_folder=question.cache,
     )
     words = f"listening with {', '.join(question.frontlines)}"
-    return _Ground(here, tasks, words, read, media=media)
+    plan = make_plan(frontline=question.frontlines[0], window=design.window)
+    kept = HeardCache(question.cache) if question.cache else None
+
+    def scores(name: str, _: tuple[str, ...]) -> Track:
+        return hear(media[name], plan, cache=kept).heard.scores
+
+    return _Ground(here, tasks, words, read, media=media, scores=scores)
 
 
 def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:
@@ -183,43 +198,37 @@ def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, 
 
 
 def _downsampling(question: Question, design: Design, ground: _Ground) -> Table:
-    """Downsampling chosen on recordings that are not evaluated."""
-    if ground.events is not None:
-        if not question.recordings:
-            raise ValueError("--downsample needs recordings to choose on: name the others")
-        others = [n for n in ground.everything.recordings if n not in ground.marked.recordings]
-    else:
-        others = list(question.development)
-        if not others:
-            raise ValueError("--downsample with --media needs --dev, recordings to choose on")
-        shared = sorted(set(others) & set(ground.marked.recordings))
-        if shared:
-            raise AnnotationError(f"{shared[0]} is both evaluated and chosen on (--dev)")
-    development = [_scores(question, design, ground, name) for name in others]
-    judged = [_scores(question, design, ground, name) for name in ground.marked.recordings]
+    """Downsampling chosen on recordings that are not evaluated.
+
+    Where events stand in for the ear, those recordings too are scored by listeners that did not see
+    them.
+    """
+    others = _development(question, ground)
+    seen = plan_fitting(ground.everything.only(others)).fitted if ground.events else {}
+    development = [_scores(ground, name, seen.get(name, ())) for name in others]
+    judged = [_scores(ground, name) for name in ground.marked.recordings]
     return downsample_table(development, judged, window=design.window)
 
 
-def _scores(question: Question, design: Design, ground: _Ground, name: str) -> Scores:
-    """The score track of one recording, with its actions."""
-    actions, duration = ground.everything.recordings[name], ground.everything.durations[name]
-    return Scores(name, _track(question, design, ground, name), duration, actions)
-
-
-def _track(question: Question, design: Design, ground: _Ground, name: str) -> Track:
-    """Scores on a clock: the listener's windows, or the first frontline's steps."""
+def _development(question: Question, ground: _Ground) -> list[str]:
+    """The recordings to choose on."""
     if ground.events is not None:
-        rest = tuple(n for n in ground.everything.recordings if n not in ground.marked.recordings)
-        fitted = rest or tuple(n for n in ground.everything.recordings if n != name)
-        listener = listeners(ground.everything, ground.events, window=design.window)(fitted)
-        windows = listener.windows(
-            ground.events.recordings.get(name, []), ground.everything.durations[name]
-        )
-        return Track(windows.scores, hop=design.window)
-    assert ground.media is not None
-    plan = make_plan(frontline=question.frontlines[0], window=design.window)
-    kept = HeardCache(question.cache) if question.cache else None
-    return hear(ground.media[name], plan, cache=kept).heard.scores
+        others = [n for n in ground.everything.recordings if n not in ground.marked.recordings]
+    else:
+        others = list(question.development)
+    if not others:
+        raise ValueError("--downsample needs recordings to choose on that are not evaluated: --dev")
+    shared = [name for name in others if name in ground.marked.recordings]
+    if shared:
+        raise AnnotationError(f"{shared[0]} is both evaluated and chosen on (--dev)")
+    return others
+
+
+def _scores(ground: _Ground, name: str, fitted: tuple[str, ...] = ()) -> Scores:
+    """The score track of one recording, with its actions."""
+    assert ground.scores is not None
+    actions, duration = ground.everything.recordings[name], ground.everything.durations[name]
+    return Scores(name, ground.scores(name, fitted), duration, actions)
 
 
 def _strip(question: Question, design: Design, ground: _Ground) -> Strip:
@@ -231,6 +240,6 @@ def _strip(question: Question, design: Design, ground: _Ground) -> Strip:
     span = Span(float(at), min(duration, float(at) + 60.0)) if at else None
     line = EVIDENCE if ground.events is not None else question.frontlines[0]
     case = ground.tasks[line, name]()
-    scores = _track(question, design, ground, name)
+    scores = _scores(ground, name).track
     drawn = strip_of(case, rule=design.subject, budget=design.detail, span=span, scores=scores)
     return with_media(drawn, open_recording(ground.media[name])) if ground.media else drawn

@@ -140,11 +140,11 @@ def gains_over(results: Results, system: System, baseline: System) -> dict[float
 def gain_table(
     results: Results, annotations: Annotations, *, window: float, baseline: System
 ) -> Table:
-    """How the gain of each rule over `baseline` goes with occupancy, budget by budget."""
+    """How the gain of the rules that listen goes with occupancy, budget by budget."""
     occupancy = occupancies(annotations, results, window=window)
     rows: list[tuple[Cell, ...]] = []
     for system in results.systems:
-        if system == baseline:
+        if system[1] not in ("rank", "separated", "coverage"):
             continue
         for budget, gains in gains_over(results, system, baseline).items():
             found = correlate(gains, occupancy)

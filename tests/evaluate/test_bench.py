@@ -1,0 +1,138 @@
+"""Rules on recordings: rows that add up, ceilings and phases, a run that goes on where it was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import drawing
+from earmark.errors import EarmarkError, LedgerError, UnreadableFile
+from earmark.evaluate.annotations import Action
+from earmark.evaluate.bench import (
+    COLUMNS,
+    RULES,
+    Case,
+    average_phases,
+    choose,
+    count_picks,
+    read_rows,
+    run_case,
+)
+from earmark.evaluate.run import PER_RECORDING, Design, Ran, report, run
+from earmark.evaluate.sources import evidence_tasks, plan_fitting
+from earmark.select import SELECTORS
+from made_kitchen import kitchen
+
+SMALL = Design(rules=("uniform", "rank", "coverage", "phases", "oracle"), budgets=(0.25, 0.5))
+
+
+def case(drawn: str, *actions: tuple[float, float]) -> Case:
+    return Case("a", "hand", drawing.windows(drawn), [Action(*each) for each in actions])
+
+
+def test_rows_say_what_each_rule_came_to():
+    #                        0123 4567: windows of 4 s
+    found = run_case(case("..9.....", (8, 10), (20, 30)), ["rank", "oracle"], [0.25]).rows
+    assert [(row.rule, row.calls, row.covered) for row in found] == [
+        ("rank", 2, 1),
+        ("oracle", 2, 2),
+    ]
+    assert found[0].strict == 0  # the instant of window 2 is 10 s, where the action has ended
+    assert tuple(type(found[0]).__dataclass_fields__) == COLUMNS
+
+
+def test_every_rule_can_be_evaluated():
+    assert set(SELECTORS) - {"full"} <= set(RULES)
+    rows = run_case(case("1234.321", (3, 9)), RULES, [0.5, 1.0]).rows
+    assert len(rows) == 2 * len(RULES)
+    assert all(row.covered == 1 for row in rows if row.budget == 1.0)
+
+
+def test_a_recording_that_says_nothing_is_spread_evenly():
+    flat = case("........", (1, 2))
+    strata = choose(flat, "strata", [3])
+    assert choose(flat, "rank", [3]) == strata
+    assert choose(flat, "coverage", [3]) == strata
+    assert choose(flat, "oracle", [3]) != strata
+
+
+def test_phases_average_over_every_start():
+    short = case("........", (4, 8))  # one action in window 1: half of the two phases meet it
+    counts = average_phases(short, 4)
+    assert (counts.calls, counts.covered) == (4, 0.5)
+    picked = [count_picks(short, choose(short, "uniform", [calls])[0]).covered for calls in (4, 0)]
+    assert average_phases(short, 8).covered == 1
+    assert average_phases(short, 0).covered == picked[1] == 0
+
+
+def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
+    actions, events = kitchen(6)
+    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    unbroken = run(tasks, SMALL)
+    done: list[str] = []
+
+    def counted(key: tuple[str, str]):
+        def task() -> Case:
+            if len(done) == 3:
+                raise KeyboardInterrupt
+            done.append(key[1])
+            return tasks[key]()
+
+        return task
+
+    with pytest.raises(KeyboardInterrupt):
+        run({key: counted(key) for key in tasks}, SMALL, folder=tmp_path)
+    assert len({row.recording for row in read_rows(tmp_path / PER_RECORDING)}) == 3
+    rest = {key: (lambda key=key: done.append(key[1]) or tasks[key]()) for key in tasks}
+    resumed = run(rest, SMALL, folder=tmp_path)
+    assert done == list(actions.recordings)  # each was judged once
+    assert resumed.forecasts.keys() == unbroken.forecasts.keys()
+    for ours, theirs in zip(resumed.rows, unbroken.rows, strict=True):
+        assert replace(ours, covered=0, strict=0) == replace(theirs, covered=0, strict=0)
+        assert (ours.covered, ours.strict) == pytest.approx((theirs.covered, theirs.strict))
+
+
+def test_a_recording_that_fails_is_a_note_and_the_others_go_on():
+    actions, events = kitchen(3)
+    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+
+    def broken() -> Case:
+        raise UnreadableFile("K01.mp4 is empty")
+
+    ran = run({**tasks, ("evidence", "K01"): broken}, SMALL)
+    assert ran.failures == {("evidence", "K01"): "K01.mp4 is empty"}
+    outcome = report(ran, actions, SMALL, settings={})
+    assert "left out: K01 (evidence): K01.mp4 is empty" in outcome.notes
+    with pytest.raises(EarmarkError, match="nothing could be evaluated"):
+        report(Ran((), {}, {}), actions, SMALL, settings={})
+
+
+def test_a_recording_without_actions_is_a_dash():
+    silent = case("12..", *())
+    rows = run_case(silent, ["rank"], [0.5]).rows
+    assert math.isnan(rows[0].counts.coverage)
+
+
+def test_rows_are_read_back_as_written(tmp_path: Path):
+    actions, events = kitchen(2)
+    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    ran = run(tasks, SMALL, folder=tmp_path)
+    again = read_rows(tmp_path / PER_RECORDING)
+    assert len(again) == len(ran.rows)
+    assert np.allclose([row.covered for row in again], [row.covered for row in ran.rows])
+    (tmp_path / PER_RECORDING).write_text("who,what\n1,2\n")
+    with pytest.raises(LedgerError, match=r"is no per_recording.csv of an evaluation"):
+        read_rows(tmp_path / PER_RECORDING)
+
+
+def test_a_design_is_checked():
+    with pytest.raises(ValueError, match="no rule 'best'; there are uniform"):
+        Design(rules=("best",))
+    with pytest.raises(ValueError, match=r"a budget lies above 0 % and up to 100 %, not 150 %"):
+        Design(budgets=(1.5,))
+    with pytest.raises(ValueError, match="at least one rule and one budget"):
+        Design(rules=())
