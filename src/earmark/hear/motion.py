@@ -91,7 +91,7 @@ def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:
 class FrameDifference(Motion):
     """How much the grey of the pixels changes, meaned over the picture; white to black is 1."""
 
-    width_pixels: int = 320
+    width_pixels: int = 160
 
     def between(self, before: Pixels, after: Pixels) -> float:
         """The mean absolute difference."""
@@ -105,7 +105,7 @@ class OpticalFlow(Motion):
     Dense flow by polynomial expansion (Farnebäck, SCIA 2003), as OpenCV computes it.
     """
 
-    width_pixels: int = 320
+    width_pixels: int = 160
     is_compensated: bool = False
     """Whether the median flow is taken away first: what is left is not the wearer's own motion."""
 

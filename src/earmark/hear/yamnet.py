@@ -14,18 +14,13 @@ the file's own weights: the same logits to within half a step, without the ties.
 
 from __future__ import annotations
 
-import hashlib
-import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from earmark.errors import MissingExtra
 from earmark.hear.encoder import STEP, SoundEncoder, as_track
 from earmark.media import Meter, Recording, Sound
 from earmark.timeline import FloatArray, IndexArray, Span, Track
@@ -69,6 +64,8 @@ class YAMNet(SoundEncoder):
     @property
     def names(self) -> tuple[str, ...]:
         """The 521 classes in the order of the logits, from the file itself."""
+        from earmark.models.litert import class_names
+
         return class_names(self._file())
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
@@ -159,11 +156,9 @@ class _Network:
     """The published file, opened on one thread; not to be shared between threads."""
 
     def __init__(self, path: Path) -> None:
-        from earmark.models import checkpoint_named
+        from earmark.models.litert import open_network
 
-        data = path.read_bytes()
-        checkpoint_named("yamnet").check(len(data), hashlib.sha256(data).hexdigest(), str(path))
-        self._interpreter = _open(data)
+        self._interpreter = open_network("yamnet", path, keeps_all=True)
         details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         self._scale, self._zero = details[EMBEDDING]["quantization"]
         weights, biases = (
@@ -216,25 +211,3 @@ def _steps_within(track: Track, span: Span) -> slice:
     first = max(0, int((span.start - track.start) / track.hop + 1e-6))
     last = max(0, int(np.ceil((span.end - track.start) / track.hop - 1e-6)))
     return slice(first, last)
-
-
-def _open(data: bytes) -> Any:
-    try:
-        from ai_edge_litert.interpreter import Interpreter
-    except ImportError as error:
-        raise MissingExtra("YAMNet needs LiteRT: pip install 'earmark[yamnet]'") from error
-    with warnings.catch_warnings():
-        # It warns that keeping the tensors costs memory; a few hundred kilobytes here.
-        warnings.simplefilter("ignore", UserWarning)
-        interpreter = Interpreter(
-            model_content=data, num_threads=1, experimental_preserve_all_tensors=True
-        )
-    interpreter.allocate_tensors()
-    return interpreter
-
-
-@cache
-def class_names(path: Path) -> tuple[str, ...]:
-    """The classes a published TFLite file names: the label list zipped to its end."""
-    with zipfile.ZipFile(path) as archive:
-        return tuple(archive.read(archive.namelist()[0]).decode().splitlines())

@@ -36,7 +36,7 @@ class Glimpse:
 def watch(
     recording: Recording,
     *,
-    width_pixels: int = 320,
+    width_pixels: int = 160,
     least_gap: float = 0.03,
     meter: Meter | None = None,
 ) -> Iterator[Glimpse]:

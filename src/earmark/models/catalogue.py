@@ -151,7 +151,7 @@ _KNOWN = (
         file="efficientdet-lite0.tflite",
         purpose="objects in the frames of the `tags` captioner, 80 COCO classes",
         licence="Apache-2.0",
-        extra="yamnet",
+        extra="vision",
         origins=(
             Address(
                 f"{_TENSORFLOW}/object_detection/android/"
@@ -171,7 +171,7 @@ _KNOWN = (
         file="palm_detection_full.tflite",
         purpose="hands in a frame, for the hand-centred crop",
         licence="Apache-2.0",
-        extra="yamnet",
+        extra="vision",
         origins=(
             Address("https://storage.googleapis.com/mediapipe-assets/palm_detection_full.tflite"),
             Wheel(

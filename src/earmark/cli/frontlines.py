@@ -1,0 +1,160 @@
+"""`earmark frontlines`: every system of the paper's comparison, and what it takes to run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from earmark.cli.console import emit_json, out
+from earmark.cli.models import Folder, shelf_at
+from earmark.models import Shelf
+
+READY = "ready"
+
+EXTRAS = {"yamnet": "ai_edge_litert", "vision": "cv2", "encoders": "torch"}
+"""The library each extra brings."""
+
+
+class Format(StrEnum):
+    """How the systems are printed."""
+
+    table = "table"
+    json = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One system: by what it ranks windows, what it reads for that, what it needs and costs."""
+
+    name: str
+    """As `--frontline` or `--rule` takes it."""
+    kind: str
+    """`frontline`, which scores moments, or `rule`, which spends scores."""
+    title: str
+    """As the paper calls it; empty for those it has not."""
+    scores: str
+    reads: str
+    cost: float | None = None
+    """Seconds of compute for an hour of recording, `benchmarks/frontlines.py` on two cores;
+    None where it could not be measured without the checkpoint."""
+    extra: str = ""
+    checkpoint: str = ""
+    """Its name in `earmark models`; `-` for one that only its user has."""
+
+    def state(self, shelf: Shelf) -> str:
+        """`ready`, or the first thing it needs and how to get it."""
+        if self.extra and find_spec(EXTRAS[self.extra]) is None:
+            return f"needs an extra: pip install 'earmark[{self.extra}]'"
+        if self.checkpoint == "-":
+            return "needs a checkpoint: your own, see docs/frontlines.md"
+        if self.checkpoint and shelf.state(self.checkpoint) != "here":
+            return f"needs a checkpoint: earmark models get {self.checkpoint}"
+        return READY
+
+
+_SOUND = "the sound"
+_VIDEO = "all of the video"
+_SCORES = "the scores"
+_STRONG = "AudioSet-Strong frames, 447 classes"
+
+SYSTEMS = (
+    System("full", "rule", "Full scan", "every window", "nothing", 0.0),
+    System("uniform", "rule", "Uniform", "evenly spaced windows", "nothing", 0.0),
+    System("random", "rule", "Random spans", "matched length statistics", "nothing", 0.0),
+    System("energy", "frontline", "Short-term energy", "frame RMS", _SOUND),
+    System("flux", "frontline", "Spectral flux", "onset strength", _SOUND),
+    System(
+        "panns", "frontline", "PANNs / CNN14", "AudioSet posteriors, 527 classes", _SOUND,
+        extra="encoders", checkpoint="panns",
+    ),
+    System(
+        "beats", "frontline", "BEATs", _STRONG, _SOUND, extra="encoders", checkpoint="beats"
+    ),
+    System(
+        "fpasst", "frontline", "fPaSST", _STRONG, _SOUND, extra="encoders", checkpoint="fpasst"
+    ),
+    System(
+        "atst-frame", "frontline", "ATST-Frame", _STRONG, _SOUND,
+        extra="encoders", checkpoint="atst-frame",
+    ),
+    System(
+        "dasm", "frontline", "DASM", "open-vocabulary queries", _SOUND,
+        extra="encoders", checkpoint="-",
+    ),
+    System(
+        "slowfast", "frontline", "BEATs–SlowFast", "44 in-domain sound classes", _SOUND,
+        extra="encoders", checkpoint="slowfast",
+    ),
+    System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO),
+    System(
+        "flow", "frontline", "Optical flow, raw", "Farnebäck magnitude", _VIDEO, extra="vision"
+    ),
+    System(
+        "flow-compensated", "frontline", "Optical flow, ego-comp.",
+        "Farnebäck magnitude less the median", _VIDEO, extra="vision",
+    ),
+    System("rank", "rule", "Rank-only", "top windows by score", _SCORES, 0.0),
+    System("aks", "rule", "AKS", "recursive split", _SCORES, 0.0),
+    System("bolt", "rule", "BOLT", "inverse transform sampling", _SCORES, 0.0),
+    System("separated", "rule", "Ours", "minimum separation", _SCORES, 0.0),
+    System("variance", "frontline", "", "restlessness of the level", _SOUND),
+    System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND),
+    System(
+        "yamnet", "frontline", "", "AudioSet posteriors, 521 classes", _SOUND,
+        extra="yamnet", checkpoint="yamnet",
+    ),
+    System(
+        "frame-mn06", "frontline", "", _STRONG, _SOUND, extra="encoders", checkpoint="frame-mn06"
+    ),
+    System(
+        "frame-mn10", "frontline", "", _STRONG, _SOUND, extra="encoders", checkpoint="frame-mn10"
+    ),
+    System("packets", "frontline", "", "compressed-domain motion", "the packet index"),
+    System("coverage", "rule", "", "exact expected coverage", _SCORES, 0.0),
+)  # fmt: skip
+"""The paper's table of compared systems in its order, then those that are earmark's own."""
+
+
+def frontlines(
+    format: Annotated[Format, typer.Option(help="How to print the systems.")] = Format.table,
+    models: Folder = None,
+) -> None:
+    """List every system of the comparison: what it reads and costs, and whether it is ready.
+
+    For example:
+
+      earmark frontlines
+
+      earmark frontlines --format json
+    """
+    shelf = shelf_at(models)
+    if format is Format.json:
+        emit_json([as_row(system, shelf) for system in SYSTEMS])
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in ("name", "kind", "in the paper", "scores", "reads", "s an hour", "state"):
+        table.add_column(name, no_wrap=name == "name", justify="left")
+    for system in SYSTEMS:
+        cost = "–" if system.cost is None else f"{system.cost:.3g}"
+        row = (system.name, system.kind, system.title or "–", system.scores, system.reads, cost)
+        table.add_row(*row, system.state(shelf))
+    out.print(table)
+
+
+def as_row(system: System, shelf: Shelf) -> dict[str, Any]:
+    """One system as plain values; null where the paper has no name or the cost is not known."""
+    return {
+        "name": system.name,
+        "kind": system.kind,
+        "paper": system.title or None,
+        "scores": system.scores,
+        "reads": system.reads,
+        "seconds_per_hour": system.cost,
+        "state": system.state(shelf).partition(":")[0],
+        "cure": system.state(shelf).partition(": ")[2] or None,
+    }

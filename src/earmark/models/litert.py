@@ -1,0 +1,53 @@
+"""Opens the published TFLite files (extras `yamnet` and `vision`); LiteRT lives here alone."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import MissingExtra
+from earmark.models.catalogue import checkpoint_named
+
+
+def open_network(name: str, path: Path, *, keeps_all: bool = False) -> Any:
+    """A LiteRT interpreter of the checkpoint called `name`, on one thread, ready to run.
+
+    Not to be shared between threads.
+
+    Args:
+        name: In the catalogue; the file must be the one it describes.
+        path: Where the file lies.
+        keeps_all: Whether the values between its layers can be read afterwards.
+
+    Raises:
+        MissingExtra: LiteRT is not installed.
+        ModelMismatch: it is another file.
+    """
+    checkpoint = checkpoint_named(name)
+    try:
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError as error:
+        raise MissingExtra(
+            f"{name} needs LiteRT: pip install 'earmark[{checkpoint.extra}]'"
+        ) from error
+    data = path.read_bytes()
+    checkpoint.check(len(data), hashlib.sha256(data).hexdigest(), str(path))
+    with warnings.catch_warnings():
+        # It warns that keeping all values costs memory; a few megabytes here.
+        warnings.simplefilter("ignore", UserWarning)
+        interpreter = Interpreter(
+            model_content=data, num_threads=1, experimental_preserve_all_tensors=keeps_all
+        )
+    interpreter.allocate_tensors()
+    return interpreter
+
+
+@cache
+def class_names(path: Path) -> tuple[str, ...]:
+    """The classes a published file names, in the order of its outputs: a list zipped to its end."""
+    with zipfile.ZipFile(path) as archive:
+        return tuple(archive.read(archive.namelist()[0]).decode().splitlines())
