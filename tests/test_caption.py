@@ -61,6 +61,22 @@ def test_the_same_command_again_asks_nothing(video, tmp_path):
     assert done.totals.answered == 5
 
 
+@pytest.mark.parametrize("rule", ["coverage", "rank"])
+def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
+    """Each step up costs exactly the difference, and what was bought stays in the report."""
+    with fault_server() as server:
+        before: set[int] = set()
+        for calls in (3, 5, 8, 13):
+            plan = make_plan(budget=str(calls), rule=rule, frontline="flux")
+            done = caption(
+                [video], Job(plan, OpenAICaptioner(server.url, "scripted")), folder=tmp_path
+            )
+            chosen = {row.pick.window for row in picks(done)}
+            assert server.count() == calls
+            assert before < chosen
+            before = chosen
+
+
 def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
     from earmark.call import Prompt
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
 from earmark.media import Frame, FrameStats, Recording, Source, Viewer, find
 from earmark.report.page import write_page
 from earmark.select import Choice, Pick, forecast
-from earmark.timeline import Span
+from earmark.select.pick import explain
+from earmark.timeline import Span, Track
 from earmark.triage import Plan, Scored, Watch, hear, notes_on, spend
 
 THUMBNAIL = 320
@@ -227,7 +228,7 @@ def prepare(
     missed = 0
     for source in find([str(path) for path in paths]):
         try:
-            scored.append(_hear(source, job, ledger, watch).compact())
+            scored.append(_owning(_hear(source, job, ledger, watch).compact(), job, ledger))
         except EarmarkError as error:
             ledger.miss(source.uris[0], source.uris[0], str(error))
             missed += 1
@@ -269,6 +270,28 @@ def _hear(source: Source, job: Job, ledger: Ledger, watch: Watch | None) -> Scor
     return one
 
 
+def _owning(one: Scored, job: Job, ledger: Ledger) -> Scored:
+    """The same with the windows marked whose answer, to this very question, is kept already.
+
+    So a larger budget adds to what was bought instead of choosing anew.
+    """
+    key, level = one.heard.recording.key, one.heard.level
+    rows = ledger.answered(key)
+    paid = {row.identity for row in rows}
+    windows = sorted({row.window for row in rows if row.window < len(one.windows)})
+    owned = tuple(
+        pick.window
+        for pick in explain(one.windows, windows, lambda *_: "")
+        if job.ask.request(key, pick, _sounds(level, pick), job.captioner.model).identity in paid
+    )
+    return replace(one, windows=replace(one.windows, owned=owned))
+
+
+def _sounds(level: Track | None, pick: Pick) -> Sounds:
+    """What is heard in the window of `pick`."""
+    return Sounds(words=describe(level, Span(pick.start, pick.end)) if level else ())
+
+
 def _listening_key(plan: Plan) -> str:
     """Names all that can change the windows of a recording."""
     line = plan.frontline
@@ -280,10 +303,7 @@ def _choose(one: Scored, choice: Choice, job: Job, ledger: Ledger) -> Iterator[T
     """Keep the picks of one recording; each as a task."""
     recording, level = one.heard.recording, one.heard.level
     share = forecast(one.windows, [pick.window for pick in choice.picks])
-    sounds = {
-        pick.window: Sounds(words=describe(level, Span(pick.start, pick.end)) if level else ())
-        for pick in choice.picks
-    }
+    sounds = {pick.window: _sounds(level, pick) for pick in choice.picks}
     ledger.choose(
         recording.key,
         choice.picks,

@@ -25,6 +25,7 @@ from earmark.ledger.run import Run
 from earmark.ledger.schema import clearly, connect, is_full
 from earmark.ledger.statements import (
     answer_values,
+    as_place,
     as_text,
     count_interrupted,
     keep_tags,
@@ -105,11 +106,12 @@ class Ledger:
         Another recording at the same path is replaced: its answers are kept, and it is no longer
         part of what the run tells.
         """
+        place = as_place(recording.path)
         with self._writing() as database:
             # Missed under another id before its content was known, or another content since.
             database.execute(
                 "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
-                (as_text(recording.path), recording.id),
+                (place, recording.id),
             )
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count)"
@@ -119,7 +121,7 @@ class Ledger:
                 " failure = NULL, is_replaced = 0",
                 (
                     recording.id,
-                    as_text(recording.path),
+                    place,
                     recording.duration,
                     recording.size_bytes,
                     recording.frame_rate,
@@ -134,7 +136,7 @@ class Ledger:
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
                 " failure) VALUES (?, ?, 0, 0, 0, 0, ?)"
                 " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, is_replaced = 0",
-                (as_text(recording), as_text(path), as_text(reason)),
+                (as_text(recording), as_place(path), as_text(reason)),
             )
 
     def hear(
@@ -258,6 +260,17 @@ class Ledger:
         with self._writing() as database:
             answered = self._register(database, every)
         return [call for call in every if call.identity not in answered]
+
+    def answered(self, recording: str) -> list[CallRow]:
+        """The calls about `recording` that a model has answered, under any plan."""
+        with self._turn, clearly(self.folder):
+            rows = self._connection.execute(
+                "SELECT identity, recordings.id, window, calls.model FROM calls"
+                " JOIN recordings ON number = recording JOIN answers ON call = calls.id"
+                " WHERE recordings.id = ? AND kind = 'caption' ORDER BY window",
+                (recording,),
+            ).fetchall()
+        return [CallRow(*row) for row in rows]
 
     def begin(self, call: CallRow) -> None:
         """Note that `call` is about to be sent; only then may it be.

@@ -15,7 +15,7 @@ class RecordingRow:
 
     id: str
     path: str
-    """Where it was opened: a local path or a URL."""
+    """Where it was opened: a local path, kept from the root, or a URL."""
     duration: float
     size_bytes: int
     frame_rate: float = 0.0

@@ -8,6 +8,7 @@ import platform
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from earmark.call.request import Answer
@@ -109,6 +110,11 @@ def keep_tags(
         "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
     )
     return int(number)
+
+
+def as_place(path: str) -> str:
+    """A local path from the root, whatever folder a later command starts in; a URL as it is."""
+    return as_text(path if "://" in path else str(Path(path).absolute()))
 
 
 def as_text(words: str) -> str:
