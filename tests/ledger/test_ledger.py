@@ -209,6 +209,21 @@ def test_a_recording_with_other_content_replaces_the_one_at_its_path(tmp_path: P
         assert run.totals().picks == 2
 
 
+def test_a_path_means_the_same_wherever_a_later_command_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+        ledger.add(row("a"))
+        ledger.add(replace(row("b"), path="s3://bucket/b.mp4"))
+        ledger.miss("c", "c.mp4", "c.mp4 is empty")
+        assert [known.path for known in run.recordings()] == [
+            f"{tmp_path}/a.mp4",
+            "s3://bucket/b.mp4",
+        ]
+        assert run.missed()[0].path == f"{tmp_path}/c.mp4"
+
+
 def test_two_copies_of_a_recording_ask_one_question(tmp_path: Path):
     with open_run(tmp_path) as ledger, ledger.run() as run:
         twice = [call(1, prompt="same"), CallRow(call(1, prompt="same").identity, "a", 3, "m1")]
