@@ -1,6 +1,6 @@
 """What looking and asking cost: frames, time, calls a second, memory.
 
-    python benchmarks/caption.py [--minutes 2] [--calls 480]
+    python benchmarks/caption.py [--minutes 2] [--calls 800]
 
 Makes its own media and starts its own server, measures everything in one run on one machine, and
 prints one table a question. The server answers every call after 200 ms and does nothing else, so
@@ -41,7 +41,7 @@ def main() -> None:
     """Make the media, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=2.0, help="length of the recording")
-    parser.add_argument("--calls", type=int, default=480, help="calls asked of the slow server")
+    parser.add_argument("--calls", type=int, default=800, help="calls asked of the slow server")
     parser.add_argument("--turns", type=int, default=3, help="times each measurement is taken")
     parser.add_argument("--peak", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -13,7 +13,7 @@ from earmark.call.limits import Limits
 from earmark.call.request import Answer, Request
 from earmark.errors import CallError, CallTimeout, UnreadableAnswer
 
-AHEAD = 2
+AHEAD = 4
 """Requests kept ready beside those in flight, so that no slot waits for a frame to be decoded."""
 
 
