@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import math
-import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from earmark.call import Answer, Captioner, Failure, Limits, Prompt, Request, Tally, ask_all
-from earmark.errors import EarmarkError, MediaError
+from earmark.errors import EarmarkError
 from earmark.gate.cache import HeardCache
 from earmark.hear.words import describe
 from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
-from earmark.media import Frame, FrameStats, Recording, Source, Viewer, find
+from earmark.media import Frame, Recording, Source, find
+from earmark.media.ahead import Seen, Window, look_ahead
 from earmark.report.page import write_page
 from earmark.select import Choice, Pick, forecast
 from earmark.select.pick import explain
@@ -31,9 +30,6 @@ from earmark.triage import Plan, Scored, Watch, hear, notes_on, spend
 
 THUMBNAIL = 320
 """Pixels across a picture in the report."""
-
-DECODERS = 2
-"""Windows decoded side by side, ahead of the calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,97 +337,35 @@ def _ask(tasks: Sequence[Task], job: Job, ledger: Ledger, step: Step | None) -> 
 
     moved()
     with closing(show(tasks, ledger, unseen)) as shown:
-        begun = _begun(shown, ledger, rows)
-        return ask_all(begun, job.captioner, job.limits, answered, failed, tally=tally)
-
-
-def _begun(shown: Iterable[Request], ledger: Ledger, rows: dict[str, CallRow]) -> Iterator[Request]:
-    """Each request, noted as sent just before it is."""
-    for request in shown:
-        ledger.begin(rows[request.identity])
-        yield request
+        return ask_all(shown, job.captioner, job.limits, answered, failed, tally=tally)
 
 
 def show(
-    tasks: Iterable[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
+    tasks: Sequence[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
 ) -> Generator[Request, None, None]:
-    """The requests with their frames, in order, decoded a few ahead of whoever asks.
+    """The requests with their frames, in order; each is noted as sent just before it is given.
 
     A window that cannot be decoded is left out; `unseen` is told which and why.
     """
-    with _Decoders() as decoders:
-        ahead: list[tuple[Task, Future[Seen]]] = []
-        for task in tasks:
-            ahead.append((task, decoders.submit(task)))
-            if len(ahead) > DECODERS:
-                yield from _shown(ledger, *ahead.pop(0), unseen)
-        for waiting in ahead:
-            yield from _shown(ledger, *waiting, unseen)
+    wanted = (Window(task.recording, task.request.times) for task in tasks)
+    with closing(look_ahead(wanted)) as ahead:
+        for task, seen in zip(tasks, ahead, strict=True):
+            if not seen.frames:
+                unseen(task, seen.failure)
+                continue
+            ledger.look(task.recording.key, _look(task, seen))
+            ledger.begin(task.row)
+            yield task.request.showing(seen.frames)
 
 
-def _shown(
-    ledger: Ledger, task: Task, decoding: Future[Seen], unseen: Callable[[Task, str], None]
-) -> Iterator[Request]:
-    try:
-        seen = decoding.result()
-    except MediaError as error:
-        unseen(task, str(error))
-        return
-    ledger.look(task.recording.key, seen.look)
-    yield task.request.showing(seen.frames)
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The frames of one window, and what they cost."""
-
-    frames: list[Frame]
-    look: Look
-
-
-class _Decoders:
-    """Decodes windows in a few threads; each keeps the recording it is at open."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(DECODERS)
-        self._own = threading.local()
-        self._open: list[ExitStack] = []
-
-    def __enter__(self) -> _Decoders:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        for stack in self._open:
-            stack.close()
-
-    def submit(self, task: Task) -> Future[Seen]:
-        return self._pool.submit(self._decode, task)
-
-    def _decode(self, task: Task) -> Seen:
-        viewer, stats = self._viewer(task.recording)
-        decoded, read = stats.decoded, stats.meter.bytes_read
-        frames = viewer.frames(task.request.times)
-        look = Look(
-            window=task.window,
-            thumbnail=thumbnail(frames[len(frames) // 2]),
-            frames_decoded=stats.decoded - decoded,
-            frames_sent=len(frames),
-            bytes_read=stats.meter.bytes_read - read,
-        )
-        return Seen(frames, look)
-
-    def _viewer(self, recording: Recording) -> tuple[Viewer, FrameStats]:
-        own = self._own
-        if getattr(own, "recording", None) != recording:
-            if not hasattr(own, "stack"):
-                own.stack = ExitStack()
-                self._open.append(own.stack)
-            own.stack.close()
-            own.stats = FrameStats()
-            own.viewer = own.stack.enter_context(recording.viewer(stats=own.stats))
-            own.recording = recording
-        return own.viewer, own.stats
+def _look(task: Task, seen: Seen) -> Look:
+    return Look(
+        window=task.window,
+        thumbnail=thumbnail(seen.frames[len(seen.frames) // 2]),
+        frames_decoded=seen.frames_decoded,
+        frames_sent=len(seen.frames),
+        bytes_read=seen.bytes_read,
+    )
 
 
 def thumbnail(frame: Frame) -> bytes:
