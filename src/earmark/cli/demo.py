@@ -48,7 +48,7 @@ def demo(
         scene = make_scene(path, seed=seed, duration=minutes * 60)
     job = Job(make_plan(budget=budget), TagsCaptioner())
     with hearing_bar() as watch, asking_bar() as step:
-        done = caption_windows([path], job, folder=folder / "run", watch=watch, step=step)
+        done = caption_windows([path], job, folder=folder / path.stem, watch=watch, step=step)
     compare(scene, budget)
     show_outcome(done, Format.table)
 
