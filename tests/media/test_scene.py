@@ -64,13 +64,13 @@ def test_a_shift_has_quiet_and_busy_stretches():
 
 def test_listening_helps_and_is_not_perfect():
     """Heard windows are louder than the rest on average, and no threshold tells them apart."""
-    script = Script.compose(seed=2, duration=1200.0)
+    script = Script.compose(seed=2, duration=600.0)
     sound = script.sound()
     levels = np.log10(np.mean(sound.reshape(-1, 4 * 16_000) ** 2, axis=1))
     busy = np.array(
         [
             any(start < action.end and action.start < start + 4 for action in script.actions)
-            for start in np.arange(0, 1200, 4)
+            for start in np.arange(0, 600, 4)
         ]
     )
     ahead = np.mean(levels[busy][:, None] > levels[~busy][None, :])  # area under the ROC curve
