@@ -108,7 +108,8 @@ def choose_settings(
     None where no setting reaches the target.
     """
     pooled = np.concatenate([one.track.values for one in development])
-    thresholds = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS))).tolist()
+    quantiles = np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="higher")
+    thresholds = np.unique(quantiles).tolist()
     tried = [
         (kept, Setting(threshold, gap))
         for threshold in thresholds

@@ -1,0 +1,109 @@
+"""The words of `evaluate`, `occupancy` and `cost`: printed, written, refused in one line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from earmark.cli.evaluate import cost, evaluate, occupancy
+from earmark.errors import AnnotationError
+from earmark.evaluate.bench import COLUMNS
+from made_kitchen import kitchen, write_csv, write_durations
+
+app = typer.Typer()
+for command in (evaluate, occupancy, cost):
+    app.command()(command)
+
+
+def earmark(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[object]:
+    actions, events = kitchen(4)
+    lengths = write_durations(tmp_path / "lengths.csv", actions)
+    heard = write_csv(tmp_path / "events.csv", events)
+    return [write_csv(tmp_path / "k.csv", actions), "--durations", lengths, "--evidence", heard]
+
+
+def test_evaluate_prints_tables_and_writes_a_folder(files: list[object], tmp_path: Path):
+    words = ["--budgets", "10,25%", "--rules", "uniform,coverage", "--out", tmp_path / "o"]
+    found = earmark("evaluate", *files, *words)
+    assert found.exit_code == 0, found.output
+    assert "| calls | uniform | coverage |" in found.stdout
+    assert "index.html" in found.stderr
+    assert (tmp_path / "o" / "index.html").exists()
+
+
+def test_evaluate_speaks_json_and_csv(files: list[object]):
+    words = ["--budgets", "25", "--rules", "uniform,rank", "--recordings", "K00,K02"]
+    told = json.loads(earmark("evaluate", *files, *words, "--format", "json").stdout)
+    assert told["settings"]["recordings"] == ["K00", "K02"]
+    assert told["tables"][0]["rows"][0]["calls"] == "25 %"
+    text = earmark("evaluate", *files, *words, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == 4
+
+
+def test_names_may_stand_in_a_file(files: list[object], tmp_path: Path):
+    (tmp_path / "names.txt").write_text("K01\nK03\n")
+    words = ["--recordings", tmp_path / "names.txt", "--rules", "uniform", "--format", "csv"]
+    rows = list(csv.DictReader(io.StringIO(earmark("evaluate", *files, *words).stdout)))
+    assert {row["recording"] for row in rows} == {"K01", "K03"}
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--budgets", "lots"], "'lots' is no budget"),
+        (["--rules", "best"], "no rule 'best'"),
+        (["--recordings", "K77"], "K77 not in the annotations"),
+        (["--spans-format", "nope"], "no annotation format 'nope'"),
+    ],
+)
+def test_bad_words_are_refused(files: list[object], words: list[str], complaint: str):
+    found = earmark("evaluate", *files, *words)
+    assert isinstance(found.exception, (ValueError, AnnotationError))
+    assert complaint in str(found.exception)
+    assert "\n" not in str(found.exception)
+
+
+def test_occupancy_prints_and_writes(files: list[object], tmp_path: Path):
+    spans, *rest = files
+    words = ["--windows", "2,4", "--out", tmp_path / "o"]
+    found = earmark("occupancy", f"kitchen={spans}", *rest, *words)
+    assert found.exit_code == 0, found.output
+    assert "| kitchen | 4 |" in found.stdout
+    assert "Gain over uniform by window length" in found.stdout
+    assert (tmp_path / "o" / "window_sweep.png").exists()
+
+
+def test_occupancy_reads_gains_of_an_evaluation(files: list[object], tmp_path: Path):
+    earmark("evaluate", *files, "--rules", "uniform,coverage", "--out", tmp_path / "e")
+    words = [files[0], *files[1:3], "--results", tmp_path / "e" / "per_recording.csv"]
+    told = json.loads(earmark("occupancy", *words, "--format", "json").stdout)
+    assert told["tables"][-1]["title"] == "Gain over uniform against occupancy"
+
+
+def test_cost_by_default_is_the_paper_s():
+    told = json.loads(earmark("cost", "--format", "json").stdout)
+    assert told["tables"][0]["rows"][0]["GPU-h"] == pytest.approx(185)
+
+
+def test_cost_with_naming(files: list[object], tmp_path: Path):
+    earmark("evaluate", *files, "--rules", "uniform,coverage", "--out", tmp_path / "e")
+    (tmp_path / "n.csv").write_text("tokens,accuracy\n64,20\n1024,38\n")
+    results = ["--results", tmp_path / "e" / "per_recording.csv"]
+    found = earmark("cost", *results, "--naming", tmp_path / "n.csv", "--out", tmp_path / "c")
+    assert "Triage and compression together" in found.stdout
+    (tmp_path / "n.csv").write_text("a,b\n1,2\n")
+    bad = earmark("cost", *results, "--naming", tmp_path / "n.csv")
+    assert "needs the columns tokens and accuracy" in str(bad.exception)

@@ -1,0 +1,133 @@
+"""Whole evaluations, from files to a folder: by events, and by listening to made scenes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import AnnotationError, LedgerError
+from earmark.evaluate.run import Design
+from earmark.evaluate.sources import find_media
+from earmark.evaluate.strip import middle_minute
+from earmark.evaluate.study import Question, answer
+from earmark.media.scene import make_scene
+from earmark.timeline import Span
+from made_kitchen import kitchen, write_csv, write_durations
+
+DESIGN = Design(rules=("uniform", "rank", "separated", "coverage"), budgets=(0.1, 0.25))
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Question:
+    actions, events = kitchen(6)
+    return Question(
+        spans=(write_csv(tmp_path / "spans.csv", actions),),
+        evidence=(write_csv(tmp_path / "events.csv", events),),
+        durations=write_durations(tmp_path / "lengths.csv", actions),
+    )
+
+
+def test_events_stand_in_for_the_ear(asked: Question, tmp_path: Path):
+    question = replace(asked, recordings=("K01", "K03"), downsample=True, strip="K01@60")
+    found = answer(question, DESIGN, folder=tmp_path / "out")
+    assert {row.recording for row in found.rows} == {"K01", "K03"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "forecasts.csv",
+        "gain_against_occupancy.png",
+        "index.html",
+        "per_recording.csv",
+        "plane.png",
+        "run.json",
+        "strip.png",
+        "tables.json",
+        "tables.md",
+    }
+    assert found.rows_as_csv() == (tmp_path / "out" / "per_recording.csv").read_text()
+    assert found.outcome.tables[-1].title == "Downsampling the discarded stream"
+    assert "fitted on the 4 other annotated recordings" in found.outcome.notes[0]
+
+
+def test_another_question_needs_another_folder(asked: Question, tmp_path: Path):
+    first = answer(asked, DESIGN, folder=tmp_path / "out")
+    again = answer(asked, DESIGN, folder=tmp_path / "out")
+    assert [row.covered for row in again.rows] == [row.covered for row in first.rows]
+    other = replace(DESIGN, window=2.0)
+    with pytest.raises(LedgerError, match="holds a run with another window"):
+        answer(asked, other, folder=tmp_path / "out")
+    fresh = answer(asked, other, folder=tmp_path / "out", fresh=True)
+    assert fresh.rows[0].windows > first.rows[0].windows
+
+
+def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, tmp_path: Path):
+    _, events = kitchen(6)
+    quiet = replace(asked, evidence=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
+    with pytest.raises(AnnotationError, match=r"K02.*--allow-missing"):
+        answer(quiet, DESIGN)
+    allowed = answer(replace(quiet, allow_missing=True), DESIGN)
+    assert len({row.recording for row in allowed.rows}) == 6
+
+
+def test_something_must_be_heard(asked: Question):
+    with pytest.raises(ValueError, match="needs --media to listen to or --evidence, and not both"):
+        answer(replace(asked, evidence=()), DESIGN)
+    with pytest.raises(ValueError, match="--downsample needs recordings to choose on"):
+        answer(replace(asked, downsample=True), DESIGN)
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three made recordings of 70 s with pictures, and their actions."""
+    folder = tmp_path_factory.mktemp("scenes")
+    lines = ["recording,start,end,label"]
+    for seed in range(3):
+        scene = make_scene(folder / f"S{seed}.mp4", seed=seed, duration=70.0, size=(96, 72), fps=5)
+        lines += [f"S{seed},{a.start},{a.end},{a.label}" for a in scene.actions]
+    (folder / "spans.csv").write_text("\n".join(lines))
+    return folder
+
+
+def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
+    question = Question(
+        spans=(scenes / "spans.csv",),
+        media=(str(scenes),),
+        frontlines=("energy", "flux"),
+        recordings=("S0", "S1"),
+        development=("S2",),
+        downsample=True,
+        strip="S0",
+        cache=tmp_path / "cache",
+    )
+    found = answer(question, DESIGN, folder=tmp_path / "out")
+    assert {(row.frontline, row.recording) for row in found.rows} == {
+        (line, name) for line in ("energy", "flux") for name in ("S0", "S1")
+    }
+    assert all(row.windows == 18 for row in found.rows)  # 70 s in windows of 4 s
+    assert (tmp_path / "out" / "strip.png").stat().st_size > 20_000  # with pictures and sound
+    assert any("listening with energy, flux" in note for note in found.outcome.notes)
+
+
+def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
+    text = (scenes / "spans.csv").read_text().replace("S2,", "S9,")
+    (tmp_path / "spans.csv").write_text(text)
+    question = Question(
+        spans=(tmp_path / "spans.csv",), media=(str(scenes),), frontlines=("energy",)
+    )
+    with pytest.raises(AnnotationError, match=r"no media for S9; no annotations for S2: pass"):
+        answer(question, DESIGN)
+    some = answer(replace(question, allow_missing=True), DESIGN)
+    assert {row.recording for row in some.rows} == {"S0", "S1"}
+
+
+def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.wav").write_bytes(b"")
+    with pytest.raises(AnnotationError, match="two media files are called a"):
+        find_media([tmp_path])
+
+
+def test_the_middle_minute():
+    assert middle_minute(200.0) == Span(70.0, 130.0)
+    assert middle_minute(30.0) == Span(0.0, 30.0)
