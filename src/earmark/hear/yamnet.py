@@ -79,8 +79,8 @@ class YAMNet(SoundEncoder):
         network: _Network | None = None
         for cells, steps, first in _cells(sound, self.cell):
             network = network or _Network(self._file())
-            rows = network.embed(cells)  # (cells, WIDTH)
-            rows = network.classify(rows) if self.reads == "logits" else rows
+            rows = network.listen(cells)  # (cells, WIDTH)
+            rows = network.logits(rows) if self.reads == "logits" else network.embedding(rows)
             yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
 
     def tags(
@@ -161,27 +161,35 @@ class _Network:
         self._interpreter = open_network("yamnet", path, keeps_all=True)
         details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         self._scale, self._zero = details[EMBEDDING]["quantization"]
-        weights, biases = (
-            self._interpreter.get_tensor(place).astype(np.float32)
-            * details[place]["quantization"][0]
-            for place in (WEIGHTS, BIASES)
-        )
-        self._weights, self._biases = weights.T, biases  # (WIDTH, CLASSES), (CLASSES,)
+        self._weights = self._interpreter.get_tensor(WEIGHTS).T.astype(float)  # (WIDTH, CLASSES)
+        self._weights_scale, _ = details[WEIGHTS]["quantization"]
+        biases_scale, _ = details[BIASES]["quantization"]
+        self._biases = self._interpreter.get_tensor(BIASES) * biases_scale
 
-    def embed(self, patches: Sequence[FloatArray]) -> FloatArray:
-        """One row a patch, `(patches, WIDTH)`."""
-        rows = np.empty((len(patches), WIDTH), dtype=np.float32)
+    def listen(self, patches: Sequence[FloatArray]) -> FloatArray:
+        """The embedding of each patch as the whole numbers it is kept in, `(patches, WIDTH)`."""
+        rows = np.empty((len(patches), WIDTH))
         for place, patch in enumerate(patches):
             self._interpreter.set_tensor(0, patch)
             self._interpreter.invoke()
             rows[place] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
-        values: FloatArray = (rows - np.float32(self._zero)) * np.float32(self._scale)
+        whole: FloatArray = rows - self._zero
+        return whole
+
+    def embedding(self, rows: FloatArray) -> FloatArray:
+        """Whole numbers in the unit of the network."""
+        values: FloatArray = (rows * self._scale).astype(np.float32)
         return values
 
-    def classify(self, rows: FloatArray) -> FloatArray:
-        """The logits of embeddings, `(patches, CLASSES)`, the same however many rows there are."""
-        logits: FloatArray = np.stack([row @ self._weights for row in rows]) + self._biases
-        return logits
+    def logits(self, rows: FloatArray) -> FloatArray:
+        """The last layer, `(patches, CLASSES)`.
+
+        Products of whole numbers are exact, in whatever order they are summed, so neither the
+        machine nor the number of rows shows.
+        """
+        products = rows @ self._weights * (self._scale * self._weights_scale)
+        values: FloatArray = (products + self._biases).astype(np.float32)
+        return values
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[list[FloatArray], int, int]]:

@@ -1,0 +1,235 @@
+"""Captions are asked for in several ways and scored against what was done."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earmark.call import Answer, Limits, OpenAICaptioner, Request
+from earmark.cli.captions import Format, captions, parse_tokens
+from earmark.errors import AnnotationError, CallRejected, EarmarkError
+from earmark.evaluate.captions import (
+    Means,
+    Stimulus,
+    Variant,
+    class_of,
+    compare,
+    draw,
+    read_stimuli,
+    variants,
+)
+from earmark.evaluate.naming import Vocabulary
+from earmark.media import Frame, Recording, find, open_recording
+from earmark.timeline import Span
+from fault_server import MODEL, fault_server
+from making import make_video
+
+NOUNS = Vocabulary({"plate": ("plate", "dish"), "tap": ("tap", "tap:water"), "knife": ("knife",)})
+VERBS = Vocabulary({"take": ("take", "pick-up"), "turn-on": ("turn-on",), "cut": ("cut", "slice")})
+ACTIONS = (
+    Stimulus("kitchen", Span(1.0, 3.0), "plate", "take"),
+    Stimulus("kitchen", Span(4.0, 6.0), "tap", "turn-on"),
+    Stimulus("kitchen", Span(7.0, 9.0), "knife", "cut"),
+)
+LIMITS = Limits(concurrency=2, retries=0)
+
+
+@pytest.fixture(scope="module")
+def kitchen(tmp_path_factory) -> Recording:
+    path = tmp_path_factory.mktemp("captions") / "kitchen.mp4"
+    make_video(path, duration=12.0, clicks=[2.0, 5.0])
+    return open_recording(find([str(path)])[0])
+
+
+@dataclass
+class Scripted:
+    """Answers by the time shown and the variant, and remembers what it was shown."""
+
+    says: dict[float, str]
+    model: str = "scripted"
+    at_once: int | None = None
+    seen: list[Request] = field(default_factory=list)
+
+    def check(self) -> None:
+        pass
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
+        self.seen.append(request)
+        text = self.says[request.times[0]]
+        if not text:
+            raise CallRejected("the model will not say")
+        return Answer(text, self.model, prompt_tokens=request.visual_tokens)
+
+
+def rows_of(captioner, kitchen, ways, **means):
+    return compare(
+        ACTIONS,
+        {"kitchen": kitchen},
+        ways,
+        Means(captioner, limits=LIMITS, **means),
+        nouns=NOUNS,
+        verbs=VERBS,
+    )
+
+
+SAID = {2.0: "Picks up a dish.", 5.0: "Someone turns on the tap.", 8.0: "Holds a spoon."}
+
+
+def test_captions_are_scored_in_any_of_the_ways_a_class_is_said(kitchen):
+    (row,) = rows_of(Scripted(SAID), kitchen, variants())
+    assert (row.nouns.named, row.verbs.named, row.nouns.asked) == (2, 2, 3)
+    assert row.noun_p is row.verb_p is None
+    assert row.captions[ACTIONS[0]] == "Picks up a dish."
+
+
+def test_a_failed_call_counts_neither_for_nor_against(kitchen):
+    (row,) = rows_of(Scripted({**SAID, 8.0: ""}), kitchen, variants())
+    assert (row.nouns.named, row.nouns.asked, row.failed) == (2, 2, 1)
+
+
+def test_the_middle_of_the_action_is_shown_within_its_window(kitchen):
+    captioner = Scripted(SAID)
+    rows_of(captioner, kitchen, variants())
+    assert sorted(request.times for request in captioner.seen) == [(2.0,), (5.0,), (8.0,)]
+    assert sorted(request.window for request in captioner.seen)[1] == Span(3.0, 7.0)
+
+
+def test_tokens_are_swept_and_smaller_pictures_cost_less(kitchen):
+    full, small = rows_of(Scripted(SAID), kitchen, variants(tokens=[4, 64], base=64))
+    assert [row.variant.name for row in (full, small)] == ["full frame", "4 tokens"]
+    assert small.prompt_tokens < full.prompt_tokens
+    assert (small.noun_p, small.verb_p) == (1.0, 1.0)
+
+
+def test_the_hand_crop_shows_the_crop_or_says_it_did_not(kitchen):
+    captioner, cut = Scripted(SAID), np.zeros((32, 64, 3), np.uint8)
+    crop = lambda frame: Frame(0.0, cut) if frame.time < 6 else None  # noqa: E731
+    _, hands = rows_of(captioner, kitchen, variants(hands=True), crop=crop)
+    assert hands.uncropped == 1
+    shown = sorted((r.times[0], r.frames[0].rgb.shape[:2]) for r in captioner.seen[3:])
+    assert shown == [(2.0, (32, 64)), (5.0, (32, 64)), (8.0, (96, 160))]
+    assert len({request.identity for request in captioner.seen}) == 6
+
+
+def test_sounds_are_told_in_the_prompt_of_that_variant_alone(kitchen):
+    captioner = Scripted(SAID)
+    tags = lambda _, spans: [("Water tap, faucet", "Cutlery")] * len(spans)  # noqa: E731
+    rows_of(captioner, kitchen, variants(sounds=True), tags=tags)
+    told = [bool(re.search("Water tap", request.prompt)) for request in captioner.seen]
+    assert told == [False] * 3 + [True] * 3
+
+
+def test_what_a_variant_needs_is_asked_for_by_name(kitchen):
+    with pytest.raises(EarmarkError, match="hand detector"):
+        rows_of(Scripted(SAID), kitchen, variants(hands=True))
+    with pytest.raises(EarmarkError, match="names of sounds"):
+        rows_of(Scripted(SAID), kitchen, variants(sounds=True))
+    with pytest.raises(AnnotationError, match="no media for kitchen"):
+        compare(ACTIONS, {}, variants(), Means(Scripted(SAID)), nouns=NOUNS, verbs=VERBS)
+
+
+def test_a_difference_is_tested_on_the_pairs_both_answered():
+    """Ten stimuli named by the first alone, none by the second alone: p = 2 / 2**10."""
+    from earmark.evaluate.captions import Row, _paired
+    from earmark.evaluate.naming import Named
+
+    many = [Stimulus("kitchen", Span(n, n + 1), "plate", "take") for n in range(12)]
+    says = lambda text, who: Row(  # noqa: E731
+        Variant("x"), Named(), Named(), 0, 0, None, None, None, dict.fromkeys(who, text)
+    )
+    first, second = says("a plate", many[:10]), says("a cup", many)
+    p = _paired(first, second, lambda each, text: NOUNS.names(text, each.noun))
+    assert p == pytest.approx(2 / 2**10)
+
+
+def test_the_server_is_asked_once_a_moment_and_variant(kitchen):
+    with fault_server("500", then="ok:A hand takes a plate.") as server:
+        rows = compare(
+            ACTIONS,
+            {"kitchen": kitchen},
+            variants(tokens=[16]),
+            Means(OpenAICaptioner(server.url, MODEL), limits=Limits(concurrency=1, retries=0)),
+            nouns=NOUNS,
+            verbs=VERBS,
+        )
+        assert server.count() == 6
+    assert [(row.nouns.named, row.nouns.asked, row.failed) for row in rows] == [
+        (0, 2, 1),
+        (1, 3, 0),
+    ]
+    assert rows[1].noun_p == 1.0
+
+
+TABLE = """narration_id,video_id,start_timestamp,stop_timestamp,verb,noun
+a_0,kitchen,00:00:01.00,00:00:03.00,pick-up,dish
+a_1,kitchen,00:00:04.00,00:00:06.00,turn-on,tap
+b_0,garden,00:00:04.00,00:00:06.00,mow,lawn
+"""
+
+
+def test_words_are_brought_to_their_classes(tmp_path):
+    path = tmp_path / "actions.csv"
+    path.write_text(TABLE)
+    read = read_stimuli(path, nouns=NOUNS, verbs=VERBS)
+    assert read[0] == ACTIONS[0]
+    assert (read[2].noun, read[2].verb) == ("lawn", "mow")
+    assert class_of("tap:water", NOUNS) == "tap"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("recording,start,end,noun\na,1,2,cup\n", "line 2: an action needs"),
+        ("recording,start,end,noun,verb\na,soon,2,cup,take\n", "line 2: an action needs"),
+        ("recording,start,end,noun,verb\na,3,2,cup,take\n", "cannot end before"),
+        ("recording,start,end,noun,verb\n", "marks no action"),
+    ],
+)
+def test_a_bad_table_is_one_clear_line(tmp_path, text, complaint):
+    path = tmp_path / "actions.csv"
+    path.write_text(text)
+    with pytest.raises(AnnotationError, match=complaint):
+        read_stimuli(path, nouns=NOUNS, verbs=VERBS)
+
+
+def test_a_draw_is_the_same_for_the_same_seed_and_never_more_than_there_are():
+    many = [Stimulus("r", Span(n, n + 1), "plate", "take") for n in range(50)]
+    assert draw(many, 10, seed=1) == draw(many, 10, seed=1) != draw(many, 10, seed=2)
+    assert draw(many, 99) == many
+    assert len(set(draw(many, 10))) == 10
+
+
+def test_the_command_prints_a_row_a_variant(kitchen, tmp_path, capsys):
+    (tmp_path / "actions.csv").write_text(TABLE)
+    for name, vocabulary in (("nouns", NOUNS), ("verbs", VERBS)):
+        lines = [f'{key},"{list(ways)}"' for key, ways in vocabulary.ways.items()]
+        (tmp_path / f"{name}.csv").write_text("key,instances\n" + "\n".join(lines) + "\n")
+    kept = tmp_path / "said.jsonl"
+    with fault_server(then="ok:A hand takes a plate.") as server:
+        captions(
+            tmp_path / "actions.csv",
+            media=[str(Path(kitchen.source.uris[0]))],
+            nouns=tmp_path / "nouns.csv",
+            verbs=tmp_path / "verbs.csv",
+            vlm=server.url,
+            model=MODEL,
+            tokens="64",
+            keep=kept,
+            format=Format.json,
+        )
+    full, small = json.loads(capsys.readouterr().out)
+    assert (full["answered"], full["nouns_named"], full["verbs_named"]) == (2, 1, 1)
+    assert (small["tokens"], small["noun_p"]) == (64, 1.0)
+    assert len(kept.read_text().splitlines()) == 4
+
+
+def test_allowances_are_numbers():
+    with pytest.raises(ValueError, match="no list of numbers"):
+        parse_tokens("many")
+    with pytest.raises(ValueError, match="at least 1"):
+        parse_tokens("64,0")
