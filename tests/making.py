@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -21,6 +22,8 @@ from av.container import OutputContainer
 from av.packet import Packet
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
+
+from earmark.media import Recording
 
 WIDTH, HEIGHT, CELL = 160, 120, 20
 CLICK = 0.004
@@ -92,6 +95,7 @@ def make_video(
     pixel_format: str = "yuv420p",
     size: tuple[int, int] = (WIDTH, HEIGHT),
     draw: Callable[[float], NDArray[np.uint8]] | None = None,
+    matrix: str = "bt601",
 ) -> Path:
     """A video of `duration` seconds with numbered pictures and clicks at known times.
 
@@ -112,6 +116,7 @@ def make_video(
         pixel_format: Of the encoded pictures.
         size: Width and height in pixels; the numbers need at least 160 x 40.
         draw: Time to picture, `(height, width, 3)` uint8; None for numbered pictures.
+        matrix: How colours are encoded, `bt601` or `bt709`; the file does not say.
     """
     times = list(frame_times if frame_times is not None else np.arange(round(duration * fps)) / fps)
     plans = _plans(clicks, audio) if has_audio else []
@@ -127,7 +132,7 @@ def make_video(
         video.codec_context.max_b_frames = b_frames
         video.options = _video_options(video.codec_context.name, group, b_frames)
         sounds = [_add_sound(container, path, plan) for plan in plans]
-        packets = _pictures(video, [*times, duration], size, draw)
+        packets = _pictures(video, [*times, duration], size, draw, matrix)
         for plan, stream in zip(plans, sounds, strict=True):
             packets += _sound_packets(stream, plan, duration)
         _mux(container, packets, offset)
@@ -174,6 +179,15 @@ def click_times(
     return [float(place) / sample_rate for place in loud[begins]]
 
 
+def whole_sound(recording: Recording, **options: Any) -> NDArray[np.float32]:
+    """All blocks of a recording's sound end to end, after making sure that they touch."""
+    blocks = list(recording.sound(**options))
+    for before, after in itertools.pairwise(blocks):
+        assert after.start == before.end
+    assert not blocks or blocks[0].start == 0.0
+    return np.concatenate([block.values for block in blocks])
+
+
 def numbered_picture(number: int, size: tuple[int, int] = (WIDTH, HEIGHT)) -> NDArray[np.uint8]:
     """A picture with `number` in 16 cells of black and white, and a bar that moves."""
     width, height = size
@@ -214,13 +228,16 @@ def _video_options(codec: str, group: int, b_frames: int) -> dict[str, str]:
     return {"deadline": "realtime", "cpu-used": "8"} if codec.startswith("libvpx") else {}
 
 
-def _pictures(video, times, size, draw) -> list[Packet]:
+def _pictures(video, times, size, draw, matrix) -> list[Packet]:
     """Packets of the pictures at all `times` but the last, which is when the last one ends."""
     ends = {round(time * 90_000): round(end * 90_000) for time, end in itertools.pairwise(times)}
     packets: list[Packet] = []
     for number, time in enumerate(times[:-1]):
         picture = draw(time) if draw else numbered_picture(number, size)
-        frame = VideoFrame.from_ndarray(picture, format="rgb24").reformat(format=video.pix_fmt)
+        frame = VideoFrame.from_ndarray(picture, format="rgb24").reformat(
+            format=video.pix_fmt, dst_colorspace={"bt601": "ITU601", "bt709": "ITU709"}[matrix]
+        )
+        frame.colorspace = 2
         frame.pts = round(time * 90_000)
         frame.time_base = Fraction(1, 90_000)
         packets += video.encode(frame)

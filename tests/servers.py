@@ -54,7 +54,8 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
         folder: What to serve.
         fault: `no-ranges` answers with the whole file, always; `flaky` breaks off every third
             answer half way; `broken` breaks off every answer that starts in the second half of
-            the file; `no-tags` sends neither ETag nor Last-Modified; `error` answers 503.
+            the file; `slow` takes 20 ms for each; `no-tags` sends neither ETag nor Last-Modified;
+            `error` answers 503.
     """
     port = free_port()
     words = [sys.executable, __file__, str(folder), str(port), fault]
@@ -117,7 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path == "/?stats":
-            self._send(200, json.dumps(self.counts).encode(), {})
+            counts = dict(self.counts)
+            self._send(200, json.dumps(counts).encode(), {})
+            self.counts["bytes"] = counts["bytes"]
             return
         self.counts["now"] += 1
         self.counts["most"] = max(self.counts["most"], self.counts["now"])
@@ -141,6 +144,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not body:
             return self._send(200, b"", {**headers, "Content-Length": str(len(data))})
         self.counts["requests"] += 1
+        if self.fault == "slow":
+            time.sleep(0.02)
         if not wanted or self.fault == "no-ranges":
             return self._send(200, data, headers)
         first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)

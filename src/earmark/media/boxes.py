@@ -135,6 +135,8 @@ def walk(storage: Storage, within: Stretch) -> Iterator[Box]:
     position = within.start
     while position + 8 <= within.end:
         header = storage.read(position, min(position + 16, within.end))
+        if len(header) < 8:
+            return
         size, kind = struct.unpack(">I4s", header[:8])
         header_size = 8
         if size == 1 and len(header) == 16:

@@ -60,15 +60,34 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
     try:
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{name_of(uri)} is empty (0 bytes); copy it again")
-        layout = read_layout(storage)
-        traks, reason = _choose_access(storage, layout)
-        file: io.IOBase = ByteFile(storage)
-        if index_only and layout is not None and traks:
-            file = io.BytesIO(describe(storage, layout))
-        with _open_container(file, uri) as container:
-            yield Opened(container, storage, layout, traks, reason)
+        file = _open_indexed(storage, index_only=index_only)
+        with file.container:
+            yield file
+    except av.error.FFmpegError as error:
+        raise _unreadable(uri, error) from error
     finally:
         storage.close()
+
+
+def _open_indexed(storage: Storage, *, index_only: bool) -> Opened:
+    layout = read_layout(storage)
+    traks, reason = _choose_access(storage, layout)
+    if layout is None or not traks:
+        return Opened(_open_container(ByteFile(storage), storage.uri), storage, layout, {}, reason)
+    if index_only:
+        bare = _open_container(io.BytesIO(describe(storage, layout)), storage.uri)
+        if all(stream.id in traks for stream in bare.streams if _is_media(stream)):
+            return Opened(bare, storage, layout, traks, reason)
+        bare.close()
+        traks, reason = {}, "its index and its tracks do not agree"
+    whole = _open_container(ByteFile(storage), storage.uri)
+    return Opened(whole, storage, layout, traks, reason)
+
+
+def _is_media(stream: Stream) -> bool:
+    """Whether a stream is sound or moving pictures; the cover of an album is neither."""
+    is_still = bool(stream.disposition & Disposition.attached_pic)
+    return stream.type in ("audio", "video") and not is_still
 
 
 def _choose_access(storage: Storage, layout: Layout | None) -> tuple[dict[int, Trak], str]:
@@ -90,10 +109,14 @@ def _open_container(file: io.IOBase, uri: str) -> InputContainer:
     except MediaError:
         raise
     except (av.error.FFmpegError, ValueError) as error:
-        raise UnreadableFile(
-            f"{name_of(uri)} is not a media file libav can read "
-            f"({getattr(error, 'strerror', None) or error}); check that it plays"
-        ) from error
+        raise _unreadable(uri, error) from error
+
+
+def _unreadable(uri: str, error: Exception) -> UnreadableFile:
+    reason = getattr(error, "strerror", None) or error
+    return UnreadableFile(
+        f"{name_of(uri)} is not a media file libav can read ({reason}); check that it plays"
+    )
 
 
 def discard_all_but(container: InputContainer, *wanted: Stream) -> None:
@@ -104,6 +127,4 @@ def discard_all_but(container: InputContainer, *wanted: Stream) -> None:
 
 def moving_pictures(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
-    still = Disposition.attached_pic
-    moving = (stream for stream in container.streams.video if not stream.disposition & still)
-    return next(moving, None)
+    return next((stream for stream in container.streams.video if _is_media(stream)), None)

@@ -124,8 +124,8 @@ def _about_stamps(part: Part, index: PacketIndex) -> list[str]:
     holes = steps[steps > usual + JITTER] - usual
     if len(holes):
         lines.append(
-            f"{name_of(part.uri)}: {len(holes)} holes in the sound, {holes.sum():.1f} s in all; "
-            "they are heard as silence"
+            f"{name_of(part.uri)}: {len(holes)} hole{'s' * (len(holes) > 1)} in the sound, "
+            f"{holes.sum():.1f} s in all, heard as silence"
         )
     if np.any(steps < 0):
         lines.append(

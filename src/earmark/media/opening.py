@@ -8,6 +8,7 @@ from typing import cast
 
 from av.audio.codeccontext import AudioCodecContext
 from av.audio.stream import AudioStream
+from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
@@ -103,12 +104,13 @@ def _describe_audio(stream: AudioStream, extent: Extent | None) -> AudioTrack:
 
 
 def _describe_video(stream: VideoStream, extent: Extent | None, rotation: int) -> VideoTrack:
+    decoder = cast(VideoCodecContext | None, stream.codec_context)
     seconds = extent.end - extent.start if extent else 0.0
     counted = extent.packets / seconds if extent and extent.packets and seconds > 0 else None
     return VideoTrack(
-        codec=stream.codec_context.name,
-        width_pixels=stream.codec_context.width,
-        height_pixels=stream.codec_context.height,
+        codec=decoder.name if decoder else "unknown",
+        width_pixels=decoder.width if decoder else 0,
+        height_pixels=decoder.height if decoder else 0,
         mean_fps=counted or float(stream.average_rate or 0.0),
         rotation=rotation,
         start=extent.start if extent else 0.0,

@@ -139,7 +139,15 @@ def _edit(trak: Trak) -> tuple[int, int, int]:
     return begin, begin, _FOREVER
 
 
+def _at_most(counts: Ints, total: int) -> Ints:
+    """`counts` cut off where together they exceed `total`; a spoiled table may ask for billions."""
+    reached = np.minimum(np.cumsum(np.minimum(counts, total)), total)
+    cut: Ints = np.diff(reached, prepend=0)
+    return cut
+
+
 _FOREVER = 1 << 62
+_LARGEST = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,9 +167,8 @@ class _Tables:
     def __init__(self, storage: Storage, tables: dict[bytes, Stretch]) -> None:
         self._storage = storage
         self._tables = tables
-        head = self._words(b"stsz", 4, 12)
-        self._constant_size = int(head[0]) if len(head) else 0
-        self._times = self._pairs(b"stts")
+        self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
+        self._times = self._rows(b"stts", width=2)
 
     @property
     def is_raw(self) -> bool:
@@ -173,8 +180,8 @@ class _Tables:
     def has_whole_chunks(self) -> bool:
         """Whether raw sound is laid out as its header says: channels times bits a sample."""
         # In stsd: 8 bytes of the box, 8 of the entry, 16 more, then channels and bits.
-        channels, bits = (*self._read(b"stsd", 32, ">u2", 36), 0, 0)[:2]
-        return int(channels) * int(bits) == 8 * self._constant_size
+        channels, bits = self._number(b"stsd", 32, 2), self._number(b"stsd", 34, 2)
+        return channels * bits == 8 * self._constant_size
 
     def packets(self) -> _Rows:
         """A row for every sample."""
@@ -185,7 +192,7 @@ class _Tables:
         stamps = np.cumsum(lasts, dtype=np.int64)
         stamps -= lasts
         if b"ctts" in self._tables:
-            stamps += _spread(self._pairs(b"ctts"), len(sizes))
+            stamps += _spread(self._rows(b"ctts", width=2), len(sizes))
         return _Rows(positions, sizes, stamps, lasts, self._keys(len(sizes)))
 
     def raw_chunks(self) -> _Rows:
@@ -193,9 +200,9 @@ class _Tables:
         chunks, held = self._chunks()
         return _Rows(
             positions=chunks,
-            sizes=held * np.int32(self._constant_size),
+            sizes=np.minimum(held * self._constant_size, _LARGEST).astype(np.int32),
             stamps=np.cumsum(held, dtype=np.int64) - held,
-            lasts=held,
+            lasts=np.minimum(held, _LARGEST).astype(np.int32),
             is_key=np.ones(len(chunks), np.bool_),
         )
 
@@ -208,56 +215,65 @@ class _Tables:
         begun = int(np.searchsorted(firsts, len(sizes)))
         chunks = chunks[:begun] - before[firsts[:begun]]
         del firsts
-        positions = np.repeat(chunks, held[:begun])[: len(sizes)]
+        positions = np.repeat(chunks, _at_most(held[:begun], len(sizes)))
         positions += before[: len(positions)]
         return positions
 
     def _sizes(self) -> NDArray[np.int32]:
         if self._constant_size:
-            count = int(self._words(b"stsz", 8, 12)[0])
-            return np.full(count, self._constant_size, np.int32)
-        return self._words(b"stsz", 12).astype(np.int32)
+            most = self._storage.size_bytes // self._constant_size
+            return np.full(min(self._number(b"stsz", 8), most), self._constant_size, np.int32)
+        return self._rows(b"stsz", after=12).reshape(-1).astype(np.int32)
 
-    def _chunks(self) -> tuple[Ints, NDArray[np.int32]]:
+    def _chunks(self) -> tuple[Ints, Ints]:
         """Where each chunk begins, and how many samples it holds."""
         if b"co64" in self._tables:
-            starts = self._read(b"co64", 8, ">u8").astype(np.int64)
+            starts = self._rows(b"co64", form=">u8").reshape(-1).astype(np.int64)
         else:
-            starts = self._words(b"stco", 8).astype(np.int64)
-        table = self._words(b"stsc", 8)
-        runs = table[: len(table) // 3 * 3].reshape(-1, 3)
+            starts = self._rows(b"stco").reshape(-1).astype(np.int64)
+        runs = self._rows(b"stsc", width=3)
         firsts = np.clip(runs[:, 0].astype(np.int64) - 1, 0, len(starts))
-        held = np.repeat(runs[:, 1].astype(np.int32), np.diff(firsts, append=len(starts)))
+        lengths = np.maximum(0, np.diff(firsts, append=len(starts)))
+        held = np.repeat(runs[:, 1].astype(np.int64), _at_most(lengths, len(starts)))
         return starts[: len(held)], held
 
     def _keys(self, count: int) -> NDArray[np.bool_]:
         """Which samples are key frames: all of them where there is no table of them."""
         if b"stss" not in self._tables:
             return np.ones(count, np.bool_)
-        numbers = self._words(b"stss", 8).astype(np.int64) - 1
+        numbers = self._rows(b"stss").reshape(-1).astype(np.int64) - 1
         keys = np.zeros(count, np.bool_)
         keys[numbers[(numbers >= 0) & (numbers < count)]] = True
         return keys
 
-    def _pairs(self, kind: bytes) -> Ints:
-        """A table of runs: how many samples, and the value they share."""
-        words = self._words(kind, 8)
-        return words[: len(words) // 2 * 2].reshape(-1, 2).astype(np.int64)
+    def _rows(
+        self, kind: bytes, *, width: int = 1, after: int = 8, form: str = ">u4"
+    ) -> NDArray[Any]:
+        """The rows of a table, shape `(rows, width)`: as many as it says and has.
 
-    def _words(self, kind: bytes, start: int, end: int | None = None) -> NDArray[np.uint32]:
-        return self._read(kind, start, ">u4", end)
-
-    def _read(self, kind: bytes, start: int, form: str, end: int | None = None) -> NDArray[Any]:
+        The number of rows stands just before the first, which is `after` bytes in.
+        """
         body = self._tables.get(kind, Stretch(0, 0))
-        stop = body.end if end is None else min(body.end, body.start + end)
-        data = self._storage.read(body.start + start, stop) if stop > body.start + start else b""
-        return np.frombuffer(data, form, count=len(data) // np.dtype(form).itemsize)
+        size = width * np.dtype(form).itemsize
+        count = min(self._number(kind, after - 4), (body.size_bytes - after) // size)
+        start = body.start + after
+        data = self._storage.read(start, start + count * size) if count > 0 else b""
+        return np.frombuffer(data, form, count=len(data) // size * width).reshape(-1, width)
+
+    def _number(self, kind: bytes, place: int, size: int = 4) -> int:
+        """A whole number in the head of a table; 0 where there is no such table."""
+        body = self._tables.get(kind, Stretch(0, 0))
+        if body.size_bytes < place + size:
+            return 0
+        start = body.start + place
+        return int.from_bytes(self._storage.read(start, start + size), "big")
 
 
-def _spread(runs: Ints, count: int) -> NDArray[np.int32]:
+def _spread(runs: NDArray[Any], count: int) -> NDArray[np.int32]:
     """The values of a table of runs, one for each of `count` samples; 0 where the table ends.
 
     Values are taken as signed, as version 1 of `ctts` and careless files of version 0 have them.
     """
-    values = np.repeat(runs[:, 1].astype(np.uint32).view(np.int32), runs[:, 0])[:count]
+    values = runs[:, 1].astype(np.uint32).view(np.int32)
+    values = np.repeat(values, _at_most(runs[:, 0].astype(np.int64), count))
     return np.pad(values, (0, count - len(values))) if len(values) < count else values

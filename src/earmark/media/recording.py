@@ -209,6 +209,8 @@ class Recording:
         """
         if not self.has_video:
             raise MediaError(f"{self.name} has no pictures; name a video file")
+        if any(part.video and part.video.codec == "unknown" for part in self.parts):
+            raise MediaError(f"{self.name} has pictures that libav cannot decode; convert it first")
         reels = [part for part in self.parts if part.video]
         return Viewer(self.name, reels, stats if stats is not None else FrameStats())
 

@@ -96,7 +96,7 @@ class LocalStorage:
         self.uri = uri
         self._meter = meter
         try:
-            self._descriptor = os.open(uri, os.O_RDONLY)
+            self._descriptor = os.open(uri, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
             raise UnreadableFile(f"{uri} does not exist; check the path") from None
         except OSError as error:
@@ -106,6 +106,9 @@ class LocalStorage:
         if stat.S_ISDIR(self._state.st_mode):
             self.close()
             raise UnreadableFile(f"{uri} is a directory with no media in it; name a media file")
+        if not stat.S_ISREG(self._state.st_mode):
+            self.close()
+            raise UnreadableFile(f"{uri} is not a file to read at any place; copy it first")
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file."""

@@ -12,9 +12,11 @@ from av.audio.frame import AudioFrame
 from av.audio.stream import AudioStream
 from av.packet import Packet
 
+from earmark.errors import UnreadableFile
 from earmark.media.container import Opened, discard_all_but, opened
 from earmark.media.gathering import gather
 from earmark.media.packets import PacketIndex
+from earmark.media.source import name_of
 from earmark.media.storage import Meter, Storage
 
 _BATCH_BYTES = 1 << 20
@@ -22,15 +24,26 @@ _BATCH_BYTES = 1 << 20
 
 
 def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
-    """The frames of an audio track in file order, none where the file has no such track."""
+    """The frames of an audio track in file order, none where the file has no such track.
+
+    Raises:
+        UnreadableFile: it has packets, and not one of them can be decoded.
+    """
+    damaged = meter.damaged_packets
+    is_silent = True
     with opened(uri, meter, index_only=True) as file:
         streams = file.container.streams.audio
         if track >= len(streams):
             return
-        if file.has_index:
-            yield from _decode_indexed(file, streams[track], meter)
-        else:
-            yield from _decode_demuxed(file, streams[track], meter)
+        reach = _decode_indexed if file.has_index else _decode_demuxed
+        for frame in reach(file, streams[track], meter):
+            is_silent = False
+            yield frame
+    if is_silent and meter.damaged_packets > damaged:
+        raise UnreadableFile(
+            f"{name_of(uri)}: not one packet of audio track {track} can be decoded; "
+            "check that it plays"
+        )
 
 
 def _decode_demuxed(file: Opened, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:

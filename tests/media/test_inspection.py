@@ -1,0 +1,70 @@
+"""A look at the index tells what listening will cost and what would go wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from earmark.media import Meter, Source, inspect, open_recording
+from making import AudioPlan
+
+CLICKS = (0.5, 1.25, 3.0)
+
+
+def warnings(path):
+    return inspect(open_recording(path)).warnings
+
+
+def test_all_is_well(media):
+    assert warnings(media("a.mp4", audio=AudioPlan(CLICKS, noise=0.1))) == ()
+
+
+def test_the_cost_is_what_listening_reads(media):
+    recording = open_recording(media("a.mp4"))
+    inspection, meter = inspect(recording), Meter()
+    for _ in recording.sound(meter=meter):
+        pass
+    assert inspection.audio_pass_bytes == pytest.approx(meter.bytes_read, rel=0.3)
+    assert inspection.audio_packet_bytes < inspection.audio_pass_bytes < recording.size_bytes
+
+
+def test_without_an_index_all_is_read(media):
+    recording = open_recording(media("a.mkv"))
+    inspection = inspect(recording)
+    assert inspection.audio_pass_bytes == recording.size_bytes
+    assert (inspection.audio_packet_bytes, inspection.index_bytes) == (None, 0)
+    (line,) = inspection.warnings
+    assert "keeps no index" in line and "remux it to MP4" in line
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (AudioPlan(CLICKS, start=1.0), "sound starts 1.0 s late"),
+        (AudioPlan(CLICKS, end=2.0), "sound ends 2.0 s before the pictures"),
+        (AudioPlan(CLICKS, hole=(1.0, 2.0)), "1 hole in the sound, 1.0 s in all"),
+    ],
+    ids=["late", "early", "hole"],
+)
+def test_what_is_missing_is_said(media, plan, words):
+    (line,) = warnings(media("odd.mp4", audio=plan))
+    assert words in line and "silence" in line
+
+
+def test_no_audio(media):
+    inspection = inspect(open_recording(media("mute.mp4", has_audio=False)))
+    assert inspection.audio_pass_bytes == 0
+    assert "--frontline packets" in inspection.warnings[0]
+
+
+def test_several_tracks(media):
+    path = media("two.mp4", audio=(AudioPlan(CLICKS), AudioPlan((2.0,))))
+    (line,) = inspect(open_recording(path, audio_track=1)).warnings
+    assert "2 audio tracks, of which track 1 is listened to" in line
+
+
+def test_a_chapter_without_sound(media):
+    uris = (str(media("a.mp4")), str(media("mute.mp4", has_audio=False)))
+    recording = open_recording(Source(uris))
+    assert recording.has_audio
+    assert any("mute.mp4 has no sound" in line for line in inspect(recording).warnings)
+    assert sum(len(block) for block in recording.sound()) == 8 * 16_000
