@@ -9,6 +9,7 @@
                   ├─ AnnotationError (spans that cannot be what they claim)
                   ├─ LedgerError     (a run folder in use, damaged or of another version)
                   ├─ MissingExtra    (an optional library is not installed)
+                  ├─ EngineError     (a cluster that is not there, a worker of another version)
                   └─ CallError ──────┬─ CallTimeout (ask again)
                                      ├─ CallRejected (do not)
                                      └─ UnreadableAnswer
@@ -62,6 +63,10 @@ class LedgerError(EarmarkError):
 
 class MissingExtra(EarmarkError):
     """An optional library is needed and not installed."""
+
+
+class EngineError(EarmarkError):
+    """The machines that do the work are away, differ, or are lost over and over."""
 
 
 class CallError(EarmarkError):
