@@ -77,6 +77,25 @@ def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
             before = chosen
 
 
+def test_what_the_run_has_heard_is_not_listened_to_again(video, tmp_path):
+    from dataclasses import replace
+
+    from earmark.gate.cache import HeardCache
+
+    done = []
+    for number in range(2):  # the second time with a cache that remembers nothing
+        made = replace(job(budget="3"), cache=HeardCache(tmp_path / f"cache{number}"))
+        done.append((caption([video], made, folder=tmp_path / "run"), picks_of(tmp_path / "run")))
+    assert not list((tmp_path / "cache1").rglob("*.npz"))
+    assert done[0][1] == done[1][1]
+    assert done[0][0].totals == done[1][0].totals
+
+
+def picks_of(folder: Path) -> list[PickRow]:
+    with Run.open(folder) as run:
+        return [row for recording in run.recordings() for row in run.picks(recording.id)]
+
+
 def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
     from earmark.call import Prompt
 

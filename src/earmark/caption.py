@@ -9,24 +9,30 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from earmark.call import Answer, Captioner, Failure, Limits, Prompt, Request, Tally, ask_all
 from earmark.errors import EarmarkError
 from earmark.gate.cache import HeardCache
+from earmark.gate.frontline import EVERYDAY
+from earmark.gate.listen import Heard
+from earmark.gate.survival import Survival
 from earmark.hear.words import describe
 from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
+from earmark.ledger.statements import as_place
 from earmark.media import Frame, Recording, Source, find
 from earmark.media.ahead import Seen, Window, look_ahead
 from earmark.report.page import write_page
 from earmark.select import Choice, Pick, forecast
 from earmark.select.pick import explain
 from earmark.timeline import Span, Track
-from earmark.triage import Plan, Scored, Watch, hear, notes_on, spend
+from earmark.triage import Plan, Scored, Watch, hear_anew, notes_on, spend
 
 THUMBNAIL = 320
 """Pixels across a picture in the report."""
@@ -130,6 +136,17 @@ class Captioned:
 Step = Callable[[Tally, int], None]
 """Told the calls so far and how many there are to make."""
 
+Told = Scored | Recording | EarmarkError
+"""What became of a source: heard, still the recording the ledger knows, or why neither."""
+
+HearMany = Callable[[Sequence[Source], Mapping[Source, str]], Iterable[tuple[Source, Told]]]
+"""Listens to sources, in any order, given the keys of those that were heard before."""
+
+Show = Callable[
+    [Sequence[Task], Ledger, Callable[[Task, str], None]], Generator[Request, None, None]
+]
+"""Makes requests of tasks as `show` does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -155,6 +172,8 @@ def caption(
     folder: Path,
     watch: Watch | None = None,
     step: Step | None = None,
+    hear_many: HearMany | None = None,
+    look: Show | None = None,
 ) -> Captioned:
     """Caption the windows of the recordings at `paths` most worth a call.
 
@@ -167,6 +186,8 @@ def caption(
         folder: The run: its ledger and its report.
         watch: Told how far listening has come.
         step: Told how far asking has come.
+        hear_many: Who listens; this process, one recording after the other, if not given.
+        look: Who decodes; this process, a few windows ahead of the calls, if not given.
 
     Raises:
         LedgerError: the run is in use, damaged or of another version.
@@ -174,8 +195,8 @@ def caption(
     """
     job.captioner.check()
     with Ledger.open(folder, job.to_json()) as ledger:
-        tasks, missed = prepare(paths, job, ledger, watch=watch)
-        tally = _ask(tasks, job, ledger, step)
+        tasks, missed = prepare(paths, job, ledger, watch=watch, hear_many=hear_many)
+        tally = _ask(tasks, job, ledger, step, look or show)
         page, totals = publish(ledger)
         return Captioned(folder, page, totals, tally, missed, ledger.interrupted)
 
@@ -193,11 +214,16 @@ class Preview:
 
 
 def preview(
-    paths: Sequence[str | Path], job: Job, *, folder: Path, watch: Watch | None = None
+    paths: Sequence[str | Path],
+    job: Job,
+    *,
+    folder: Path,
+    watch: Watch | None = None,
+    hear_many: HearMany | None = None,
 ) -> Preview:
     """Listen and choose as `caption` would; decode and ask nothing."""
     with Ledger.open(folder, job.to_json()) as ledger:
-        tasks, _ = prepare(paths, job, ledger, watch=watch)
+        tasks, _ = prepare(paths, job, ledger, watch=watch, hear_many=hear_many)
         with ledger.run() as run:
             totals = run.totals()
     requests = [task.request for task in tasks]
@@ -217,21 +243,22 @@ def publish(ledger: Ledger) -> tuple[Path, Totals]:
 
 
 def prepare(
-    paths: Sequence[str | Path], job: Job, ledger: Ledger, *, watch: Watch | None = None
+    paths: Sequence[str | Path],
+    job: Job,
+    ledger: Ledger,
+    *,
+    watch: Watch | None = None,
+    hear_many: HearMany | None = None,
 ) -> tuple[list[Task], int]:
     """Listen and choose; the tasks without an answer, and how many recordings were missed."""
-    scored: list[Scored] = []
-    missed = 0
-    for source in find([str(path) for path in paths]):
-        try:
-            scored.append(_owning(_hear(source, job, ledger, watch).compact(), job, ledger))
-        except EarmarkError as error:
-            ledger.miss(source.uris[0], source.uris[0], str(error))
-            missed += 1
-    choices = spend(job.plan, [one.windows for one in scored])
+    sources = find([str(path) for path in paths])
+    told = (hear_many or _hear_here(job, watch))(sources, _known(sources, job, ledger))
+    scored, missed = _keep_heard(told, job, ledger)
+    ordered = [scored[source] for source in sources if source in scored]
+    choices = spend(job.plan, [one.windows for one in ordered])
     tasks = [
         task
-        for one, choice in zip(scored, choices, strict=True)
+        for one, choice in zip(ordered, choices, strict=True)
         for task in _choose(one, choice, job, ledger)
     ]
     waiting = {row.identity for row in ledger.unanswered([task.row for task in tasks])}
@@ -240,30 +267,90 @@ def prepare(
     return [task for identity, task in unasked.items() if identity in waiting], missed
 
 
-def _hear(source: Source, job: Job, ledger: Ledger, watch: Watch | None) -> Scored:
-    """Listen to one recording, unless the cache remembers it, and keep what was heard."""
-    one = hear(source, job.plan, cache=job.cache, watch=watch)
-    recording = one.heard.recording
-    video = recording.video
-    ledger.add(
-        RecordingRow(
-            id=recording.key,
-            path=source.uris[0],
-            duration=recording.duration,
-            size_bytes=recording.size_bytes,
-            frame_rate=video.mean_fps if video else 0.0,
-            frame_count=round(video.mean_fps * recording.duration) if video else 0,
-        )
-    )
+def _hear_here(job: Job, watch: Watch | None) -> HearMany:
+    """Listens in this process, one recording after the other."""
+
+    def listen(
+        sources: Sequence[Source], known: Mapping[Source, str]
+    ) -> Iterator[tuple[Source, Told]]:
+        for source in sources:
+            try:
+                again = known.get(source)
+                yield source, hear_anew(source, job.plan, known=again, cache=job.cache, watch=watch)
+            except EarmarkError as error:
+                yield source, error
+
+    return listen
+
+
+def _known(sources: Sequence[Source], job: Job, ledger: Ledger) -> dict[Source, str]:
+    """The keys of those of `sources` whose windows the ledger has, heard as this job would."""
+    if job.cache is None:
+        return {}
+    by_path = ledger.heard_at(key=_listening_key(job.plan))
+    places = {source: by_path.get(as_place(source.uris[0])) for source in sources}
+    return {source: key for source, key in places.items() if key is not None}
+
+
+def _keep_heard(
+    told: Iterable[tuple[Source, Told]], job: Job, ledger: Ledger
+) -> tuple[dict[Source, Scored], int]:
+    """Keep what was heard as it comes in; it by source, and how many could not be heard."""
+    scored: dict[Source, Scored] = {}
+    missed = 0
+    for source, one in told:
+        if isinstance(one, EarmarkError):
+            ledger.miss(source.uris[0], source.uris[0], str(one))
+            missed += 1
+        else:
+            scored[source] = _owning(_kept(one, job.plan, ledger), job, ledger)
+    return scored, missed
+
+
+def _kept(one: Scored | Recording, plan: Plan, ledger: Ledger) -> Scored:
+    """What was heard, kept now or in an earlier run of this ledger."""
+    if isinstance(one, Recording):
+        ledger.add(_row(one))
+        return _remembered(one, plan, ledger)
+    ledger.add(_row(one.heard.recording))
     ledger.hear(
-        recording.key,
+        one.heard.recording.key,
         one.windows,
-        key=_listening_key(job.plan),
+        key=_listening_key(plan),
         level=one.heard.level,
         sound_bytes=one.heard.bytes_read,
         access=one.heard.access,
     )
-    return one
+    # One curve for all, where each came with its own from another process.
+    return replace(one, windows=replace(one.windows, survival=_survival(plan)))
+
+
+def _row(recording: Recording) -> RecordingRow:
+    video = recording.video
+    return RecordingRow(
+        id=recording.key,
+        path=recording.source.uris[0],
+        duration=recording.duration,
+        size_bytes=recording.size_bytes,
+        frame_rate=video.mean_fps if video else 0.0,
+        frame_count=round(video.mean_fps * recording.duration) if video else 0,
+    )
+
+
+def _remembered(recording: Recording, plan: Plan, ledger: Ledger) -> Scored:
+    """What was heard of `recording` in an earlier run of this ledger."""
+    windows = ledger.heard(recording.key, key=_listening_key(plan), survival=_survival(plan))
+    with ledger.run() as run:
+        row = run.heard(recording.key)
+    assert windows is not None and row is not None, "only what the ledger has is taken from it"
+    name = plan.frontline.name if plan.frontline else "none"
+    silent = Track(np.zeros(0, np.float32))
+    heard = Heard(recording, name, silent, row.level, row.access, row.sound_bytes, 0.0, True)
+    return Scored(heard, windows)
+
+
+def _survival(plan: Plan) -> Survival:
+    return plan.frontline.survival if plan.frontline else EVERYDAY
 
 
 def _owning(one: Scored, job: Job, ledger: Ledger) -> Scored:
@@ -291,7 +378,7 @@ def _sounds(level: Track | None, pick: Pick) -> Sounds:
 def _listening_key(plan: Plan) -> str:
     """Names all that can change the windows of a recording."""
     line = plan.frontline
-    parts = (line.encoder, line.scorer, line.rates) if line else ()
+    parts = (line.encoder, line.scorer, line.rates, plan.audio_track) if line else ()
     return hashlib.sha256(repr((parts, plan.grid)).encode()).hexdigest()
 
 
@@ -313,7 +400,7 @@ def _choose(one: Scored, choice: Choice, job: Job, ledger: Ledger) -> Iterator[T
         yield Task(recording, pick.window, request)
 
 
-def _ask(tasks: Sequence[Task], job: Job, ledger: Ledger, step: Step | None) -> Tally:
+def _ask(tasks: Sequence[Task], job: Job, ledger: Ledger, step: Step | None, look: Show) -> Tally:
     """Decode and ask, and keep each outcome as it arrives."""
     rows = {task.request.identity: task.row for task in tasks}
     tally = Tally()
@@ -336,7 +423,7 @@ def _ask(tasks: Sequence[Task], job: Job, ledger: Ledger, step: Step | None) -> 
         failed(Failure(task.request, reason, attempts=0))
 
     moved()
-    with closing(show(tasks, ledger, unseen)) as shown:
+    with closing(look(tasks, ledger, unseen)) as shown:
         return ask_all(shown, job.captioner, job.limits, answered, failed, tally=tally)
 
 

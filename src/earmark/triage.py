@@ -23,7 +23,9 @@ from earmark.gate.listen import Heard, listen
 from earmark.gate.rates import RankRates
 from earmark.gate.registry import AUTO, frontline_named
 from earmark.grid import Grid, Windows
-from earmark.media import Source, find, open_recording
+from earmark.ledger.blobs import sketch
+from earmark.media import Recording, Source, find, open_recording
+from earmark.media.describing import content_key
 from earmark.select import (
     Budget,
     Choice,
@@ -109,8 +111,13 @@ class Scored:
     windows: Windows
 
     def compact(self) -> Scored:
-        """The same without the scores between windows: thousands of recordings must fit."""
-        return Scored(replace(self.heard, scores=Track(np.zeros(0, np.float32))), self.windows)
+        """The same without the scores between windows, its level no finer than the eye needs.
+
+        Some 40 kB an hour: thousands of recordings must fit, and travel.
+        """
+        level = None if self.heard.level is None else sketch(self.heard.level)
+        silent = Track(np.zeros(0, np.float32))
+        return Scored(replace(self.heard, scores=silent, level=level), self.windows)
 
 
 def hear(
@@ -135,6 +142,24 @@ def hear(
         heard.scores, heard.recording.duration, rates=frontline.rates, survival=frontline.survival
     )
     return Scored(heard, windows)
+
+
+def hear_anew(
+    source: Source,
+    plan: Plan,
+    *,
+    known: str | None = None,
+    cache: HeardCache | None = None,
+    watch: Watch | None = None,
+) -> Scored | Recording:
+    """Listen to one recording unless its content is still the `known` one: then its description.
+
+    Raises:
+        MediaError: the recording cannot be read as asked.
+    """
+    if known is not None and content_key(source) == known:
+        return open_recording(source, audio_track=plan.audio_track)
+    return hear(source, plan, cache=cache, watch=watch).compact()
 
 
 def _unheard(source: Source, plan: Plan) -> Scored:

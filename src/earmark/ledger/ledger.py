@@ -194,6 +194,15 @@ class Ledger:
         scores, instants, rates = (blobs.unpack(array) for array in arrays)
         return Windows(length, duration, scores, instants, rates, survival)
 
+    def heard_at(self, *, key: str) -> dict[str, str]:
+        """The ids of the recordings heard under `key`, by path."""
+        with self._turn, clearly(self.folder):
+            rows = self._connection.execute(
+                "SELECT path, id FROM present JOIN heard ON number = recording WHERE key = ?",
+                (key,),
+            ).fetchall()
+        return dict(rows)
+
     def choose(
         self,
         recording: str,

@@ -45,7 +45,7 @@ def look_ahead(windows: Iterable[Window]) -> Generator[Seen, None, None]:
     Each thread keeps the recording it is at open, so windows of one recording should come
     together.
     """
-    with _Decoders() as decoders:
+    with Decoders() as decoders:
         ahead: deque[Future[Seen]] = deque()
         for window in windows:
             ahead.append(decoders.submit(window))
@@ -55,7 +55,7 @@ def look_ahead(windows: Iterable[Window]) -> Generator[Seen, None, None]:
             yield ahead.popleft().result()
 
 
-class _Decoders:
+class Decoders:
     """A few threads, each with one recording open."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _Decoders:
         self._own = threading.local()
         self._open: list[ExitStack] = []
 
-    def __enter__(self) -> _Decoders:
+    def __enter__(self) -> Decoders:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -72,6 +72,7 @@ class _Decoders:
             stack.close()
 
     def submit(self, window: Window) -> Future[Seen]:
+        """What is seen in `window`, once a thread has come to it."""
         return self._pool.submit(self._see, window)
 
     def _see(self, window: Window) -> Seen:
