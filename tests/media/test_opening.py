@@ -10,7 +10,7 @@ import pytest
 
 from earmark.errors import MediaError, UnreadableFile
 from earmark.media import Source, inspect, open_recording
-from making import AudioPlan, click_times, make_video, whole_sound
+from making import AudioPlan, click_times, make_video, read_number, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
 
@@ -72,6 +72,10 @@ class TestDuration:
         assert 1.0 < recording.duration < 4.0
         heard = click_times(whole_sound(recording), 16_000)
         assert heard == pytest.approx([c for c in CLICKS if c < recording.duration], abs=0.01)
+        wanted = [0.5, recording.duration - 0.2]
+        assert [read_number(frame.rgb) for frame in recording.frames(wanted)] == [
+            int(time * 10 + 1e-6) for time in wanted
+        ]
 
 
 class TestKey:
@@ -140,7 +144,7 @@ class TestBadFiles:
         self.refuse(tmp_path / "head.mp4", r"holds no packets; copy the whole file")
 
     def test_an_index_of_rubbish_is_no_crash(self, media, tmp_path):
-        """The index is spoiled at one place after another; nothing but a MediaError may come of it."""
+        """Spoiled at one place after another, and nothing but a MediaError comes of it."""
         data = media("first.mp4", layout="first").read_bytes()
         start, end = data.index(b"moov") - 4, data.index(b"mdat") - 4
         path = tmp_path / "rubbish.mp4"

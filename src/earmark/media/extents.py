@@ -10,6 +10,7 @@ import av.error
 from av.container import InputContainer
 from av.format import Flags
 from av.stream import Discard, Stream
+from av.video.stream import VideoStream
 
 from earmark.media.container import Opened
 
@@ -139,4 +140,5 @@ def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
 
 def _usual_step(stream: Stream) -> float:
     """Seconds from one picture to the next, for packets that do not say how long they last."""
-    return float(1 / stream.average_rate) if stream.average_rate else 0.0
+    rate = stream.average_rate if isinstance(stream, VideoStream) else None
+    return float(1 / rate) if rate else 0.0

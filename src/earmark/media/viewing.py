@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol
+
+import av.error
+from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError
 from earmark.media.container import moving_pictures, opened
 from earmark.media.looking import FrameStats, Looker
 from earmark.media.pictures import Frame, upright
+from earmark.media.source import name_of
 
 
 class Reel(Protocol):
@@ -56,8 +60,7 @@ class Viewer:
         for reel in self._reels:
             own = sorted({time for time in times if self._reel_at(time) is reel})
             shift = reel.start - reel.zero
-            shown = self._look(reel).look([time - shift for time in own]) if own else ()
-            for time, (stamp, picture) in zip(own, shown, strict=False):
+            for time, (stamp, picture) in zip(own, self._shown(reel, own), strict=False):
                 found[time] = upright(picture, stamp + shift)
         if missing := [time for time in times if time not in found]:
             raise MediaError(
@@ -66,6 +69,18 @@ class Viewer:
             )
         self._stats.returned += len(times)
         return [found[time] for time in times]
+
+    def _shown(self, reel: Reel, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
+        """The pictures at `times` and their own times on the container's clock."""
+        shift = reel.start - reel.zero
+        try:
+            if times:
+                yield from self._look(reel).look([time - shift for time in times])
+        except av.error.FFmpegError as error:
+            raise MediaError(
+                f"{name_of(reel.uri)} cannot be read near {times[0]:.3f} s ({error.strerror}); "
+                "check that it plays there"
+            ) from error
 
     def _reel_at(self, time: float) -> Reel:
         """The file that is shown at `time`; the first before it all, the last after it all."""
