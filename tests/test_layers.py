@@ -39,7 +39,7 @@ HOMES = {
     "fsspec": {"media"},
     "s3fs": {"media"},
     "onnxruntime": {"hear", "gate"},
-    "ai_edge_litert": {"hear", "call"},
+    "ai_edge_litert": {"models"},
     "cv2": {"hear", "call"},
     "openai": {"call"},
     "httpx": {"call"},
