@@ -45,6 +45,12 @@ def test_rows_say_what_each_rule_came_to():
     assert tuple(type(found[0]).__dataclass_fields__) == COLUMNS
 
 
+def test_calls_are_rounded_or_cut():
+    drawn = case("1234567", (3, 9))  # a quarter of seven windows is 1.75
+    assert run_case(drawn, ["rank"], [0.25]).rows[0].calls == 2
+    assert run_case(drawn, ["rank"], [0.25], rounding="floor").rows[0].calls == 1
+
+
 def test_every_rule_can_be_evaluated():
     assert set(SELECTORS) - {"full"} <= set(RULES)
     rows = run_case(case("1234.321", (3, 9)), RULES, [0.5, 1.0]).rows

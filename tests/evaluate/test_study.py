@@ -63,7 +63,7 @@ def test_another_question_needs_another_folder(asked: Question, tmp_path: Path):
 def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, tmp_path: Path):
     _, events = kitchen(6)
     quiet = replace(asked, evidence=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
-    with pytest.raises(AnnotationError, match=r"K02.*--allow-missing"):
+    with pytest.raises(AnnotationError, match=r"no events for K02: pass --allow-missing"):
         answer(quiet, DESIGN)
     allowed = answer(replace(quiet, allow_missing=True), DESIGN)
     assert len({row.recording for row in allowed.rows}) == 6
@@ -103,6 +103,12 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
     assert {(row.frontline, row.recording) for row in found.rows} == {
         (line, name) for line in ("energy", "flux") for name in ("S0", "S1")
     }
+    assert {row.rule for row in found.rows if row.frontline == "flux"} == {
+        "rank",
+        "separated",
+        "coverage",
+    }
+    assert found.outcome.tables[0].columns[1:3] == ("uniform", "energy / rank")
     assert all(row.windows == 18 for row in found.rows)  # 70 s in windows of 4 s
     assert (tmp_path / "out" / "strip.png").stat().st_size > 20_000  # with pictures and sound
     assert any("listening with energy, flux" in note for note in found.outcome.notes)

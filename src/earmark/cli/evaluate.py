@@ -93,6 +93,9 @@ def evaluate(
     window: options.WindowLength = 4.0,
     subject: Annotated[str, typer.Option(help="The rule compared with all others.")] = "coverage",
     baseline: Annotated[str, typer.Option(help="The rule savings are measured by.")] = "uniform",
+    floor: Annotated[
+        bool, typer.Option("--floor", help="Round calls down, not to the nearest number.")
+    ] = False,
     downsample: Annotated[
         bool, typer.Option("--downsample", help="Also try looks where a gate keeps nothing.")
     ] = False,
@@ -130,6 +133,7 @@ def evaluate(
         window=window,
         subject=subject,
         baseline=baseline,
+        rounding="floor" if floor else "round",
     )
     heard = options.cache_at(cache, no_cache)
     question = study.Question(

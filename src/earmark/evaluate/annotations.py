@@ -238,9 +238,13 @@ def _action(entry: Entry, duration: float) -> Action:
 
 
 def reconcile(
-    annotated: Collection[str], available: Collection[str], *, allow_missing: bool = False
+    annotated: Collection[str],
+    available: Collection[str],
+    *,
+    allow_missing: bool = False,
+    what: str = "media",
 ) -> list[str]:
-    """The recordings both sides have, in the order of `annotated`.
+    """The recordings both sides have, in the order of `annotated`; `what` is on the other side.
 
     Raises:
         AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
@@ -249,14 +253,14 @@ def reconcile(
     unheard = [name for name in annotated if name not in set(available)]
     unmarked = sorted(set(available) - set(annotated))
     if (unheard or unmarked) and not allow_missing:
-        parts = [f"no media for {few(unheard)}"] if unheard else []
+        parts = [f"no {what} for {few(unheard)}"] if unheard else []
         parts += [f"no annotations for {few(unmarked)}"] if unmarked else []
         raise AnnotationError(
             f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
         )
     if not common:
         raise AnnotationError(
-            f"no recording has both media and annotations: media {few(sorted(available))}, "
+            f"no recording has both {what} and annotations: {what} {few(sorted(available))}, "
             f"annotations {few(annotated)}"
         )
     return common

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -29,11 +30,17 @@ from earmark.select.strata import Strata
 BUDGETS = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
 """Shares of the windows; the paper's."""
 
+Rounding = Literal["round", "floor"]
+"""How a share of the windows becomes whole calls; the paper's numbers are rounded."""
+
 ORACLE = "oracle"
 """Greedy set cover of the annotated actions: the ceiling, which reads the answers."""
 
 PHASES = "phases"
 """Even spacing averaged over where it starts: the blind baseline without a lucky phase."""
+
+UNHEARD = ("full", "uniform", "strata", PHASES, ORACLE)
+"""Rules that come to the same whatever listens, so that one frontline's rows are enough."""
 
 RULES = (*(name for name in SELECTORS if name != "full"), PHASES, ORACLE)
 """Every rule that can be evaluated below a full scan."""
@@ -82,9 +89,12 @@ class Judged:
     """How far the forecast of the rule `coverage` was off, by budget; empty if it was not run."""
 
 
-def run_case(case: Case, rules: Sequence[str], budgets: Sequence[float]) -> Judged:
+def run_case(
+    case: Case, rules: Sequence[str], budgets: Sequence[float], *, rounding: Rounding = "round"
+) -> Judged:
     """Every rule at every budget on one recording, rules first."""
-    calls = [Budget(share=budget).calls(len(case.windows)) for budget in budgets]
+    size = len(case.windows)
+    calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
     rows: list[Row] = []
     forecasts: dict[float, Forecast] = {}
     for rule in rules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from earmark.evaluate.bench import Row
+from earmark.evaluate.bench import UNHEARD, Row
 from earmark.evaluate.metrics import Counts, calls_saved
 
 System = tuple[str, str]
@@ -70,5 +70,6 @@ class Results:
         return calls_saved(total.cost, total.coverage, self.curve(baseline))
 
     def label(self, system: System) -> str:
-        """The name of a system: its rule, and its frontline where there are several."""
-        return system[1] if len(self.frontlines) == 1 else f"{system[0]} / {system[1]}"
+        """The name of a system: its rule, and its frontline where it matters which."""
+        alone = len(self.frontlines) == 1 or system[1] in UNHEARD
+        return system[1] if alone else f"{system[0]} / {system[1]}"

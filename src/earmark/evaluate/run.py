@@ -14,7 +14,9 @@ from earmark.evaluate.annotations import Annotations, few
 from earmark.evaluate.bench import (
     BUDGETS,
     RULES,
+    UNHEARD,
     Case,
+    Rounding,
     Row,
     read_rows,
     run_case,
@@ -55,6 +57,7 @@ class Design:
     """The rule that savings and gains are measured against."""
     detail: float = 0.25
     """The budget of the per-recording table."""
+    rounding: Rounding = "round"
 
     def __post_init__(self) -> None:
         unknown = [rule for rule in self.rules if rule not in (*RULES, "full")]
@@ -65,6 +68,10 @@ class Design:
         for budget in self.budgets:
             if not 0 < budget <= 1:
                 raise ValueError(f"a budget lies above 0 % and up to 100 %, not {percent(budget)}")
+
+    def rules_for(self, is_first: bool) -> tuple[str, ...]:
+        """The rules to run on a frontline: those that do not listen on the first one alone."""
+        return tuple(rule for rule in self.rules if is_first or rule not in UNHEARD)
 
     def to_json(self) -> dict[str, Any]:
         """The design as plain values."""
@@ -89,7 +96,8 @@ def run(
 
     A case that cannot be made ready is a failure with its reason, and the others go on.
     """
-    kept = _Kept.load(folder, design) if folder else _Kept()
+    first = next(iter(tasks), ("", ""))[0]
+    kept = _Kept.load(folder, design, first) if folder else _Kept()
     failures: dict[tuple[str, str], str] = {}
     saved = time.monotonic()
     try:
@@ -103,7 +111,7 @@ def run(
             except EarmarkError as error:
                 failures[key] = str(error)
                 continue
-            kept.add(key, case, design)
+            kept.add(key, case, design, design.rules_for(key[0] == first))
             if folder and time.monotonic() - saved > SAVE_EVERY:
                 kept.save(folder)
                 saved = time.monotonic()
@@ -123,15 +131,18 @@ class _Kept:
         self.forecasts: dict[tuple[str, str, float], Forecast] = {}
 
     @classmethod
-    def load(cls, folder: Path, design: Design) -> _Kept:
+    def load(cls, folder: Path, design: Design, first: str) -> _Kept:
         """What an earlier run left in `folder`; a case with rows missing is judged again."""
         kept = cls()
         if not (folder / PER_RECORDING).exists() or not (folder / FORECASTS).exists():
             return kept
         for row in read_rows(folder / PER_RECORDING):
             kept.rows.setdefault((row.frontline, row.recording), []).append(row)
-        whole = len(design.rules) * len(design.budgets)
-        kept.rows = {key: rows for key, rows in kept.rows.items() if len(rows) == whole}
+        kept.rows = {
+            key: rows
+            for key, rows in kept.rows.items()
+            if len(rows) == len(design.rules_for(key[0] == first)) * len(design.budgets)
+        }
         for line in (folder / FORECASTS).read_text(encoding="utf-8").splitlines()[1:]:
             frontline, recording, budget, *cells = line.split(",")
             values = [float(cell) for cell in cells]
@@ -140,9 +151,9 @@ class _Kept:
             )
         return kept
 
-    def add(self, key: tuple[str, str], case: Case, design: Design) -> None:
+    def add(self, key: tuple[str, str], case: Case, design: Design, rules: tuple[str, ...]) -> None:
         """Judge one case."""
-        judged = run_case(case, design.rules, design.budgets)
+        judged = run_case(case, rules, design.budgets, rounding=design.rounding)
         self.rows[key] = judged.rows
         for budget, found in judged.forecasts.items():
             self.forecasts[*key, budget] = found

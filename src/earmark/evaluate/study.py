@@ -138,7 +138,8 @@ def _marked(
     fitting = plan_fitting(marked, question.recordings)
     silent = [name for name in fitting.evaluated if not events.recordings.get(name)]
     if silent and not question.allow_missing:
-        reconcile(fitting.evaluated, [n for n in fitting.evaluated if n not in set(silent)])
+        heard = [name for name in fitting.evaluated if name not in set(silent)]
+        reconcile(fitting.evaluated, heard, what="events")
     tasks = evidence_tasks(marked, events, fitting, window=design.window)
     words = f"annotated events, {fitting.words}"
     listener = listeners(marked, events, window=design.window)
@@ -161,7 +162,7 @@ def _heard(
     present = [name for name in media if not question.recordings or name in set(chosen)]
     names = reconcile(chosen, present, allow_missing=question.allow_missing)
     wanted = {*names, *(name for name in question.development if name in media)}
-    lengths = {**media_durations(media, wanted), **table}
+    lengths = {**table, **media_durations(media, wanted)}
     read = read_annotations(
         question.spans, format=question.spans_format, durations=lengths, duration_source="media"
     )
