@@ -140,6 +140,7 @@ def test_all_of_the_video_is_read(filmed):
     recording, meter = filmed("hand", hand=True), Meter()
     list(FrameDifference()(recording, meter=meter))
     assert meter.bytes_read > 0.5 * recording.size_bytes
+    assert meter.access == "demux"
 
 
 def test_without_opencv_flow_names_its_cure(filmed, monkeypatch):

@@ -66,7 +66,7 @@ def watch(
 def _watch(
     recording: Recording, size: tuple[int, int], least_gap: float, meter: Meter
 ) -> Iterator[Glimpse]:
-    last = float("-inf")
+    last, meter.access = float("-inf"), "demux"
     for part in recording.parts:
         for time, picture in _decode(part, meter):
             if time - last >= least_gap - 1e-6:
