@@ -127,6 +127,7 @@ def make_video(
         video.pix_fmt = pixel_format
         if rotation:
             video.set_display_rotation(-rotation)
+        video.codec_context.thread_count = 1
         video.codec_context.gop_size = group
         video.codec_context.time_base = Fraction(1, 90_000)
         video.codec_context.max_b_frames = b_frames

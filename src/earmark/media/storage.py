@@ -26,7 +26,7 @@ class Meter:
     requests: int = 0
     """Reads made; over a network, requests sent."""
     access: str = ""
-    """How the sound was reached, `index` or `demux`; chapters that differ are joined by `+`."""
+    """How the sound was reached: `index`, or `demux` where any chapter needs it."""
     damaged_packets: int = 0
     """Packets the decoder refused; their time is silence."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, cast
 
 import av.error
 from av.video.frame import VideoFrame
@@ -93,7 +93,7 @@ class Viewer:
             self._stack.close()
             file = self._stack.enter_context(opened(reel.uri, self._stats.meter))
             stream = moving_pictures(file.container)
-            if stream is None or stream.time_base is None:
-                raise MediaError(f"{reel.uri} has no pictures any more; it changed while in use")
+            if stream is None or cast(object, stream.codec_context) is None:
+                raise MediaError(f"{name_of(reel.uri)} has no pictures that libav can decode")
             self._looker, self._open_uri = Looker(file, stream, self._stats), reel.uri
         return self._looker
