@@ -46,7 +46,7 @@ HOMES = {
     "xllamacpp": {"call"},
     "transformers": {"call"},
     "sqlite3": {"ledger"},
-    "pyarrow": {"report"},
+    "pyarrow": {"report", "media"},
     "typer": {"cli"},
     "rich": {"cli"},
     "torch": {"train", "hear", "call"},

@@ -48,7 +48,7 @@ class RemoteStorage:
     def __init__(self, uri: str, meter: Meter) -> None:
         self.uri = uri
         self._meter = meter
-        self._files, self._path = _connect(uri)
+        self._files, self._path = connect(uri)
         self._facts = self._patiently(self._ask_facts)
         if self._facts.get("type") == "directory":
             raise UnreadableFile(f"{uri} is a folder; name a media file in it")
@@ -194,7 +194,7 @@ def _is_final(error: BaseException) -> bool:
     return missing_or_barred or _status(error) in _REFUSALS
 
 
-def _connect(uri: str) -> tuple[Any, str]:
+def connect(uri: str) -> tuple[Any, str]:
     """The file system that reaches `uri`, and its path there."""
     scheme = uri.partition("://")[0].lower()
     options = {"client_kwargs": _patience()} if scheme in ("http", "https") else {}

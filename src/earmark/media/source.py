@@ -6,8 +6,10 @@ import glob
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
+
+from earmark.errors import UnreadableFile
 
 _SUFFIXES = (
     ".3gp .aac .avi .flac .flv .insv .lrv .m2ts .m4a .m4v .mka .mkv .mov .mp3 .mp4 .mpg .mpeg "
@@ -15,6 +17,9 @@ _SUFFIXES = (
 )
 SUFFIXES = frozenset(_SUFFIXES.split())
 """File names with these endings are taken from a folder; a file named outright may have any."""
+
+LISTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
+"""Endings of files that name recordings and hold none."""
 
 _REMOTE = re.compile(r"^[a-z][a-z0-9+]+://", re.IGNORECASE)
 # GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
@@ -33,6 +38,10 @@ class Source:
     """
 
     uris: tuple[str, ...]
+    id: str = ""
+    """What a manifest calls it; empty where none does."""
+    weight: float = 1.0
+    """What an action in it is worth beside those in others, where recordings share a budget."""
 
     def __post_init__(self) -> None:
         if not self.uris:
@@ -40,7 +49,9 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What to call it in a message: the first file's name, and how many chapters follow."""
+        """What to call it in a message: its id, or the first file's name and how many follow."""
+        if self.id:
+            return self.id
         first = name_of(self.uris[0])
         return first if len(self.uris) == 1 else f"{first} and {len(self.uris) - 1} more"
 
@@ -66,27 +77,62 @@ def name_of(uri: str) -> str:
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.netloc
 
 
-def find(paths: Sequence[str]) -> list[Source]:
+def find(paths: Sequence[str | Path | Source]) -> list[Source]:
     """The recordings at `paths`, in the order given, each once.
 
-    A folder gives the media files beneath it in name order; a glob, what it matches; an address,
-    itself. Chapter files of one action-camera recording in one folder are one Source. A path with
-    nothing there still gives a Source: opening it says what is wrong, so one bad path does not
-    stop a batch.
+    A folder gives the media files beneath it in name order, and so does a prefix such as
+    `s3://bucket/cams/`; a glob, what it matches; a list of addresses or a manifest, what it names,
+    see `listing`; an address, itself; a Source, itself. Chapter files of one action-camera
+    recording in one folder are one Source. A path with nothing there still gives a Source: opening
+    it says what is wrong, so one bad path does not stop a batch.
+
+    Raises:
+        MediaError: a prefix, a list or a manifest cannot be read, or two recordings share an id.
     """
-    uris = dict.fromkeys(uri for path in paths for uri in _expand(str(path)))
-    return _join_chapters(uris)
+    entries = [entry for path in paths for entry in _expand(path)]
+    named = {entry.uris[0]: entry for entry in entries if isinstance(entry, Source)}
+    loose = dict.fromkeys(entry for entry in entries if isinstance(entry, str))
+    joined = _join_chapters(uri for uri in loose if uri not in named)
+    sources = [*named.values(), *joined]
+    taken: set[str] = set()
+    for source in sources:
+        if source.id and source.id in taken:
+            raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
+        taken.add(source.id)
+    return sources
 
 
-def _expand(path: str) -> Iterable[str]:
-    if is_remote(path):
+def _expand(path: str | Path | Source) -> Iterable[str | Source]:
+    if isinstance(path, Source):
         return [path]
-    if Path(path).is_dir():
-        return _media_beneath(Path(path)) or [path]
-    if Path(path).exists() or not glob.has_magic(path):
-        return [path]
-    matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute)
-    return [match for match in matches if Path(match).is_file()] or [path]
+    uri = str(path)
+    if is_listing(uri):
+        from earmark.media.listing import read_listing
+
+        return read_listing(uri)
+    if is_remote(uri):
+        return _beneath_address(uri)
+    if Path(uri).is_dir():
+        return _media_beneath(Path(uri)) or [uri]
+    if Path(uri).exists() or not glob.has_magic(uri):
+        return [uri]
+    matches = sorted(glob.glob(uri, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute)
+    return [match for match in matches if Path(match).is_file()] or [uri]
+
+
+def is_listing(uri: str) -> bool:
+    """Whether `uri` names a list of recordings or a manifest, by its ending."""
+    return PurePosixPath(name_of(uri)).suffix.lower() in LISTS
+
+
+def _beneath_address(uri: str) -> list[str]:
+    """What lies beneath a prefix; a web address is itself, for the web has no folders."""
+    scheme = uri.partition("://")[0].lower()
+    if scheme in ("http", "https") or PurePosixPath(name_of(uri)).suffix.lower() in SUFFIXES:
+        return [uri]
+    from earmark.media.listing import list_prefix
+
+    return list_prefix(uri)
 
 
 def _media_beneath(folder: Path) -> list[str]:

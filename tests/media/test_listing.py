@@ -1,0 +1,135 @@
+"""Archives as they are listed: manifests, lists on servers, prefixes of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import RemoteError, UnreadableFile
+from earmark.media import Source, find
+from servers import range_server, s3_server
+
+
+def manifest(folder: Path, text: str, name: str = "cams.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_manifest_names_weighs_and_orders(tmp_path):
+    text = "path,id,weight,priority\na.mp4,cam-a,,\nsub/b.mp4,cam-b,2.5,9\n/x/c.mp4,,,1\n"
+    assert find([manifest(tmp_path, text)]) == [
+        Source((str(tmp_path / "sub/b.mp4"),), id="cam-b", weight=2.5),
+        Source(("/x/c.mp4",)),
+        Source((str(tmp_path / "a.mp4"),), id="cam-a"),
+    ]
+    assert find([manifest(tmp_path, text)])[0].name == "cam-b"
+
+
+def test_a_parquet_manifest_says_the_same(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"path": ["a.mp4", "s3://b/c.mp4"], "id": ["1", None], "weight": [None, 2.0]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "cams.parquet")
+    text = "path,id,weight\na.mp4,1,\ns3://b/c.mp4,,2.0\n"
+    assert find([tmp_path / "cams.parquet"]) == find([manifest(tmp_path, text)])
+
+
+def test_a_list_on_a_server_names_its_neighbours(tmp_path):
+    manifest(tmp_path, "# cameras of May\na.mp4\n\nhttps://other/b.mp4\n", "may.txt")
+    with range_server(tmp_path) as server:
+        found = find([server.url("may.txt")])
+        assert found == [Source((server.url("a.mp4"),)), Source(("https://other/b.mp4",))]
+        with pytest.raises(UnreadableFile, match=r"june.txt does not exist on the server"):
+            find([server.url("june.txt")])
+
+
+def test_a_source_is_itself(tmp_path):
+    source = Source(("a.mp4", "b.mp4"), id="x")
+    assert find([source, "c.mp4"]) == [source, Source(("c.mp4",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("path,wieght\na.mp4,2\n", r"cams.csv has unknown columns: 'wieght'; a manifest has path"),
+        ("id\n1\n", r"has no column named path"),
+        ("path,id\na.mp4,1\nb.mp4,1\n", r"row 2: the id 1 is that of row 1 too"),
+        ("path,id\na.mp4,1\na.mp4,2\n", r"row 2: the path .*a.mp4 is that of row 1 too"),
+        ("path,weight\na.mp4,heavy\n", r"row 1: the weight 'heavy' is not a number"),
+        ("path,weight\na.mp4,-1\n", r"row 1: a weight is above 0, not -1"),
+        ("path,priority\na.mp4,inf\n", r"row 1: the priority 'inf' is not a number"),
+        ("path\na.mp4,b.mp4\n", r"line 2: more values than columns"),
+        ("path,id\n,1\n", r"row 1: no path"),
+        ("path\n", r"names no recording"),
+        ("", r"no column named path"),
+    ],
+)
+def test_a_bad_manifest_is_one_clear_line(tmp_path, text, complaint):
+    with pytest.raises(UnreadableFile, match=complaint) as error:
+        find([manifest(tmp_path, text)])
+    assert "\n" not in str(error.value)
+
+
+def test_two_manifests_may_not_share_an_id(tmp_path):
+    first = manifest(tmp_path, "path,id\na.mp4,1\n", "a.csv")
+    second = manifest(tmp_path, "path,id\nb.mp4,1\n", "b.csv")
+    with pytest.raises(UnreadableFile, match="two recordings have the id 1"):
+        find([first, second])
+
+
+def test_lists_that_cannot_be_read(tmp_path):
+    for name, data, complaint in (
+        ("a.txt", b"\n# nothing\n", "names no recording"),
+        ("b.csv", b"path\n\xff.mp4\n", "not text in UTF-8"),
+        ("c.parquet", b"no", "not a Parquet file"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UnreadableFile, match=complaint):
+            find([tmp_path / name])
+    with pytest.raises(UnreadableFile, match=r"none.csv does not exist"):
+        find([tmp_path / "none.csv"])
+
+
+@pytest.fixture
+def bucket(monkeypatch) -> Iterator[str]:
+    """An S3 server that lets only the first dozen requests through."""
+    for module in ("moto", "s3fs", "boto3"):
+        pytest.importorskip(module)
+    import boto3
+    import s3fs
+
+    monkeypatch.setenv("INITIAL_NO_AUTH_ACTION_COUNT", "12")
+    with s3_server() as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.url().rstrip("/"))
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="cards")
+        for name in ("shift/b.mp4", "shift/a.mp4", "shift/notes.doc"):
+            client.put_object(Bucket="cards", Key=name, Body=b"x")
+        yield "s3://cards"
+        client.close()
+        s3fs.S3FileSystem.clear_instance_cache()
+
+
+def test_a_prefix_of_a_bucket_gives_its_media(bucket):
+    found = find([f"{bucket}/shift/"])
+    assert found == [Source(("s3://cards/shift/a.mp4",)), Source(("s3://cards/shift/b.mp4",))]
+    with pytest.raises(UnreadableFile, match=r"s3://cards/empty/ holds no media file"):
+        find([f"{bucket}/empty/"])
+    with pytest.raises(RemoteError, match=r"s3://cards/shift/ *: you have no permission"):
+        for _ in range(12):  # until the requests that need no key are used up
+            find_anew(f"{bucket}/shift/")
+
+
+def find_anew(prefix: str) -> list[Source]:
+    import s3fs
+
+    s3fs.S3FileSystem.clear_instance_cache()
+    return find([prefix])
