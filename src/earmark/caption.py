@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from earmark.report.page import write_page
 from earmark.select import Choice, Pick, forecast
 from earmark.select.pick import explain
 from earmark.timeline import Span, Track
-from earmark.triage import Plan, Scored, Watch, hear_anew, notes_on, spend
+from earmark.triage import Ears, OwnEars, Plan, Scored, Told, Watch, notes_on, spend
 
 THUMBNAIL = 320
 """Pixels across a picture in the report."""
@@ -136,12 +136,6 @@ class Captioned:
 Step = Callable[[Tally, int], None]
 """Told the calls so far and how many there are to make."""
 
-Told = Scored | Recording | EarmarkError
-"""What became of a source: heard, still the recording the ledger knows, or why neither."""
-
-HearMany = Callable[[Sequence[Source], Mapping[Source, str]], Iterable[tuple[Source, Told]]]
-"""Listens to sources, in any order, given the keys of those that were heard before."""
-
 Show = Callable[
     [Sequence[Task], Ledger, Callable[[Task, str], None]], Generator[Request, None, None]
 ]
@@ -166,13 +160,13 @@ class Job:
 
 
 def caption(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Source],
     job: Job,
     *,
     folder: Path,
     watch: Watch | None = None,
     step: Step | None = None,
-    hear_many: HearMany | None = None,
+    ears: Ears | None = None,
     look: Show | None = None,
 ) -> Captioned:
     """Caption the windows of the recordings at `paths` most worth a call.
@@ -186,7 +180,7 @@ def caption(
         folder: The run: its ledger and its report.
         watch: Told how far listening has come.
         step: Told how far asking has come.
-        hear_many: Who listens; this process, one recording after the other, if not given.
+        ears: Who listens; this process, one recording after the other, if not given.
         look: Who decodes; this process, a few windows ahead of the calls, if not given.
 
     Raises:
@@ -195,7 +189,7 @@ def caption(
     """
     job.captioner.check()
     with Ledger.open(folder, job.to_json()) as ledger:
-        tasks, missed = prepare(paths, job, ledger, watch=watch, hear_many=hear_many)
+        tasks, missed = prepare(paths, job, ledger, watch=watch, ears=ears)
         tally = _ask(tasks, job, ledger, step, look or show)
         page, totals = publish(ledger)
         return Captioned(folder, page, totals, tally, missed, ledger.interrupted)
@@ -214,16 +208,16 @@ class Preview:
 
 
 def preview(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Source],
     job: Job,
     *,
     folder: Path,
     watch: Watch | None = None,
-    hear_many: HearMany | None = None,
+    ears: Ears | None = None,
 ) -> Preview:
     """Listen and choose as `caption` would; decode and ask nothing."""
     with Ledger.open(folder, job.to_json()) as ledger:
-        tasks, _ = prepare(paths, job, ledger, watch=watch, hear_many=hear_many)
+        tasks, _ = prepare(paths, job, ledger, watch=watch, ears=ears)
         with ledger.run() as run:
             totals = run.totals()
     requests = [task.request for task in tasks]
@@ -243,19 +237,21 @@ def publish(ledger: Ledger) -> tuple[Path, Totals]:
 
 
 def prepare(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Source],
     job: Job,
     ledger: Ledger,
     *,
     watch: Watch | None = None,
-    hear_many: HearMany | None = None,
+    ears: Ears | None = None,
 ) -> tuple[list[Task], int]:
     """Listen and choose; the tasks without an answer, and how many recordings were missed."""
-    sources = find([str(path) for path in paths])
-    told = (hear_many or _hear_here(job, watch))(sources, _known(sources, job, ledger))
+    sources = find(paths)
+    listen, known = ears or OwnEars(watch), _known(sources, job, ledger)
+    told = listen(sources, job.plan, known=known, cache=job.cache)
     scored, missed = _keep_heard(told, job, ledger)
     ordered = [scored[source] for source in sources if source in scored]
-    choices = spend(job.plan, [one.windows for one in ordered])
+    windows, weights = [one.windows for one in ordered], [one.weight for one in ordered]
+    choices = spend(job.plan, windows, weights=weights)
     tasks = [
         task
         for one, choice in zip(ordered, choices, strict=True)
@@ -265,22 +261,6 @@ def prepare(
     # Two copies of one file ask the same question: it is asked once.
     unasked = {task.request.identity: task for task in tasks}
     return [task for identity, task in unasked.items() if identity in waiting], missed
-
-
-def _hear_here(job: Job, watch: Watch | None) -> HearMany:
-    """Listens in this process, one recording after the other."""
-
-    def listen(
-        sources: Sequence[Source], known: Mapping[Source, str]
-    ) -> Iterator[tuple[Source, Told]]:
-        for source in sources:
-            try:
-                again = known.get(source)
-                yield source, hear_anew(source, job.plan, known=again, cache=job.cache, watch=watch)
-            except EarmarkError as error:
-                yield source, error
-
-    return listen
 
 
 def _known(sources: Sequence[Source], job: Job, ledger: Ledger) -> dict[Source, str]:

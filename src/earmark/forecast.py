@@ -10,9 +10,10 @@ from typing import Any
 
 from earmark.gate.cache import HeardCache
 from earmark.grid import Windows
+from earmark.media import Source
 from earmark.select import calls_for, ladder
 from earmark.select.selection import Failed
-from earmark.triage import Hearing, Watch, hear_all, make_plan
+from earmark.triage import Ears, Hearing, Watch, hear_all, make_plan
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
 """Shares of the windows that a forecast is made for: the paper's call rates, and the rest."""
@@ -96,13 +97,14 @@ class Forecast:
 
 
 def plan(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Source],
     *,
     coverage: float | None = None,
     shares: Sequence[float] = LADDER,
     cost: CallCost | None = None,
     cache: HeardCache | None = None,
     watch: Watch | None = None,
+    ears: Ears | None = None,
     **choices: Any,
 ) -> Forecast:
     """What budgets will reach on the recordings at `paths`, and what they will cost.
@@ -114,13 +116,14 @@ def plan(
         cost: What one call costs.
         cache: Where to keep what was heard.
         watch: Told how far listening has come.
+        ears: Who listens; this process, one recording after the other, if not given.
         choices: `frontline`, `window`, `audio_track`; see `earmark.triage.make_plan`.
 
     Raises:
         ValueError: a choice is unknown or out of range, or no coverage can be forecast.
     """
     made = make_plan(**choices)
-    hearing = hear_all(paths, made, cache=cache, watch=watch)
+    hearing = hear_all(paths, made, cache=cache, watch=watch, ears=ears)
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in hearing.scored]
     screening = _screening(hearing, price)

@@ -9,10 +9,10 @@ The only module that knows the order of the stages.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from earmark.select import (
     name_of,
     selector,
 )
+from earmark.select.coverage import Coverage, in_words
+from earmark.select.pick import explain as explain_picks
 from earmark.select.registry import BLIND
 from earmark.select.selection import Chosen, Failed, Selection
 from earmark.timeline import Track
@@ -110,6 +112,11 @@ class Scored:
     heard: Heard
     windows: Windows
 
+    @property
+    def weight(self) -> float:
+        """What an action in it is worth beside those in others."""
+        return self.heard.recording.source.weight
+
     def compact(self) -> Scored:
         """The same without the scores between windows, its level no finer than the eye needs.
 
@@ -179,32 +186,80 @@ class Hearing:
     failures: tuple[Failed, ...]
 
 
+Told = Scored | Recording | EarmarkError
+"""What became of a source: heard, still the recording that is known, or why neither."""
+
+
+class Ears(Protocol):
+    """Listens to many recordings.
+
+    Gives what became of each source, once, in any order. A source whose key is `known` and still
+    the same is not listened to: its description is given.
+    """
+
+    def __call__(
+        self,
+        sources: Sequence[Source],
+        plan: Plan,
+        *,
+        known: Mapping[Source, str],
+        cache: HeardCache | None,
+    ) -> Iterable[tuple[Source, Told]]:
+        """What became of each of `sources`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEars:
+    """Listens in this process, one recording after the other."""
+
+    watch: Watch | None = None
+
+    def __call__(
+        self,
+        sources: Sequence[Source],
+        plan: Plan,
+        *,
+        known: Mapping[Source, str],
+        cache: HeardCache | None,
+    ) -> Iterator[tuple[Source, Told]]:
+        """What became of each of `sources`, in order."""
+        for source in sources:
+            again = known.get(source)
+            try:
+                yield source, hear_anew(source, plan, known=again, cache=cache, watch=self.watch)
+            except EarmarkError as error:
+                yield source, error
+
+
 def hear_all(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Source],
     plan: Plan,
     *,
     cache: HeardCache | None = None,
     watch: Watch | None = None,
+    ears: Ears | None = None,
 ) -> Hearing:
     """Listen to everything at `paths`; a recording that fails is a row, the others go on."""
-    scored: list[Scored] = []
-    failures: list[Failed] = []
-    for source in find([str(path) for path in paths]):
-        try:
-            one = hear(source, plan, cache=cache, watch=watch)
-        except EarmarkError as error:
-            failures.append(Failed(source.uris[0], str(error)))
-        else:
-            scored.append(one.compact())
-    return Hearing(tuple(scored), tuple(failures))
+    sources = find(paths)
+    listen = ears or OwnEars(watch)
+    told = dict(listen(sources, plan, known={}, cache=cache))
+    found = [(source, told[source]) for source in sources]
+    return Hearing(
+        tuple(one for _, one in found if isinstance(one, Scored)),
+        tuple(
+            Failed(source.uris[0], str(one)) for source, one in found if isinstance(one, Exception)
+        ),
+    )
 
 
 def select(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Source],
     *,
     plan: Plan | None = None,
     cache: HeardCache | None = None,
     watch: Watch | None = None,
+    ears: Ears | None = None,
     explain: int = 0,
     **choices: Any,
 ) -> Selection:
@@ -215,6 +270,7 @@ def select(
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
         cache: Where to keep what was heard; a second run with another budget reads no media.
         watch: Told how far listening has come.
+        ears: Who listens; this process, one recording after the other, if not given.
         explain: How many of the best windows left out to list, a recording.
         choices: `budget`, `rule`, `frontline`, `window`, `across`, `audio_track`.
 
@@ -223,8 +279,12 @@ def select(
             raised but listed in `Selection.failures`.
     """
     plan = make_plan(**choices) if plan is None else plan
-    hearing = hear_all(paths, plan, cache=cache, watch=watch)
-    choices_made = spend(plan, [scored.windows for scored in hearing.scored])
+    hearing = hear_all(paths, plan, cache=cache, watch=watch, ears=ears)
+    choices_made = spend(
+        plan,
+        [one.windows for one in hearing.scored],
+        weights=[one.weight for one in hearing.scored],
+    )
     chosen = tuple(
         _chosen(plan, scored, choice, explain)
         for scored, choice in zip(hearing.scored, choices_made, strict=True)
@@ -232,11 +292,39 @@ def select(
     return Selection(plan.to_json(), chosen, hearing.failures)
 
 
-def spend(plan: Plan, many: Sequence[Windows]) -> list[Choice]:
-    """The plan's budget spent on `many` recordings."""
-    if plan.across:
+def spend(
+    plan: Plan, many: Sequence[Windows], *, weights: Sequence[float] | None = None
+) -> list[Choice]:
+    """The plan's budget spent on `many` recordings.
+
+    Args:
+        plan: With one budget each, or one over all.
+        many: The windows of each recording.
+        weights: What an action in each is worth beside those in others; alike if not given. They
+            play a part only where recordings share a budget.
+    """
+    if not plan.across:
+        return choose_each(plan.rule, many, plan.budget)
+    if weights is None or all(weight == 1 for weight in weights):
         return choose_across(many, plan.budget, rule=plan.rule)
-    return choose_each(plan.rule, many, plan.budget)
+    heavy = [
+        replace(windows, rates=windows.rates * weight)
+        for windows, weight in zip(many, weights, strict=True)
+    ]
+    choices = choose_across(heavy, plan.budget, rule=plan.rule)
+    return [_unweighted(*pair) for pair in zip(many, choices, strict=True)]
+
+
+def _unweighted(windows: Windows, choice: Choice) -> Choice:
+    """The same picks, with what they are expected to find and not what that is worth."""
+    reasons = {pick.window: pick.reason for pick in choice.picks}
+    by_worth = choice.rule_used == name_of(Coverage())
+    picks = explain_picks(
+        windows,
+        list(reasons),
+        lambda window, expected: in_words(expected) if by_worth else reasons[window],
+    )
+    return replace(choice, picks=picks)
 
 
 def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,13 @@ class LocalCaptioner:
         self.context = context
         self._lock = threading.Lock()
         self._served: tuple[Any, OpenAICaptioner] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which loads the weights from the same path."""
+        again = partial(
+            LocalCaptioner, threads=self.threads, parallel=self.parallel, context=self.context
+        )
+        return again, (self.model_path, self.mmproj_path)
 
     @property
     def model(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 from earmark.call.captioner import read_text
@@ -36,9 +37,15 @@ class OpenAICaptioner:
     ) -> None:
         self.endpoint = Endpoint(url, api_key=api_key, now=now)
         self.form = form
+        self._api_key = api_key
         self._model = model
         self._lock = threading.Lock()
         self._takes_video: Verdict | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker: as it was made, without connections."""
+        again = partial(OpenAICaptioner, api_key=self._api_key, form=self.form)
+        return again, (self.endpoint.url, self._model)
 
     @property
     def model(self) -> str:

@@ -1,0 +1,74 @@
+"""Every engine keeps the contract; the cluster's tests are in test_cluster.py."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import EngineError, UnreadableFile
+from earmark.scale.local import LocalEngine
+from scale_work import Dies, Notes, square
+
+ITEMS = [3, -1, 8, 21, -5, 34]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_item_has_one_outcome_and_a_failure_is_one(workers):
+    outcomes = {outcome.item: outcome for outcome in LocalEngine(workers).run(square, ITEMS)}
+    assert sorted(outcomes) == sorted(ITEMS)
+    assert {item: outcomes[item].value for item in ITEMS if item > 0} == {
+        item: square(item) for item in ITEMS if item > 0
+    }
+    assert isinstance(outcomes[-5].failure, UnreadableFile)
+    assert str(outcomes[-5].failure) == "-5 cannot be read"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_bug_is_raised_with_a_note_and_leaves_no_process(workers):
+    with pytest.raises(KeyError, match="thirteen") as bug:
+        list(LocalEngine(workers).run(square, [1, 13, 2, 3]))
+    assert "while working on 13" in " ".join(bug.value.__notes__)
+    assert not multiprocessing.active_children()
+
+
+def test_no_items_no_outcomes():
+    assert list(LocalEngine(2).run(square, [])) == []
+
+
+def test_a_killed_workers_item_is_taken_up_again(tmp_path):
+    outcomes = list(LocalEngine(2).run(Dies(str(tmp_path), times=2), list(range(10))))
+    assert sorted(outcome.value for outcome in outcomes) == list(range(10))
+    assert len(list(tmp_path.glob("death-*"))) == 2
+
+
+def test_an_item_that_kills_every_worker_is_a_failure_and_the_others_are_done(tmp_path):
+    outcomes = list(LocalEngine(2).run(Dies(str(tmp_path), times=99), list(range(10))))
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    assert [outcome.item for outcome in failed] == [7]
+    assert isinstance(failed[0].failure, EngineError)
+    assert "killed by signal 9" in str(failed[0].failure)
+    assert len(outcomes) == 10
+
+
+def test_a_slow_reader_holds_the_rest_back(tmp_path):
+    outcomes = LocalEngine(2).run(Notes(str(tmp_path)), list(range(50)))
+    next(outcomes)
+    time.sleep(0.5)
+    begun = len(list(tmp_path.iterdir()))
+    assert begun <= 4, "one given, two at work, one just handed over"
+    outcomes.close()
+    assert not multiprocessing.active_children()
+
+
+def test_work_is_done_in_other_processes(tmp_path):
+    list(LocalEngine(2).run(Notes(str(tmp_path)), list(range(6))))
+    own = multiprocessing.current_process().pid
+    assert str(own) not in {path.read_text() for path in Path(tmp_path).iterdir()}
+
+
+def test_workers_are_one_or_more():
+    with pytest.raises(ValueError, match="1 or more, not 0"):
+        LocalEngine(0)

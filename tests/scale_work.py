@@ -1,0 +1,48 @@
+"""Work for the engines' tests; a module of its own, so that workers can import it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.errors import UnreadableFile
+
+
+def square(number: int) -> float:
+    """Fails for what is negative, as a recording would; a bug for 13."""
+    if number < 0:
+        raise UnreadableFile(f"{number} cannot be read")
+    if number == 13:
+        raise KeyError("thirteen")
+    return number**2 / 3
+
+
+@dataclass(frozen=True)
+class Dies:
+    """Kills its own process at 7, the first `times` times."""
+
+    folder: str
+    times: int
+
+    def __call__(self, number: int) -> int:
+        marks = list(Path(self.folder).glob("death-*"))
+        if number == 7 and len(marks) < self.times:
+            (Path(self.folder) / f"death-{len(marks)}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Notes when each item was begun and by whom; takes a moment."""
+
+    folder: str
+    seconds: float = 0.02
+
+    def __call__(self, number: int) -> int:
+        (Path(self.folder) / f"{number}").write_text(str(os.getpid()))
+        time.sleep(self.seconds)
+        return number
