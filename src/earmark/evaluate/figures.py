@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 BLIND = {"uniform": "#8a8f98", "strata": "#5b616b", PHASES: "#b3b8c0", "random": "#c9a227"}
 ACCENT = {"coverage": "#c2410c", "separated": "#1d4ed8", ORACLE: "#111827"}
-OTHERS = ("#047857", "#9d174d", "#7c3aed", "#0e7490", "#65a30d", "#b45309")
+OTHERS = (
+    *("#047857", "#9d174d", "#7c3aed", "#0e7490", "#84cc16", "#b45309"),
+    *("#38bdf8", "#f472b6", "#475569", "#facc15"),
+)
 MARKERS = "osD^vP*X<>h"
 
 
@@ -151,7 +154,7 @@ def scatter(
     occupancy: Sequence[float], gains: Mapping[str, Sequence[float]], *, title: str
 ) -> bytes:
     """Gain in points against occupancy in per cent, one colour a budget."""
-    drawn = figure(7.5, 5)
+    drawn = figure(7.5, 5.4)
     axes = drawn.subplots()
     for place, (name, values) in enumerate(gains.items()):
         axes.scatter(occupancy, values, label=name, s=26, color=OTHERS[place % len(OTHERS)])
@@ -159,7 +162,7 @@ def scatter(
     axes.set_xlabel("windows that touch an action, %")
     axes.set_ylabel("gain, points of coverage")
     axes.set_title(title)
-    axes.legend(fontsize=8, frameon=False)
+    drawn.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     axes.grid(alpha=0.25)
     return png(drawn)
 
@@ -169,7 +172,7 @@ def lines(
     logarithmic: bool = False,
 ) -> bytes:  # fmt: skip
     """Simple curves, one a name."""
-    drawn = figure(7.5, 5)
+    drawn = figure(7.5, 5.4)
     axes = drawn.subplots()
     for place, (name, points) in enumerate(series.items()):
         axes.plot(
@@ -186,6 +189,6 @@ def lines(
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     axes.set_title(title)
-    axes.legend(fontsize=8, frameon=False)
+    drawn.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     axes.grid(alpha=0.25)
     return png(drawn)

@@ -37,6 +37,12 @@ class Results:
         return cls(list(recordings), systems, sorted({budget for _, budget in counts}), counts)
 
     @property
+    def counted(self) -> int:
+        """Recordings that have actions, and so a coverage."""
+        first = next(iter(self.counts.values()), {})
+        return sum(counts.actions > 0 for counts in first.values())
+
+    @property
     def frontlines(self) -> list[str]:
         """Frontlines in order of appearance."""
         return list(dict.fromkeys(frontline for frontline, _ in self.systems))

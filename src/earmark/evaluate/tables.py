@@ -19,7 +19,7 @@ def coverage_table(results: Results) -> Table:
         for budget in results.budgets
     )
     names = tuple(results.label(system) for system in results.systems)
-    note = f"Points of coverage (overlap), mean over {len(results.recordings)} recordings."
+    note = f"Points of coverage (overlap), mean over {results.counted} recordings."
     return Table("Coverage by budget and rule", ("calls", *names), rows, note)
 
 
@@ -71,8 +71,8 @@ def paired_table(results: Results, subject: System) -> Table:
     title = f"{results.label(subject)} against each rule, paired over recordings"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
-        f"Points of coverage over {len(results.recordings)} recordings; exact Wilcoxon signed-rank "
-        f"test; interval of the mean gain by drawing recordings with replacement."
+        f"Points of coverage over {results.counted} recordings; Wilcoxon signed-rank test, exact up to 100; "
+        f"interval of the mean gain by drawing recordings with replacement."
     )
     return Table(title, columns, tuple(rows), note)
 
