@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.gate.frontline import Frontline
-from earmark.hear import SAMPLE_RATE, SoundEncoder
+from earmark.hear import SoundEncoder
 from earmark.hear.loudness import decibels
 from earmark.media import Meter, Recording, Sound
 from earmark.timeline import FloatArray, Track
@@ -54,7 +54,8 @@ def listen(
     """Listen to all of `recording` once, without decoding a video frame."""
     began, meter, levels = time.perf_counter(), Meter(), _Levels()
     if isinstance(frontline.encoder, SoundEncoder):
-        sound = levels.overhear(recording.sound(sample_rate=SAMPLE_RATE, meter=meter))
+        sample_rate = frontline.encoder.sample_rate
+        sound = levels.overhear(recording.sound(sample_rate=sample_rate, meter=meter))
         scored = frontline.scorer(frontline.encoder.encode(sound))
     else:
         scored = frontline(recording, meter=meter)
@@ -71,7 +72,7 @@ def listen(
         frontline=frontline.name,
         scores=Track(scores),
         level=level,
-        access=recording.access,
+        access=meter.access or recording.access,
         bytes_read=meter.bytes_read,
         seconds=time.perf_counter() - began,
     )
@@ -81,13 +82,14 @@ class _Levels:
     """Notes the level of sound that passes by."""
 
     def __init__(self) -> None:
-        self._cell = round(LEVEL_HOP * SAMPLE_RATE)
+        self._cell = 1
         self._power: list[FloatArray] = []
         self._open = np.zeros(0, dtype=np.float32)
 
     def overhear(self, sound: Iterable[Sound]) -> Iterator[Sound]:
         """Pass `sound` on as it is."""
         for block in sound:
+            self._cell = round(LEVEL_HOP * block.sample_rate)
             samples = np.concatenate([self._open, block.values])
             whole = len(samples) - len(samples) % self._cell
             self._note(samples[:whole])

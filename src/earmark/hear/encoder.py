@@ -44,7 +44,12 @@ class SoundEncoder(ABC):
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The features of `recording`, in order, a stretch at a time."""
-        return self.encode(recording.sound(sample_rate=SAMPLE_RATE, meter=meter))
+        return self.encode(recording.sound(sample_rate=self.sample_rate, meter=meter))
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples a second of the sound it takes; a multiple of the clock's 25."""
+        return SAMPLE_RATE
 
     @property
     def channels(self) -> int:

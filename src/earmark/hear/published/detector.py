@@ -1,0 +1,86 @@
+"""What a published model is: sound in, one row of class scores for every step of a chunk out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
+
+STEPS = 250
+"""Rows that a chunk of ten seconds gives at 25 Hz."""
+
+
+class Detector(nn.Module):
+    """A model in three stages, each to be looked at, cut short or run in its own precision.
+
+    sound (batch, samples) ─spectrum▶ ... ─embed▶ (batch, rows, width) ─classify▶ logits
+    """
+
+    def settle(self) -> None:
+        """Make ready to listen once the weights are in."""
+
+    def layers(self) -> nn.Sequential | nn.ModuleList | None:
+        """The transformer's layers, of which the last may be dropped; none where it has none."""
+        return None
+
+    @abstractmethod
+    def spectrum(self, sound: Tensor) -> Tensor:
+        """What the network reads of `sound`, `(batch, samples)`; always in full precision."""
+
+    @abstractmethod
+    def embed(self, spectrum: Tensor) -> Tensor:
+        """One vector a row, `(batch, rows, width)`."""
+
+    @abstractmethod
+    def classify(self, rows: Tensor) -> Tensor:
+        """Logits, `(batch, rows, classes)`."""
+
+    def posteriors(self, logits: Tensor) -> Tensor:
+        """How likely each class is; any number of them at once."""
+        return torch.sigmoid(logits)
+
+    def forward(self, sound: Tensor) -> Tensor:
+        """Logits of `sound`, `(batch, rows, classes)`."""
+        return self.classify(self.embed(self.spectrum(sound)))
+
+
+class StrongDetector(Detector):
+    """A network with the head that was trained on AudioSet-Strong (Schmid et al., ICASSP 2025).
+
+    The network is known as `model.<name>`, as in the checkpoints. Whatever number of rows it
+    gives, the head reads 250: more are averaged, fewer are drawn out as lines.
+    """
+
+    def __init__(self, name: str, network: nn.Module, *, width: int, classes: int = 447) -> None:
+        super().__init__()
+        self.model = nn.ModuleDict({name: network})
+        self.strong_head = nn.Linear(width, classes)
+        self._name = name
+
+    def embed(self, spectrum: Tensor) -> Tensor:
+        """One vector a step of ten seconds, `(batch, 250, width)`."""
+        rows: Tensor = self.model[self._name](spectrum).transpose(1, 2)  # (batch, width, rows)
+        if rows.shape[-1] > STEPS:
+            rows = F.adaptive_avg_pool1d(rows, STEPS)
+        elif rows.shape[-1] < STEPS:
+            rows = F.interpolate(rows, size=STEPS, mode="linear")
+        return rows.transpose(1, 2)
+
+    def classify(self, rows: Tensor) -> Tensor:
+        """Logits of the AudioSet-Strong classes."""
+        logits: Tensor = self.strong_head(rows)
+        return logits
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """The size of a transformer; the default is that of all the published ones."""
+
+    width: int = 768
+    heads: int = 12
+    layers: int = 12
+    widening: int = 4
+    """How many times wider the feed-forward layers are."""

@@ -1,0 +1,122 @@
+"""Encoders that run a published model: with PyTorch from its checkpoint, or exported with ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from earmark.hear.published.catalogue import find_checkpoint, published, require_torch
+from earmark.hear.published.chunks import Layout
+from earmark.hear.published.encoder import ChunkEncoder, Listening, Weights
+from earmark.hear.published.exported import ExportedEncoder, read_card
+from earmark.hear.published.reading import Logits, Reading
+from earmark.timeline import FloatArray
+
+if TYPE_CHECKING:
+    from earmark.hear.published.detector import Detector
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEncoder(ChunkEncoder):
+    """A published model, run by PyTorch."""
+
+    name: str
+    weights: Weights
+    reading: Reading
+    layout: Layout
+    listening: Listening
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples a second that the model was trained at."""
+        return published(self.name).sample_rate
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the posteriors."""
+        return published(self.name).classes
+
+    @property
+    def width(self) -> int:
+        """Values in each row that is read."""
+        known = published(self.name)
+        return len(known.classes) if self.reading.output == "posteriors" else known.width
+
+    def detector(self) -> Detector:
+        """The model itself, loaded once a process."""
+        return _loaded(self.name, self.weights, self.reading.drop_layers, self.listening.device)
+
+    def hear(self, chunks: FloatArray) -> FloatArray:
+        """The rows that `reading` reads, `(chunks, rows, width)`, of `(chunks, samples)`."""
+        import torch
+
+        detector, device = self.detector(), torch.device(self.listening.device)
+        with torch.inference_mode(), _threads(self.listening.threads):
+            spectrum = detector.spectrum(torch.from_numpy(chunks).to(device))
+            with torch.autocast(device.type, torch.float16, enabled=device.type != "cpu"):
+                rows = detector.embed(spectrum)
+                if self.reading.output == "posteriors":
+                    rows = detector.posteriors(detector.classify(rows).float())
+            heard: FloatArray = rows.float().cpu().numpy()
+        return heard
+
+
+def open_encoder(
+    name: str,
+    checkpoint: Path,
+    *,
+    reading: Reading | None = None,
+    hop: float | None = None,
+    listening: Listening | None = None,
+) -> ChunkEncoder:
+    """The encoder `name` with the weights at `checkpoint`: a published file or an exported one.
+
+    The file is read and checked here, not when the first sound is heard.
+
+    Args:
+        name: One of `PUBLISHED`.
+        checkpoint: The file, or the folder that holds it under its published name.
+        reading: What is made of the model's rows; posteriors in logit space if None.
+        hop: Seconds from one chunk to the next; the model's own if None.
+        listening: Batch, threads and device.
+
+    Raises:
+        ModelMismatch: There is no such file, or it is not this model's.
+        MissingExtra: The file is not an exported one and PyTorch is not installed.
+    """
+    known, file = published(name), find_checkpoint(name, checkpoint)
+    reading, listening = reading or Logits(), listening or Listening()
+    layout = known.layout if hop is None else known.layout.every(hop)
+    if file.suffix == ".onnx":
+        card = read_card(file, name=name, reading=reading)
+        return ExportedEncoder(name, Weights.of(file), card, reading, layout, listening)
+    require_torch(f"the {name} encoder")
+    encoder = PublishedEncoder(name, Weights.of(file), reading, layout, listening)
+    encoder.detector()
+    return encoder
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str, weights: Weights, dropped: int, device: str) -> Detector:
+    from earmark.hear.published.checkpoint import drop_layers, load_detector
+
+    detector = load_detector(published(name), weights.file)
+    drop_layers(detector, dropped)
+    return detector.to(device)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Run PyTorch on `count` threads, and on as many as before afterwards."""
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(count or before)
+        yield
+    finally:
+        torch.set_num_threads(before)

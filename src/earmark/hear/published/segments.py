@@ -1,0 +1,67 @@
+"""Where one sound ends and another begins, read off the posteriors of a model.
+
+most likely   . . a a a a b b . . b      segments   a, b, b
+boundaries        ^       ^   ^   ^
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.timeline import Span, Track
+
+NOTHING = -1
+"""Stands for the class of a step at which no class is likely enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch over which one class is the most likely."""
+
+    span: Span
+    name: str
+
+
+def segments(
+    features: Iterable[Track],
+    classes: Sequence[str],
+    *,
+    threshold: float = 0.5,
+    shortest: float = 0.0,
+) -> Iterator[Segment]:
+    """The segments of `features`, which are logits as `Logits` gives them, in order.
+
+    A step belongs to its most likely class, or to none where even that has a posterior below
+    `threshold`. A segment is a run of steps of one class; those shorter than `shortest` seconds
+    are left out. However the features are cut into tracks, the segments are the same.
+    """
+    if not 0.0 < threshold < 1.0:
+        raise ValueError(f"a threshold on posteriors lies between 0 and 1, not at {threshold}")
+    for first, end, label in _runs(features, float(np.log(threshold / (1.0 - threshold)))):
+        if label != NOTHING and end - first >= shortest - 1e-9:
+            yield Segment(Span(first, end), classes[label])
+
+
+def boundaries(found: Iterable[Segment]) -> list[float]:
+    """The times at which a segment begins or ends, in order and each once."""
+    return sorted({time for segment in found for time in (segment.span.start, segment.span.end)})
+
+
+def _runs(features: Iterable[Track], least: float) -> Iterator[tuple[float, float, int]]:
+    """Start, end and label of every run of steps with one label."""
+    started, end, label = 0.0, 0.0, NOTHING
+    for track in features:
+        best = track.values.argmax(axis=1)
+        sure = track.values.max(axis=1) >= least
+        labels = np.where(sure, best, NOTHING)
+        before = np.concatenate([[label], labels[:-1]])
+        for step in np.flatnonzero(labels != before):
+            time = track.time_of(int(step))
+            yield started, time, label
+            started, label = time, int(labels[step])
+        end = track.span.end
+    if end > started:
+        yield started, end, label

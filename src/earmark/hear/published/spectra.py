@@ -1,0 +1,159 @@
+"""Spectra as the published models expect them: the same arithmetic, in the same order.
+
+sound (batch, samples) ──▶ power (batch, bins, rows) ──▶ bands (batch, bands, rows)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
+
+from earmark.timeline import FloatArray
+
+
+class PowerSpectrum(nn.Module):
+    """Power of short-time spectra, `(batch, size // 2 + 1, rows)`.
+
+    Row `r` is centred on sample `r * hop`; the ends are extended by half of `size`.
+    """
+
+    taper: Tensor
+
+    def __init__(self, taper: Tensor, *, size: int, hop: int, padding: str = "reflect") -> None:
+        """Lay `taper` in the middle of `size` samples.
+
+        Args:
+            taper: The window.
+            size: Length of the Fourier transform; no shorter than the window.
+            hop: Samples from one spectrum to the next.
+            padding: How the ends are extended: `reflect` or `constant`.
+        """
+        super().__init__()
+        self._size, self._hop, self._padding = size, hop, padding
+        side = (size - len(taper)) // 2
+        taper = F.pad(taper, (side, size - len(taper) - side))
+        self.register_buffer("taper", taper, persistent=False)
+
+    def forward(self, sound: Tensor) -> Tensor:
+        """The power of `sound`, `(batch, samples)`."""
+        side = self._size // 2
+        sound = F.pad(sound[:, None, :], (side, side), mode=self._padding)[:, 0]
+        return _power(sound.unfold(1, self._size, self._hop) * self.taper, self._size)
+
+
+class KaldiSpectrum(nn.Module):
+    """Power of short-time spectra as Kaldi takes them, `(batch, size // 2 + 1, rows)`.
+
+    Row `r` begins at sample `r * hop`, and only whole stretches count. Each loses its mean, then
+    `emphasis` times the sample before from every sample; the first stands in for the one before it.
+    """
+
+    taper: Tensor
+
+    def __init__(self, length: int, *, size: int, hop: int, emphasis: float) -> None:
+        super().__init__()
+        self._size, self._hop, self._emphasis = size, hop, emphasis
+        taper = hann(length, periodic=False).pow(0.85)  # Povey's
+        self.register_buffer("taper", taper, persistent=False)
+
+    def forward(self, sound: Tensor) -> Tensor:
+        """The power of `sound`, `(batch, samples)`."""
+        stretches = sound.unfold(1, len(self.taper), self._hop)
+        stretches = stretches - stretches.mean(dim=2, keepdim=True)
+        before = torch.cat([stretches[..., :1], stretches[..., :-1]], dim=2)
+        return _power((stretches - self._emphasis * before) * self.taper, self._size)
+
+
+class Bands(nn.Module):
+    """Sums spectral bins into bands, `(batch, bands, rows)`."""
+
+    weights: Tensor
+
+    def __init__(self, weights: FloatArray) -> None:
+        super().__init__()
+        weights = np.ascontiguousarray(weights, dtype=np.float32)
+        self.register_buffer("weights", torch.from_numpy(weights), persistent=False)
+
+    def forward(self, spectra: Tensor) -> Tensor:
+        """The bands of `spectra`, `(batch, bins, rows)`."""
+        return self.weights @ spectra
+
+
+def hann(length: int, *, periodic: bool = True) -> Tensor:
+    """The raised cosine; periodic for analysis, symmetric as Kaldi has it.
+
+    PyTorch's, to the last digit: quiet bins beside loud ones hang on it.
+    """
+    return torch.hann_window(length, periodic=periodic)
+
+
+def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: float) -> FloatArray:
+    """Triangles that are straight on the mel scale, `(bands, size // 2 + 1)`.
+
+    Mel as 1127 ln(1 + f / 700). The bin of half the sample rate weighs nothing. The lowest bands
+    are narrower than a bin, so that their weights hang on the last digit: they are reckoned in
+    single precision and in this order, as the models were trained.
+    """
+    start, end = (1127.0 * math.log(1.0 + frequency / 700.0) for frequency in (low, high))
+    step = (end - start) / (bands + 1)
+    band = torch.arange(bands)[:, None]
+    left, centre, right = (start + (band + side) * step for side in (0.0, 1.0, 2.0))
+    bins = 1127.0 * (1.0 + sample_rate / size * torch.arange(size // 2) / 700.0).log()
+    rising, falling = (bins - left) / (centre - left), (right - bins) / (right - centre)
+    triangles = torch.minimum(rising, falling).clamp(min=0.0)
+    weights: FloatArray = F.pad(triangles, (0, 1)).numpy()
+    return weights
+
+
+def hertz_bands(
+    bands: int, *, size: int, sample_rate: int, low: float, high: float, slaney: bool
+) -> FloatArray:
+    """Triangles that are straight in hertz, `(bands, size // 2 + 1)`.
+
+    Evenly spaced either on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal
+    areas.
+    """
+    to_mel, to_hertz = (_slaney_mel, _slaney_hertz) if slaney else (_mel, _hertz)
+    mels = np.linspace(to_mel(np.array(low)), to_mel(np.array(high)), bands + 2)
+    edges = to_hertz(mels)[:, None]
+    triangles = _triangles(edges, np.arange(size // 2 + 1) * sample_rate / size)
+    if slaney:
+        triangles *= 2.0 / (edges[2:] - edges[:-2])
+    return triangles
+
+
+def _triangles(edges: FloatArray, bins: FloatArray) -> FloatArray:
+    rising = (bins - edges[:-2]) / (edges[1:-1] - edges[:-2])
+    falling = (edges[2:] - bins) / (edges[2:] - edges[1:-1])
+    return np.clip(np.minimum(rising, falling), 0.0, None)
+
+
+def _mel(frequency: FloatArray) -> FloatArray:
+    mel: FloatArray = 2595.0 * np.log10(1.0 + frequency / 700.0)
+    return mel
+
+
+def _hertz(mel: FloatArray) -> FloatArray:
+    frequency: FloatArray = 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
+    return frequency
+
+
+def _slaney_mel(frequency: FloatArray) -> FloatArray:
+    """Linear to 1 kHz at 66.7 Hz a mel, then 27 mels to every factor of 6.4."""
+    above = 15.0 + np.log(np.maximum(frequency, 1e-9) / 1000.0) * 27.0 / np.log(6.4)
+    return np.where(frequency < 1000.0, frequency * 3.0 / 200.0, above)
+
+
+def _slaney_hertz(mel: FloatArray) -> FloatArray:
+    above = 1000.0 * np.exp((mel - 15.0) * np.log(6.4) / 27.0)
+    return np.where(mel < 15.0, mel * 200.0 / 3.0, above)
+
+
+def _power(stretches: Tensor, size: int) -> Tensor:
+    """Power of each of `stretches`, `(batch, rows, samples)`, with the bins before the rows."""
+    spectra = torch.view_as_real(torch.fft.rfft(stretches, n=size))
+    return (spectra * spectra).sum(dim=-1).transpose(1, 2)
