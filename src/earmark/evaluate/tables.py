@@ -71,8 +71,8 @@ def paired_table(results: Results, subject: System) -> Table:
     title = f"{results.label(subject)} against each rule, paired over recordings"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
-        f"Points of coverage over {results.counted} recordings; Wilcoxon signed-rank test, exact up to 100; "
-        f"interval of the mean gain by drawing recordings with replacement."
+        f"Points of coverage over {results.counted} recordings; Wilcoxon signed-rank test, exact "
+        f"up to 100; interval of the mean gain by drawing recordings with replacement."
     )
     return Table(title, columns, tuple(rows), note)
 
