@@ -86,6 +86,7 @@ def make_video(
     has_audio: bool = True,
     fps: float = 10,
     frame_times: Sequence[float] | None = None,
+    video_end: float | None = None,
     group: int = 10,
     b_frames: int = 0,
     layout: str = "last",
@@ -107,6 +108,7 @@ def make_video(
         has_audio: False for pictures alone.
         fps: Pictures a second.
         frame_times: When each picture is shown, instead of `fps`: a variable frame rate.
+        video_end: When the last picture ends, where that is not at `duration`.
         group: Pictures from one key frame to the next.
         b_frames: Pictures that are stored out of order.
         layout: Of MP4 and MOV: index `last`, `first`, or `fragmented`.
@@ -133,7 +135,7 @@ def make_video(
         video.codec_context.max_b_frames = b_frames
         video.options = _video_options(video.codec_context.name, group, b_frames)
         sounds = [_add_sound(container, path, plan) for plan in plans]
-        packets = _pictures(video, [*times, duration], size, draw, matrix)
+        packets = _pictures(video, [*times, video_end or duration], size, draw, matrix)
         for plan, stream in zip(plans, sounds, strict=True):
             packets += _sound_packets(stream, plan, duration)
         _mux(container, packets, offset)

@@ -140,7 +140,9 @@ def test_chapters_follow_one_another(media):
     recording = open_recording(Source(tuple(map(str, parts))))
     assert recording.duration == pytest.approx(12.0, abs=0.01)
     expected = [click + 4.0 * part for part, click in itertools.product(range(3), CLICKS)]
-    assert click_times(whole_sound(recording), RATE) == near(expected)
+    meter = Meter()
+    assert click_times(whole_sound(recording, meter=meter), RATE) == near(expected)
+    assert meter.overlap == 0.0
     assert recording.access == "demux" and recording.size_bytes == sum(
         part.stat().st_size for part in parts
     )
@@ -185,6 +187,17 @@ def test_damaged_packets_are_silence_and_counted(media, tmp_path):
     assert meter.damaged_packets > 0
     assert click_times(sound[2 * RATE :], RATE) == near([1.0])
     assert len(sound) == round(good.duration * RATE)
+
+
+def test_timestamps_that_start_again_are_counted_as_overlap(media, tmp_path):
+    """Two transport streams end to end: the second claims the time of the first."""
+    data = media("a.ts").read_bytes()
+    path = tmp_path / "twice.ts"
+    path.write_bytes(data + data)
+    meter = Meter()
+    sound = whole_sound(open_recording(path), meter=meter)
+    assert click_times(sound, RATE) == near(CLICKS)
+    assert meter.overlap == pytest.approx(4.0, abs=0.1)
 
 
 class TestNothingToHear:
@@ -255,6 +268,12 @@ class TestTape:
         assert self.values((0, [1, 1]), (4, [2, 2])) == [1, 1, 0, 0, 2, 2]
         assert self.values((0, [1, 1, 1]), (1, [2, 2, 2])) == [1, 1, 1, 2]
         assert self.values((2, [1, 1, 1]), (0, [2, 2])) == [0, 0, 1, 1, 1]
+
+    def test_overlap_is_counted_and_priming_is_not(self):
+        tape = Tape(10)
+        for place, count in [(-2, 5), (1, 5), (6, 2)]:
+            assert list(tape.lay(place, np.ones(count, np.float32), limit=100)) == []
+        assert tape.overlap == pytest.approx(0.2)
 
     def test_nothing_before_the_start_or_past_the_limit(self):
         assert self.values((-2, [1, 2, 3])) == [3]

@@ -59,9 +59,17 @@ class TestDuration:
         assert open_recording(path).duration == pytest.approx(4.0)
 
     def test_sound_that_outlasts_the_pictures_counts(self, tmp_path):
-        path = make_video(tmp_path / "a.mp4", duration=4.0, frame_times=(0.0, 0.5, 1.0))
-        # The last picture stands until the end of what was made; cut the pictures short instead.
-        assert open_recording(path).duration == pytest.approx(4.0)
+        path = make_video(
+            tmp_path / "a.mp4", duration=4.0, frame_times=(0.0, 0.5, 1.0), video_end=1.5
+        )
+        recording = open_recording(path)
+        assert recording.duration == pytest.approx(4.0)
+        assert recording.video is not None and recording.video.end == pytest.approx(1.5)
+        assert read_number(recording.frames([3.0])[0].rgb) == 2
+
+    def test_the_fill_of_the_last_audio_packet_does_not(self, tmp_path):
+        path = make_video(tmp_path / "a.mkv", duration=4.0, video_end=3.95)
+        assert open_recording(path).duration == pytest.approx(3.95)
 
     def test_matroska_that_was_never_closed(self, media, tmp_path):
         """A recorder that lost power leaves no duration and no cues."""

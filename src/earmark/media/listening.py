@@ -71,18 +71,23 @@ class Tape:
         self._block = np.zeros(self._block_samples, np.float32)
         self._start = 0
         self._filled = 0
+        self.overlap = 0.0
+        """Seconds of what was laid whose time had been heard already."""
 
     @property
     def position(self) -> int:
         """Samples from the start of the recording to the next free place."""
         return self._start + self._filled
 
-    def lay(self, place: int, values: Samples, *, limit: int) -> Iterator[Sound]:
-        """Put `values` at sample `place`: silence up to there, and nothing past `limit`.
+    def lay(self, place: int, values: Samples, *, limit: int, start: int = 0) -> Iterator[Sound]:
+        """Put `values` at sample `place`: silence up to there, nothing past `limit`.
 
-        What lies before the next free place has been heard already and is left out.
+        What lies before the next free place has been heard already and is left out; it counts as
+        overlap from `start` on, where the file begins that it comes from.
         """
         yield from self.run_silent(min(place, limit))
+        heard = min(self.position, place + len(values)) - max(place, start)
+        self.overlap += max(0, heard) / self.sample_rate
         values = values[max(0, self.position - place) : max(0, limit - place)]
         while len(values):
             room = self._block_samples - self._filled
@@ -132,18 +137,18 @@ class Stay:
 
 def lay_frames(frames: Iterable[AudioFrame], tape: Tape, stay: Stay) -> Iterator[Sound]:
     """Lay decoded frames on the tape by their timestamps; yields the blocks that became full."""
-    limit = round(stay.end * tape.sample_rate)
+    start, limit = round(stay.start * tape.sample_rate), round(stay.end * tape.sample_rate)
     run: _Run | None = None
     for frame in frames:
         if run is None or not run.continues_with(frame):
             if run is not None:
-                yield from tape.lay(*run.finish(), limit=limit)
+                yield from tape.lay(*run.finish(), start=start, limit=limit)
             run = _Run(frame, tape.sample_rate, stay)
         run.add(frame)
         if run.waiting_samples >= _FEED_SAMPLES:
-            yield from tape.lay(*run.take(), limit=limit)
+            yield from tape.lay(*run.take(), start=start, limit=limit)
     if run is not None:
-        yield from tape.lay(*run.finish(), limit=limit)
+        yield from tape.lay(*run.finish(), start=start, limit=limit)
 
 
 class _Run:

@@ -29,6 +29,8 @@ class Meter:
     """How the sound was reached: `index`, or `demux` where any chapter needs it."""
     damaged_packets: int = 0
     """Packets the decoder refused; their time is silence."""
+    overlap: float = 0.0
+    """Seconds of sound left out because their time had been heard already."""
 
     def count(self, data: bytes) -> bytes:
         """`data` itself, after counting it as one read."""
