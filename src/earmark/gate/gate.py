@@ -1,0 +1,222 @@
+"""A gate: a trained head with its card and its calibration, in one file.
+
+A gate file is a ZIP archive of three members: `head.onnx` (features to scores), `gate.json` (the
+card and the calibration) and `misses.npz` (what each threshold missed on each development
+recording). Checksums of the archive and of the weights catch damage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from earmark.errors import ModelMismatch
+from earmark.gate.card import Card
+from earmark.gate.episodes import Episodes
+from earmark.gate.frontline import Frontline
+from earmark.gate.guarantee import Misses, Promise, promise
+from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.gate.rate_map import Fit, FittedRates
+from earmark.gate.survival import Survival
+from earmark.hear import ENCODERS, Encoder
+from earmark.media.files import replacing
+from earmark.timeline import CLOCK_RATE
+
+LAYOUT = 1
+"""Of the file; raised when its meaning changes."""
+
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,  # a flipped bit may ask for another compression, or for encryption
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What reading an archive that is none, or a damaged one, may raise."""
+
+DEFAULT = "default.gate"
+"""The gate that comes with earmark, beside this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoints:
+    """How the scores become episodes, chosen on development recordings."""
+
+    on: tuple[tuple[float, float], ...]
+    """Development recall and the threshold that reaches it, the highest recall first."""
+    off_share: float
+    """The closing threshold as a share of the opening one."""
+    median: int
+    """Steps of the median filter."""
+
+    def threshold(self, recall: float) -> float:
+        """The highest threshold whose development recall is at least `recall`."""
+        for target, threshold in reversed(self.on):
+            if target >= recall - 1e-9:
+                return threshold
+        known = ", ".join(f"{target:.0%}" for target, _ in self.on)
+        raise ValueError(f"no operating point reaches {recall:.0%} recall; there are {known}")
+
+    def episodes(self, threshold: float) -> Episodes:
+        """The rule that opens at `threshold`."""
+        return Episodes(on=threshold, off=threshold * self.off_share, median=self.median)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gate:
+    """Scores how much each moment deserves a look, from the sound alone."""
+
+    card: Card
+    weights: bytes
+    """The head as an ONNX graph."""
+    rates: FittedRates
+    survival: Survival
+    points: OperatingPoints
+    misses: Misses
+    separation: int
+    """Windows between two calls that suit the rule `separated` best on development recordings."""
+
+    @classmethod
+    def load(cls, path: Path) -> Gate:
+        """The gate in the file at `path`.
+
+        Raises:
+            ModelMismatch: no gate file, a damaged one, or one this version cannot read.
+        """
+        try:
+            return cls.from_bytes(path.read_bytes(), name=path.name)
+        except OSError as error:
+            raise ModelMismatch(f"cannot read the gate {path}: {error.strerror}") from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, name: str) -> Gate:
+        """The gate whose file holds `data`; `name` is for messages."""
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                kept = json.loads(archive.read("gate.json"))
+                weights = archive.read("head.onnx")
+                missed = np.load(io.BytesIO(archive.read("misses.npz")), allow_pickle=False)
+                misses = Misses(missed["thresholds"], missed["shares"])
+            if kept["layout"] != LAYOUT:
+                raise ModelMismatch(
+                    f"{name} is a gate of layout {kept['layout']}, this version reads {LAYOUT}; "
+                    f"train it anew, or use the version of earmark that made it"
+                )
+            if kept["weights"] != hashlib.sha256(weights).hexdigest():
+                raise ModelMismatch(f"{name} is damaged: its weights are not the ones it names")
+            return cls(
+                card=Card.from_json(kept["card"]),
+                weights=weights,
+                rates=_rates_from_json(kept["rates"]),
+                survival=Survival(
+                    tuple(kept["survival"]["times"]), tuple(kept["survival"]["shares"])
+                ),
+                points=_points_from_json(kept["points"]),
+                misses=misses,
+                separation=kept["separation"],
+            )
+        except DAMAGE as error:
+            raise ModelMismatch(
+                f"{name} is no gate file, or a damaged one ({error}); fetch or train it anew"
+            ) from error
+
+    def save(self, path: Path) -> None:
+        """Write the gate to `path`; the same gate gives the same bytes."""
+        kept = {
+            "layout": LAYOUT,
+            "weights": self.digest,
+            "card": self.card.to_json(),
+            "rates": asdict(self.rates),
+            "survival": asdict(self.survival),
+            "points": asdict(self.points),
+            "separation": self.separation,
+        }
+        missed = io.BytesIO()
+        np.savez(missed, thresholds=self.misses.thresholds, shares=self.misses.shares)
+        with replacing(path) as scratch, zipfile.ZipFile(scratch, "w") as archive:
+            for name, data in (
+                ("gate.json", json.dumps(kept, indent=1, allow_nan=False).encode()),
+                ("misses.npz", missed.getvalue()),
+                ("head.onnx", self.weights),
+            ):
+                member = zipfile.ZipInfo(name)  # without the time of day
+                member.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(member, data)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the weights."""
+        return hashlib.sha256(self.weights).hexdigest()
+
+    @property
+    def scorer(self) -> OnnxScorer:
+        """The head as a scorer over consecutive features."""
+        card = self.card
+        return OnnxScorer(self.digest, card.encoder, card.channels, card.context, self.weights)
+
+    def encoder(self) -> Encoder:
+        """The encoder the gate was trained on.
+
+        Raises:
+            ModelMismatch: this version has no such encoder, or one of another shape.
+        """
+        card = self.card
+        kind = cast(Any, ENCODERS.get(card.encoder))
+        known = {each.name for each in fields(kind)} if kind else set()
+        if kind is None or not set(card.encoder_options) <= known:
+            raise ModelMismatch(
+                f"this gate wants the encoder {card.encoder} with "
+                f"{', '.join(card.encoder_options) or 'no options'}; there are "
+                f"{', '.join(ENCODERS)}"
+            )
+        made: Encoder = kind(**card.encoder_options)
+        if made.channels != card.channels or card.clock_rate != CLOCK_RATE:
+            raise ModelMismatch(
+                f"this gate wants {card.channels} channels at {card.clock_rate} Hz and "
+                f"{card.encoder} gives {made.channels} at {CLOCK_RATE} Hz"
+            )
+        return made
+
+    def frontline(self, *, name: str = "gate") -> Frontline:
+        """Everything needed to listen with this gate."""
+        return Frontline(
+            name, self.encoder(), scorer=self.scorer, rates=self.rates, survival=self.survival
+        )
+
+    def episodes(self, *, recall: float) -> Episodes:
+        """The rule for episodes that reached `recall` of the development actions."""
+        return self.points.episodes(self.points.threshold(recall))
+
+    def promise(self, *, recall: float, confidence: float = 0.95) -> Promise:
+        """The operating point whose recall is promised, see `earmark.gate.guarantee`."""
+        return promise(self.misses, recall=recall, confidence=confidence)
+
+
+@cache
+def default_gate() -> Gate:
+    """The gate that comes with earmark; read once."""
+    data = resources.files("earmark.gate").joinpath(DEFAULT).read_bytes()
+    return Gate.from_bytes(data, name=DEFAULT)
+
+
+def _rates_from_json(kept: dict[str, Any]) -> FittedRates:
+    fits = tuple(Fit(f["length"], f["intercept"], tuple(f["weights"])) for f in kept["fits"])
+    return FittedRates(fits, kept["reach"])
+
+
+def _points_from_json(kept: dict[str, Any]) -> OperatingPoints:
+    on = tuple((float(recall), float(threshold)) for recall, threshold in kept["on"])
+    return OperatingPoints(on, kept["off_share"], kept["median"])

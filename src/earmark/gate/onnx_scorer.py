@@ -1,0 +1,87 @@
+"""Scores from an exported head, a stretch at a time, with ONNX Runtime on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from earmark.errors import ModelMismatch
+from earmark.timeline import HOP, FloatArray, Track
+
+BLOCK = 750
+"""Steps that are scored at once: half a minute, long against the context on both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxScorer:
+    """A scorer whose head is an ONNX graph from `features` (1, steps, channels) to `scores`."""
+
+    digest: str
+    """SHA-256 of the weights; what tells one scorer from another."""
+    encoder: str
+    """Name of the encoder whose features it was trained on, for messages."""
+    channels: int
+    context: int
+    """Steps on each side that a score depends on."""
+    weights: bytes = field(repr=False, compare=False)
+
+    def __call__(self, features: Iterable[Track]) -> Iterator[Track]:
+        """The scores of `features`, in order.
+
+        Every stretch is scored together with `context` steps on both sides of it, so where the
+        features are cut does not show:
+
+            rows     ...[context|  scored now  |context]
+            next                         [context|  scored next  |context]...
+
+        Raises:
+            ModelMismatch: other features than the head was made for, or some that are not numbers.
+        """
+        kept = np.zeros((0, self.channels), dtype=np.float32)
+        before, start = 0, 0.0  # of `kept`, rows that are context; the time of the row after them
+        for count, track in enumerate(features):
+            self._check(track)
+            start = track.start if count == 0 else start
+            kept = np.concatenate([kept, track.values.astype(np.float32, copy=False)])
+            ready = len(kept) - before - self.context
+            if ready >= BLOCK:
+                yield Track(self._score(kept)[before : before + ready], start=start)
+                start += ready * HOP
+                drop = max(0, before + ready - self.context)
+                kept, before = kept[drop:], before + ready - drop
+        if len(kept) > before:
+            yield Track(self._score(kept)[before:], start=start)
+
+    def _score(self, rows: FloatArray) -> FloatArray:
+        """The scores of `rows`, `(steps, channels)`, as if nothing lay around them."""
+        scores: FloatArray = open_session(self.weights).run(None, {"features": rows[None]})[0][0]
+        return scores
+
+    def _check(self, track: Track) -> None:
+        width = 1 if track.values.ndim == 1 else track.values.shape[1]
+        if width != self.channels or abs(track.hop - HOP) > 1e-9:
+            raise ModelMismatch(
+                f"this gate wants the {self.channels} channels of {self.encoder} every {HOP:g} s "
+                f"and got {width} every {track.hop:g} s; give it the encoder it was trained with"
+            )
+        if not np.isfinite(track.values).all():
+            bad = int(np.flatnonzero(~np.isfinite(track.values).all(axis=1))[0])
+            raise ModelMismatch(
+                f"the features at {track.time_of(bad):.2f} s are not finite numbers, so they "
+                f"cannot be scored; check the encoder ({self.encoder})"
+            )
+
+
+@lru_cache(maxsize=8)
+def open_session(weights: bytes) -> Any:
+    """An ONNX Runtime session of `weights` on one thread; the same weights share one."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,67 @@
+"""Other rooms and microphones: the same sound at another level, filtered, noisy, reverberant."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.signal import butter, fftconvolve, sosfilt
+
+from earmark.hear import SAMPLE_RATE
+from earmark.timeline import FloatArray
+
+
+def alter(samples: FloatArray, *, seed: int) -> FloatArray:
+    """`samples` as another device in another room might have kept them, as many of them.
+
+    Each change is made with its own chance: reverberation, a microphone's filter, noise, the
+    quantisation of a speech codec. The level always changes.
+    """
+    rng = np.random.default_rng(seed)
+    heard = np.asarray(samples, dtype=np.float32)
+    if rng.random() < 0.5:
+        heard = reverberate(heard, rng)
+    if rng.random() < 0.7:
+        heard = filtered(heard, rng)
+    if rng.random() < 0.7:
+        heard = noisy(heard, rng)
+    if rng.random() < 0.3:
+        heard = companded(heard)
+    gain = 10.0 ** (rng.uniform(-12.0, 6.0) / 20)
+    clipped: FloatArray = np.clip(heard * np.float32(gain), -1.0, 1.0)
+    return clipped
+
+
+def reverberate(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A room: noise that dies away over 0.1 to 0.6 s behind the direct sound."""
+    decay = rng.uniform(0.1, 0.6)
+    times = np.arange(round(decay * SAMPLE_RATE)) / SAMPLE_RATE
+    tail = rng.standard_normal(len(times)) * np.exp(-6.9 * times / decay)  # 60 dB down at the end
+    tail *= rng.uniform(0.1, 0.5) / np.sqrt((tail**2).sum())
+    tail[0] = 1.0
+    echo: FloatArray = fftconvolve(samples, tail.astype(np.float32))[: len(samples)]
+    return echo.astype(np.float32)
+
+
+def filtered(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A microphone that hears neither the lowest nor the highest."""
+    edges = (rng.uniform(20.0, 250.0), rng.uniform(3_000.0, 7_500.0))
+    bands = butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos")
+    passed: FloatArray = sosfilt(bands, samples)
+    return passed.astype(np.float32)
+
+
+def noisy(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Steady noise, from white to brown, 5 to 30 dB below the mean level of the sound."""
+    white = rng.standard_normal(len(samples)).astype(np.float32)
+    colour = rng.uniform(0.0, 0.95)
+    noise = sosfilt(np.array([[1.0, 0, 0, 1.0, -colour, 0]]), white)
+    level = np.sqrt(np.mean(samples**2)) * 10.0 ** (-rng.uniform(5.0, 30.0) / 20)
+    mixed: FloatArray = samples + noise * (level / max(float(noise.std()), 1e-9))
+    return mixed.astype(np.float32)
+
+
+def companded(samples: FloatArray) -> FloatArray:
+    """Eight-bit mu-law, the coarsest codec a recorder is likely to use."""
+    loud = np.sign(samples) * np.log1p(255 * np.abs(samples.clip(-1, 1))) / np.log(256)
+    steps = np.round(loud * 127) / 127
+    coarse: FloatArray = np.sign(steps) * np.expm1(np.abs(steps) * np.log(256)) / 255
+    return coarse.astype(np.float32)

@@ -1,0 +1,154 @@
+"""What a gate is trained on: the features of recordings, and where their actions lie."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from earmark.errors import AnnotationError, ModelMismatch
+from earmark.evaluate.annotations import Action, Annotations, few
+from earmark.hear import ENCODERS, SAMPLE_RATE, Encoder, SoundEncoder
+from earmark.media import Meter, Recording, Sound, find, open_recording
+from earmark.media.files import replacing
+from earmark.timeline import CLOCK_RATE, FloatArray
+from earmark.train.augment import alter
+
+Watch = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done and how much there is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """One recording as a head sees it."""
+
+    name: str
+    duration: float
+    takes: tuple[FloatArray, ...]
+    """Features `(steps, channels)`, float16 to halve the memory; the first take is the real one."""
+    actions: tuple[Action, ...]
+
+    @property
+    def features(self) -> FloatArray:
+        """The real features, float32."""
+        return self.takes[0].astype(np.float32)
+
+    @property
+    def starts(self) -> FloatArray:
+        """When the actions start, in seconds."""
+        return np.array([action.start for action in self.actions])
+
+
+Material = dict[str, Heard]
+"""Recordings by name."""
+
+
+def gather(
+    annotations: Annotations,
+    media: Path,
+    *,
+    encoder: str,
+    takes: int = 1,
+    cache: Path | None = None,
+    watch: Watch = lambda *_: None,
+) -> Material:
+    """The features and actions of every annotated recording, found by name in the folder `media`.
+
+    Raises:
+        AnnotationError: a recording without media, spans past its end, or no span at all.
+        ModelMismatch: an encoder that gives values that are not numbers.
+    """
+    made = make_encoder(encoder)
+    sources = {Path(source.name).stem: source for source in find([str(media)])}
+    unheard = [name for name in annotations.recordings if name not in sources]
+    if unheard:
+        raise AnnotationError(f"no media in {media} for {few(unheard)}; the stems must agree")
+    material = {}
+    for done, (name, actions) in enumerate(annotations.recordings.items()):
+        watch("listening", done, len(annotations.recordings))
+        recording = open_recording(sources[name])
+        check_inside(name, actions, recording.duration)
+        heard = tuple(
+            _remembered(recording, made, take, cache / f"{encoder}-{take}-{name}.npy")
+            if cache
+            else _listen(recording, made, take)
+            for take in range(takes)
+        )
+        material[name] = Heard(name, recording.duration, heard, tuple(actions))
+    check_actions(material)
+    return material
+
+
+def make_encoder(name: str) -> Encoder:
+    """The encoder called `name`; `ValueError` lists the names."""
+    if name not in ENCODERS:
+        raise ValueError(f"there is no encoder {name!r}; there are {', '.join(ENCODERS)}")
+    return ENCODERS[name]()
+
+
+def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
+    """Raise `AnnotationError` for a span that its recording is too short for."""
+    for action in actions:
+        if action.start >= duration or action.end > duration + 1.0:
+            raise AnnotationError(
+                f"{name}: the span {action.start:g}-{action.end:g} s lies outside the recording, "
+                f"which lasts {duration:g} s; check the row, or that the media is the right file"
+            )
+
+
+def check_actions(material: Mapping[str, Heard]) -> None:
+    """Raise `AnnotationError` where there is nothing to learn."""
+    if not any(heard.actions for heard in material.values()):
+        raise AnnotationError("no recording has a single span, so there is nothing to learn from")
+
+
+def _listen(recording: Recording, encoder: Encoder, take: int) -> FloatArray:
+    """The features of one take; the first is the recording as it is."""
+    if take and isinstance(encoder, SoundEncoder):
+        sound = _altered(recording, take)
+        rows = [track.values for track in encoder.encode(sound)]
+    else:
+        rows = [track.values for track in encoder(recording, meter=Meter())]
+    values = np.concatenate(rows)
+    if not np.isfinite(values).all():
+        raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
+    return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
+
+
+def _altered(recording: Recording, take: int) -> Iterable[Sound]:
+    """The whole sound through another room and microphone, the same for the same take."""
+    blocks: Iterator[Sound] = recording.sound(sample_rate=SAMPLE_RATE)
+    samples = np.concatenate([block.values for block in blocks])
+    yield Sound(alter(samples, seed=_seed(recording.key, take)), 0.0, SAMPLE_RATE)
+
+
+def _seed(key: str, take: int) -> int:
+    return int(hashlib.sha256(f"{key} {take}".encode()).hexdigest()[:8], 16)
+
+
+def _remembered(recording: Recording, encoder: Encoder, take: int, path: Path) -> FloatArray:
+    """The features from `path`, made and kept there the first time."""
+    steps = int(np.ceil(recording.duration * CLOCK_RATE - 1e-9))
+    if path.is_file():
+        kept: FloatArray = np.load(path, allow_pickle=False)
+        if kept.shape == (steps, encoder.channels):
+            return kept
+    made = _listen(recording, encoder, take)
+    with replacing(path) as scratch:
+        np.save(scratch, made)
+    return made
+
+
+def fingerprint(material: Mapping[str, Heard]) -> str:
+    """SHA-256 over every recording's features and actions: the data a gate was trained on."""
+    digest = hashlib.sha256()
+    for name in sorted(material):
+        heard = material[name]
+        digest.update(f"{name} {heard.duration!r} ".encode())
+        digest.update(np.array([(a.start, a.end) for a in heard.actions]).tobytes())
+        for take in heard.takes:
+            digest.update(take.tobytes())
+    return digest.hexdigest()

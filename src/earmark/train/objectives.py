@@ -1,0 +1,174 @@
+"""What the head is asked to do with its logits: fire once an action, on every frame, or as a rate.
+
+All three read the same `Targets`, so features, crops, data order and seed are identical between
+them and only the objective differs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from earmark.timeline import HOP
+
+LEAST_RATE = 1e-6
+"""Starts a second below which an intensity is not told from none; keeps its logarithm finite."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Targets:
+    """Where the actions of a batch of crops lie; positions count through the flattened batch."""
+
+    heard: Tensor
+    """Whether a step is sound and not padding, `(batch, steps)`, bool."""
+    active: Tensor
+    """Whether a step lies in any action, `(batch, steps)`, bool."""
+    inside: Tensor
+    """Positions inside the actions, one action after the other, int64."""
+    owner: Tensor
+    """The action each of `inside` belongs to, counted through the batch, int64."""
+    starts: Tensor
+    """The position of each action start that lies in a crop, int64; repeats are two starts."""
+
+    @property
+    def actions(self) -> int:
+        """Actions that `inside` tells of."""
+        return int(self.owner[-1]) + 1 if len(self.owner) else 0
+
+
+class Objective(Protocol):
+    """A loss over logits `(batch, steps)`, and the score a logit stands for once trained."""
+
+    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
+        """One number to make small; finite for any finite logits, with or without actions."""
+        ...
+
+    @property
+    def activation(self) -> str:
+        """What turns a logit into a score: `logistic` or `softplus`."""
+        ...
+
+    def score(self, logits: Tensor) -> Tensor:
+        """How much each step deserves a look, at least 0, rising with the logit."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpanObjective:
+    """Fire once in every action and nowhere else: the paper's coverage-aligned loss."""
+
+    tau: float = 4.0
+    """How sharply the pooled logit follows the best step of an action."""
+
+    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
+        """Cross-entropy of each action's pooled logit, plus that of the steps in no action."""
+        pooled = pool_spans(logits, targets, self.tau)
+        silent = logits[targets.heard & ~targets.active]
+        return _mean(functional.softplus(-pooled)) + _mean(functional.softplus(silent))
+
+    @property
+    def activation(self) -> str:
+        """What turns a logit into a score."""
+        return "logistic"
+
+    def score(self, logits: Tensor) -> Tensor:
+        """The logistic of the logit."""
+        return torch.sigmoid(logits)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameObjective:
+    """Tell for every step whether it lies in an action: the usual loss, kept as a baseline."""
+
+    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
+        """Cross-entropy of each step that is heard."""
+        heard = targets.heard
+        return functional.binary_cross_entropy_with_logits(
+            logits[heard], targets.active[heard].to(logits.dtype)
+        )
+
+    @property
+    def activation(self) -> str:
+        """What turns a logit into a score."""
+        return "logistic"
+
+    def score(self, logits: Tensor) -> Tensor:
+        """The logistic of the logit."""
+        return torch.sigmoid(logits)
+
+
+@dataclass(frozen=True, slots=True)
+class RateObjective:
+    """Say how many actions start a second: the likelihood of a Poisson process, in two parts.
+
+    The likelihood of starts at times s under an intensity of mean `m` over a crop of `T` seconds
+    is that of *where* they are, given how many, times that of *how many* there are:
+
+        sum of log(intensity(s) / m)     +     starts * log(m) - m * T
+
+    With `counts` and `jitter` at 1 and 0 this is the plain likelihood. A budget is spent within
+    one recording, so where matters more, and how busy a kitchen is by its sound does not carry
+    over to the next one: with all its weight the second part cost 1 to 2 points of coverage on
+    development recordings (experiments/LOG.md).
+    """
+
+    counts: float = 0.1
+    """Weight of how many starts there are."""
+    jitter: float = 1.0
+    """Seconds by which a marked start may miss what is heard of it: the intensity is meaned so
+    far around the start."""
+
+    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
+        """The negative log-likelihood, a second of sound."""
+        rates = self.score(logits) * targets.heard
+        side = round(self.jitter / HOP)
+        around = functional.avg_pool1d(
+            rates.unsqueeze(1), 2 * side + 1, 1, side, count_include_pad=False
+        )
+        seconds = (targets.heard.sum(1) * HOP).clamp(min=HOP)  # (batch,)
+        mean = rates.sum(1) * HOP / seconds + LEAST_RATE
+        crop = targets.starts // logits.shape[1]
+        starts = torch.bincount(crop, minlength=len(mean)).to(mean.dtype)
+        where = torch.log(around.flatten()[targets.starts] + LEAST_RATE) - torch.log(mean)[crop]
+        how_many = starts * torch.log(mean) - mean * seconds
+        return -(where.sum() + self.counts * how_many.sum()) / seconds.sum()
+
+    @property
+    def activation(self) -> str:
+        """What turns a logit into a score."""
+        return "softplus"
+
+    def score(self, logits: Tensor) -> Tensor:
+        """Action starts a second."""
+        return functional.softplus(logits)
+
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "span": SpanObjective,
+    "frame": FrameObjective,
+    "rate": RateObjective,
+}
+"""Every objective by the name the command line uses."""
+
+
+def pool_spans(logits: Tensor, targets: Targets, tau: float) -> Tensor:
+    """The unnormalised log-sum-exp of the logits inside each action, `(actions,)`.
+
+    One gather, one largest value and one sum for the whole batch; the largest value is taken out
+    before the exponential, so any logit is safe.
+    """
+    inside = logits.flatten()[targets.inside] * tau
+    largest = inside.new_full((targets.actions,), -torch.inf)
+    largest = largest.scatter_reduce(0, targets.owner, inside.detach(), "amax")
+    total = torch.zeros_like(largest)
+    total = total.index_add(0, targets.owner, torch.exp(inside - largest[targets.owner]))
+    return (torch.log(total) + largest) / tau
+
+
+def _mean(values: Tensor) -> Tensor:
+    """The mean, and 0 with a gradient where there is nothing to average."""
+    return values.sum() / max(1, values.numel())

@@ -1,0 +1,120 @@
+"""Episodes, drawn: one character is one step of 40 ms, a digit is a score over ten."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.ndimage import median_filter
+
+from earmark.gate.episodes import Episodes, bill
+from earmark.timeline import Span, Track
+
+HOP = 0.04
+
+
+def draw(rule: Episodes, drawing: str) -> str:
+    """The episodes of the drawing, as carets beneath it."""
+    scores = np.array([0 if sign == "." else int(sign) for sign in drawing]) / 10
+    line = ["."] * len(drawing)
+    for span in rule([Track(scores)]):
+        for step in range(round(span.start / HOP), round(span.end / HOP)):
+            line[step] = "^"
+    return "".join(line)
+
+
+def slowly(rule: Episodes, scores: np.ndarray) -> list[tuple[int, int]]:
+    """The same in steps, one step after the other."""
+    smooth = median_filter(scores, size=rule.median, mode="nearest") if len(scores) else scores
+    found, begun = [], None
+    for step, score in enumerate(smooth):
+        if begun is None and score >= rule.on:
+            begun = step
+        elif begun is not None and score < rule.off:
+            found.append((begun, step))
+            begun = None
+    if begun is not None:
+        found.append((begun, len(smooth)))
+    found = [(a, b) for a, b in found if (b - a) * HOP > rule.shortest - 1e-9]
+    joined: list[tuple[int, int]] = []
+    for a, b in found:
+        if joined and a * HOP - joined[-1][1] * HOP < rule.gap:
+            joined[-1] = (joined[-1][0], b)
+        else:
+            joined.append((a, b))
+    return joined
+
+
+def test_a_dip_above_the_lower_threshold_does_not_close() -> None:
+    rule = Episodes(on=0.8, off=0.4, shortest=0, gap=0)
+    assert draw(rule, "..58876559843..") == "...^^^^^^^^^..."
+    abrupt = Episodes(on=0.8, off=0.8, shortest=0, gap=0)
+    assert draw(abrupt, "..58876559843..") == "...^^....^^...."
+
+
+def test_blips_are_dropped_and_short_gaps_closed() -> None:
+    rule = Episodes(on=0.8, off=0.8)
+    assert draw(rule, "9" * 3 + "." * 20) == "." * 23  # 0.12 s
+    assert draw(rule, "9" * 4 + "." * 20) == "^" * 4 + "." * 20  # 0.16 s
+    assert draw(rule, "9999" + "." * 14 + "9999") == "^" * 22  # 0.56 s
+    assert draw(rule, "9999" + "." * 15 + "9999") == "^^^^" + "." * 15 + "^^^^"  # 0.60 s
+
+
+def test_a_median_filter_forgives_single_steps() -> None:
+    plain, wide = (Episodes(0.8, 0.8, median=m, shortest=0, gap=0) for m in (1, 3))
+    assert draw(plain, "..9..99.99..") == "..^..^^.^^.."
+    assert draw(wide, "..9..99.99..") == ".....^^^^^.."
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.integers(0, 9), max_size=120),
+    st.lists(st.integers(1, 40), max_size=8),
+    st.sampled_from([1, 3, 7, 25]),
+    st.sampled_from([(0.8, 0.8), (0.7, 0.3)]),
+)
+def test_streaming_and_whole_agree_with_the_obvious_loop(
+    tenths: list[int], pieces: list[int], median: int, thresholds: tuple[float, float]
+) -> None:
+    scores, rule = np.array(tenths) / 10, Episodes(*thresholds, median=median)
+    cuts = np.minimum(np.cumsum([0, *pieces, 10_000]), len(scores))
+    tracks = [Track(scores[a:b], start=a * HOP) for a, b in pairwise(cuts)]
+    wanted = slowly(rule, scores)
+    for given_tracks in (tracks, [Track(scores)]):
+        got = [(round(s.start / HOP), round(s.end / HOP)) for s in rule(given_tracks)]
+        assert got == wanted
+
+
+def test_an_episode_is_told_as_soon_as_it_is_certain() -> None:
+    def endless() -> object:
+        yield Track(np.array([0.9] * 10 + [0.0] * 40))
+        yield Track(np.array([0.9] * 10 + [0.0] * 40), start=2.0)
+        raise AssertionError("read too far")
+
+    rule = Episodes(on=0.5, off=0.5)
+    assert next(rule(endless())) == Span(0.0, 0.4)  # type: ignore[arg-type]
+
+
+def test_impossible_rules_are_refused() -> None:
+    with pytest.raises(ValueError, match="closes at or below where it opens"):
+        Episodes(on=0.4, off=0.5)
+    with pytest.raises(ValueError, match="odd number of steps"):
+        Episodes(on=0.4, off=0.4, median=2)
+
+
+def test_calls_are_counted_by_window_not_by_duration() -> None:
+    # windows  [0,4) [4,8) [8,12) [12,16)
+    account = bill([Span(3.5, 4.5), Span(6, 6.5), Span(12, 13)], length=4.0, windows=4)
+    assert (account.episodes, account.calls, account.windows) == (3, 3, 4)
+    assert account.duration == pytest.approx(2.5)
+    assert account.charged == pytest.approx(0.625)
+    assert account.undercount == pytest.approx(4.8)
+
+
+def test_nothing_costs_nothing() -> None:
+    account = bill([], length=4.0, windows=4)
+    assert (account.calls, account.charged) == (0, 0)
+    assert np.isnan(account.undercount)

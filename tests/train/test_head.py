@@ -1,0 +1,46 @@
+"""The head has the paper's size, and sees no further than it says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from earmark.train.head import Head
+
+
+def size(head: Head) -> int:
+    return sum(weights.numel() for weights in head.parameters())
+
+
+def test_the_papers_two_sizes() -> None:
+    assert size(Head(447, width=192)) == pytest.approx(0.41e6, rel=0.03)
+    assert size(Head(447, width=128)) == pytest.approx(0.2e6, rel=0.05)
+
+
+@pytest.mark.parametrize("bands", [0, 4])
+def test_a_logit_depends_on_its_context_and_nothing_else(bands: int) -> None:
+    torch.manual_seed(0)
+    head = Head(64, width=8, bands=bands).eval()
+    assert head.context == (33 if bands else 21)
+    features = torch.randn(1, 200, 64)
+    for side in (-1, 1):
+        for distance, reaches in ((head.context, True), (head.context + 1, False)):
+            other = features.clone()
+            other[0, 100 + side * distance] += 50.0
+            with torch.no_grad():
+                moved = abs(float(head(other)[0, 100] - head(features)[0, 100])) > 1e-6
+            assert moved == reaches or (reaches and not moved and side == -1)
+
+
+def test_bands_must_divide_the_channels() -> None:
+    with pytest.raises(ValueError, match="64 channels cannot be averaged into 5"):
+        Head(64, bands=5)
+
+
+def test_a_constant_recording_is_at_rest() -> None:
+    head = Head(64, width=8, bands=4)
+    read = head.front(torch.full((1, 100, 64), 3.0))
+    levels, rises, spread = read[0].split(4)
+    assert torch.allclose(levels, torch.tensor(3.0))
+    assert bool((rises[:, 1:] == 0).all())
+    assert bool((spread[:, 12:-12] <= 0.011).all())
