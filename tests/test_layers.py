@@ -15,11 +15,12 @@ import earmark
 SOURCE = Path(earmark.__file__).parent
 VOCABULARY = {"timeline", "errors", "version"}
 STAGES = ["media", "models", "hear", "gate", "grid", "select", "call", "ledger", "report"]
-FLOWS = {"triage", "forecast", "caption"}
+FLOWS = {"triage", "forecast", "caption", "batching"}
 ABOVE = {
     "triage": {*STAGES},
     "forecast": {*STAGES, "triage"},
     "caption": {*STAGES, "triage"},
+    "batching": {*STAGES, "triage", "caption"},
     "evaluate": {*STAGES, *FLOWS},
     "train": {*STAGES, *FLOWS, "evaluate"},
     "scale": {*STAGES, *FLOWS, "evaluate", "train"},

@@ -92,6 +92,14 @@ class Ask:
             temperature=self.temperature,
         )
 
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Ask:
+        """What `to_json` wrote."""
+        prompt = Prompt(plain["prompt"], plain["schema"])
+        return cls(
+            prompt, plain["frames"], plain["tokens"], plain["answer_tokens"], plain["temperature"]
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The choices as plain values."""
         return {
@@ -398,19 +406,24 @@ def _ask(tasks: Sequence[Task], job: Job, ledger: Ledger, step: Step | None, loo
         ledger.fail(rows[failure.request.identity], failure.reason)
         moved()
 
+    def sent(request: Request) -> None:
+        ledger.begin(rows[request.identity])
+
     def unseen(task: Task, reason: str) -> None:
         tally.calls, tally.failed = tally.calls + 1, tally.failed + 1
         failed(Failure(task.request, reason, attempts=0))
 
     moved()
     with closing(look(tasks, ledger, unseen)) as shown:
-        return ask_all(shown, job.captioner, job.limits, answered, failed, tally=tally)
+        return ask_all(
+            shown, job.captioner, job.limits, answered, failed, on_send=sent, tally=tally
+        )
 
 
 def show(
     tasks: Sequence[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
 ) -> Generator[Request, None, None]:
-    """The requests with their frames, in order; each is noted as sent just before it is given.
+    """The requests with their frames, in order.
 
     A window that cannot be decoded is left out; `unseen` is told which and why.
     """
@@ -420,12 +433,12 @@ def show(
             if not seen.frames:
                 unseen(task, seen.failure)
                 continue
-            ledger.look(task.recording.key, _look(task, seen))
-            ledger.begin(task.row)
+            ledger.look(task.recording.key, look_of(task, seen))
             yield task.request.showing(seen.frames)
 
 
-def _look(task: Task, seen: Seen) -> Look:
+def look_of(task: Task, seen: Seen) -> Look:
+    """What looking at a window took, with a picture of it."""
     return Look(
         window=task.window,
         thumbnail=thumbnail(seen.frames[len(seen.frames) // 2]),

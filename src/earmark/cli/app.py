@@ -11,7 +11,7 @@ from earmark.cli.demo import demo
 from earmark.cli.doctor import doctor
 from earmark.cli.plan import plan
 from earmark.cli.probe import probe
-from earmark.cli.runs import export, report, runs, search
+from earmark.cli.runs import export, report, runs, search, take
 from earmark.cli.select import schema, select
 from earmark.version import VERSION
 
@@ -26,7 +26,7 @@ app = typer.Typer(
 COMMANDS = {
     "Choose": (select, plan, probe, schema),
     "Caption": (caption, doctor, demo),
-    "Look at runs": (report, search, export, runs),
+    "Look at runs": (report, search, export, take, runs),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:

@@ -13,7 +13,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from earmark.cli.console import emit_json, out, warn
+from earmark.batching import take_results, write_requests
+from earmark.call import Limits
+from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.listing import as_clock
 from earmark.errors import LedgerError
 from earmark.ledger import Hit, Run, Totals, find_runs
@@ -34,6 +36,7 @@ class Format(StrEnum):
     srt = "srt"
     vtt = "vtt"
     edl = "edl"
+    batch = "batch"
 
 
 def export(
@@ -42,6 +45,9 @@ def export(
     to: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="A file; a folder for subtitles of several recordings."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Of a batch: the model its requests are for.")
     ] = None,
 ) -> None:
     """Write the picks and captions of a run for other tools; to stdout unless `--out` says where.
@@ -53,7 +59,12 @@ def export(
       earmark export runs/tuesday --format srt --out subtitles/
 
       earmark export runs/tuesday --format parquet --out tuesday.parquet
+
+      earmark export runs/tuesday --format batch --model gpt-5-mini --out requests.jsonl
     """
+    if format is Format.batch:
+        _export_batch(folder, to, model)
+        return
     with Run.open(folder) as run:
         for missed in run.missed():
             warn(f"left out {missed.path}: {missed.reason}")
@@ -62,6 +73,42 @@ def export(
             return
         for path in write_export(run, to, format=format):
             out.print(str(path))
+
+
+def _export_batch(folder: Path, to: Path | None, model: str | None) -> None:
+    if to is None or model is None:
+        raise ValueError("a batch needs --out FILE to write to and --model NAME to be asked of")
+    written = write_requests(folder, to, model=model)
+    for line in written.left_out:
+        warn(line)
+    for path in written.paths:
+        out.print(str(path))
+    err.print(
+        f"{written.requests} requests; when their results are back: "
+        f"earmark take {folder} RESULTS.jsonl --model {model}"
+    )
+
+
+def take(
+    folder: RunFolder,
+    results: Annotated[list[Path], typer.Argument(help="Result and error files of a batch.")],
+    model: Annotated[str, typer.Option(help="The model the requests were written for.")],
+    input_price: Annotated[float, typer.Option(help="Money a million tokens in cost.")] = 0.0,
+    output_price: Annotated[float, typer.Option(help="Money a million tokens out cost.")] = 0.0,
+) -> None:
+    """Take the results of a batch back into the run it was exported from.
+
+    For example:
+
+      earmark take runs/tuesday results.jsonl --model gpt-5-mini
+    """
+    limits = Limits(input_price=input_price, output_price=output_price)
+    taken = take_results(folder, results, model=model, limits=limits)
+    out.print(f"{taken.answered} answers kept, {taken.failed} failed, {taken.missing} missing")
+    if taken.unknown:
+        warn(f"{taken.unknown} results answer no question of this run: another run, or model?")
+    if taken.failed or taken.missing:
+        raise typer.Exit(1)
 
 
 def search(

@@ -1,0 +1,65 @@
+"""Asking a run by post: requests out, results back in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from earmark.batching import take_results, write_requests
+from earmark.call import TagsCaptioner
+from earmark.caption import Job, caption
+from earmark.errors import MediaError
+from earmark.ledger import Run
+from earmark.triage import make_plan
+from making import make_video
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
+    plan = make_plan(budget="4", frontline="flux")
+    return caption([video], Job(plan, TagsCaptioner()), folder=tmp_path / "run").folder
+
+
+def reply(line: str, text: str) -> str:
+    message = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {
+        "model": "mail",
+        "choices": [message],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 5},
+    }
+    answer = {"status_code": 200, "body": body}
+    return json.dumps({"custom_id": json.loads(line)["custom_id"], "response": answer}) + "\n"
+
+
+def test_out_and_back_in(run, tmp_path):
+    written = write_requests(run, tmp_path / "requests.jsonl", model="mail")
+    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
+    assert written.requests == len(lines) == 4
+    assert all("data:image/jpeg;base64," in line for line in lines)
+    results = tmp_path / "results.jsonl"
+    results.write_text("".join(reply(line, f"seen {n}") for n, line in enumerate(lines[:3])))
+    taken = take_results(run, [results], model="mail")
+    assert (taken.answered, taken.failed, taken.missing, taken.unknown) == (3, 0, 1, 0)
+    with Run.open(run) as reader:
+        totals = reader.totals()
+        assert (totals.answered, totals.prompt_tokens) == (3, 150)
+    again = write_requests(run, tmp_path / "rest.jsonl", model="mail")
+    assert again.requests == 1
+
+
+def test_results_of_another_model_are_said_to_be_unknown(run, tmp_path):
+    written = write_requests(run, tmp_path / "requests.jsonl", model="mail")
+    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
+    results = tmp_path / "results.jsonl"
+    results.write_text(reply(lines[0], "seen"))
+    taken = take_results(run, [results], model="other")
+    assert (taken.answered, taken.unknown) == (0, 1)
+
+
+def test_a_recording_that_changed_is_refused(run, tmp_path):
+    make_video(tmp_path / "shift.mp4", duration=20.0, clicks=[3.0])
+    with pytest.raises(MediaError, match=r"shift\.mp4 is not the recording"):
+        write_requests(run, tmp_path / "requests.jsonl", model="mail")
