@@ -79,7 +79,7 @@ def why_not_by_tables(storage: Storage, trak: Trak) -> str:
     """What keeps `read_packets` from reading a track; empty where nothing does."""
     if sum(edit.media_start >= 0 for edit in trak.edits) > 1:
         return "its edit list joins several pieces of a track"
-    if not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys():
+    if not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys() or trak.ticks_a_second > _LARGEST:
         return "its packet tables are of a rare kind"
     tables = _Tables(storage, trak.tables)
     if tables.is_raw and not tables.has_whole_chunks:
