@@ -39,7 +39,7 @@ GOLDENS = {
 # fmt: on
 """Random MobileNets magnify the last digit of a spectrum a thousand times; trained ones do not."""
 
-HEAVY = {"beats", "atst-frame", "fpasst", "panns"}
+HEAVY = {"beats", "atst-frame", "fpasst", "panns", "slowfast"}
 
 
 def cases() -> list:

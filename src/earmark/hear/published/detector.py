@@ -39,8 +39,11 @@ class Detector(nn.Module):
         """Logits, `(batch, rows, classes)`."""
 
     def posteriors(self, logits: Tensor) -> Tensor:
-        """How likely each class is; any number of them at once."""
-        return torch.sigmoid(logits)
+        """How likely each class is; any number of them at once.
+
+        In double precision: single has no numbers between a posterior of 0.9999999 and 1.
+        """
+        return torch.sigmoid(logits.double())
 
     def forward(self, sound: Tensor) -> Tensor:
         """Logits of `sound`, `(batch, rows, classes)`."""

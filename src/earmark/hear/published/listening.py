@@ -58,10 +58,10 @@ class PublishedEncoder(ChunkEncoder):
         with torch.inference_mode(), _threads(self.listening.threads):
             spectrum = detector.spectrum(torch.from_numpy(chunks).to(device))
             with torch.autocast(device.type, torch.float16, enabled=device.type != "cpu"):
-                rows = detector.embed(spectrum)
+                rows = detector.embed(spectrum).float()
                 if self.reading.output == "posteriors":
                     rows = detector.posteriors(detector.classify(rows).float())
-            heard: FloatArray = rows.float().cpu().numpy()
+            heard: FloatArray = rows.cpu().numpy()
         return heard
 
 

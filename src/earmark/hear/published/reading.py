@@ -89,7 +89,7 @@ class Activity:
     def __call__(self, rows: FloatArray, classes: Sequence[str]) -> FloatArray:
         """The greatest posterior of each row, `(steps,)`."""
         excluded = not_manipulation() if self.excluded is None else frozenset(self.excluded)
-        most: FloatArray = rows[:, kept_classes(classes, excluded)].max(axis=1)
+        most = rows[:, kept_classes(classes, excluded)].max(axis=1).astype(np.float32)
         return np.where(most >= self.threshold, most, np.zeros_like(most))
 
 
@@ -119,7 +119,7 @@ class Embeddings:
 
 def logit(posteriors: FloatArray) -> FloatArray:
     """`log(p / (1 - p))`, within 16.2 of 0."""
-    sure = np.clip(posteriors.astype(np.float64), SUREST, 1.0 - SUREST)
+    sure = np.clip(posteriors, SUREST, 1.0 - SUREST).astype(np.float64)
     return (np.log(sure) - np.log1p(-sure)).astype(np.float32)
 
 

@@ -69,8 +69,8 @@ class SlowFast(Detector):
         return logits
 
     def posteriors(self, logits: Tensor) -> Tensor:
-        """How likely each class is; they sum to 1."""
-        return torch.softmax(logits, dim=-1)
+        """How likely each class is, in double precision; they sum to 1."""
+        return torch.softmax(logits.double(), dim=-1)
 
 
 class _Stem(nn.Module):
