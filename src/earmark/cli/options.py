@@ -27,7 +27,11 @@ BudgetText = Annotated[
 RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"One of {', '.join(SELECTORS)}.")]
 FrontlineName = Annotated[
     str,
-    typer.Option("--frontline", "-f", help=f"What listens: {AUTO}, {', '.join(FRONTLINES)}."),
+    typer.Option(
+        "--frontline",
+        "-f",
+        help=f"What listens: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file.",
+    ),
 ]
 WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]
 Across = Annotated[
