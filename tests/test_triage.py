@@ -108,7 +108,17 @@ def test_several_audio_tracks_are_said(tmp_path):
     first = select([path], budget="1", rule="rank", frontline="flux")
     second = select([path], budget="1", rule="rank", frontline="flux", audio_track=1)
     assert (starts(first), starts(second)) == ([0.0], [8.0])
-    assert "audio track 0 of 2 was heard" in first.recordings[0].notes
+    assert any("2 audio tracks, of which track 0" in note for note in first.recordings[0].notes)
+
+
+def test_a_file_that_was_cut_off_gives_what_it_has_and_says_so(tmp_path):
+    whole = make_video(tmp_path / "whole.mp4", duration=40.0, clicks=[5.0, 33.0], layout="first")
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * 0.6)])
+    (chosen,) = select([cut], budget="1", rule="rank", frontline="flux").recordings
+    assert chosen.picks[0].start == 4.0
+    assert chosen.duration < 40.0
+    assert any("cut off" in note for note in chosen.notes)
 
 
 def test_left_out_windows_are_explained(clicking):

@@ -352,9 +352,5 @@ def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:
 
 def notes_on(heard: Heard, choice: Choice) -> tuple[str, ...]:
     """What a reader of the result should know."""
-    recording = heard.recording
-    several = len(recording.audio_tracks) > 1 and heard.level is not None
-    track = f"audio track {recording.audio_track} of {len(recording.audio_tracks)} was heard"
     silent = "the sound track is silent" if heard.is_silent else ""
-    notes = (silent, choice.note, track if several else "")
-    return tuple(note for note in notes if note)
+    return tuple(note for note in (silent, choice.note, *heard.warnings) if note)

@@ -49,13 +49,8 @@ def as_share(share: float | None) -> str:
 
 def summary(chosen: Chosen) -> str:
     """One line: what was heard, what it read, what is expected."""
-    heard = {
-        "index": f"heard by its index, {as_size(chosen.bytes_read)} of "
-        f"{as_size(chosen.bytes_total)} read",
-        "demux": f"heard by demuxing, {as_size(chosen.bytes_read)} of "
-        f"{as_size(chosen.bytes_total)} read",
-        "none": "not listened to",
-    }[chosen.access]
+    read = f"{as_size(chosen.bytes_read)} of {as_size(chosen.bytes_total)} read"
+    heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
     return (
         f"{chosen.path}: {len(chosen.picks)} of {chosen.windows} windows "
         f"({as_clock(chosen.duration)}, {heard}); "

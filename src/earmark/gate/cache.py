@@ -17,7 +17,7 @@ from earmark.media.describing import content_key, recording_from_json, recording
 from earmark.media.files import replacing
 from earmark.timeline import Track
 
-LAYOUT = 1
+LAYOUT = 2
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
 
 
@@ -49,6 +49,7 @@ class HeardCache:
             access=facts["access"],
             bytes_read=facts["bytes_read"],
             seconds=facts["seconds"],
+            warnings=tuple(facts["warnings"]),
             from_cache=True,
         )
 
@@ -61,6 +62,7 @@ class HeardCache:
             "bytes_read": heard.bytes_read,
             "seconds": heard.seconds,
             "has_level": heard.level is not None,
+            "warnings": heard.warnings,
         }
         level = np.zeros(0) if heard.level is None else heard.level.values
         with replacing(self._path(recording.key, frontline, recording.audio_track)) as scratch:

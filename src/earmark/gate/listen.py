@@ -12,10 +12,14 @@ from earmark.gate.frontline import Frontline
 from earmark.hear import SoundEncoder
 from earmark.hear.loudness import decibels
 from earmark.media import Meter, Recording, Sound
+from earmark.media.inspection import remarks
 from earmark.timeline import FloatArray, Track
 
 LEVEL_HOP = 0.2
 """Seconds between two values of the level that the report draws."""
+
+WORTH_SAYING = 1.0
+"""Seconds of sound that may go missing without a word."""
 
 SILENT_DB = -90.0
 """A sound track that never reaches this level holds no more than the converter's own noise."""
@@ -36,6 +40,8 @@ class Heard:
     bytes_read: int
     seconds: float
     """How long listening took, when it was done."""
+    warnings: tuple[str, ...] = ()
+    """What is odd about the recording or its sound, a line each."""
     from_cache: bool = False
 
     @property
@@ -75,7 +81,20 @@ def listen(
         access=meter.access or recording.access,
         bytes_read=meter.bytes_read,
         seconds=time.perf_counter() - began,
+        warnings=tuple(_warnings(recording, meter)),
     )
+
+
+def _warnings(recording: Recording, meter: Meter) -> Iterator[str]:
+    if recording.has_audio:
+        yield from remarks(recording)
+    if meter.damaged_packets:
+        yield f"{meter.damaged_packets} damaged packets of sound; their time is heard as silence"
+    if meter.overlap > WORTH_SAYING:
+        yield (
+            f"{meter.overlap:.1f} s of sound have times that were heard already and are left out; "
+            "remux the file if it was joined from several"
+        )
 
 
 class _Levels:

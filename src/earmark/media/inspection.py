@@ -34,6 +34,14 @@ class Inspection:
     """What would go wrong or surprise, a line each; empty when all is well."""
 
 
+def remarks(recording: Recording) -> list[str]:
+    """What is odd about a recording as far as its description tells, a line each."""
+    lines = _about_tracks(recording)
+    for part in recording.parts:
+        lines += [*_about_cuts(part), *_about_ends(part, recording.audio_track)]
+    return lines
+
+
 def inspect(recording: Recording) -> Inspection:
     """Look closer at a recording, at its index and not at its media."""
     looks = [_look(part, recording.audio_track) for part in recording.parts]
