@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from earmark.call import Limits, Prompt, Tally
-from earmark.caption import Ask, Captioned, Job, Step, preview
+from earmark.call import Limits, Prompt
+from earmark.caption import Ask, Captioned, Job, Preview, preview
 from earmark.caption import caption as caption_windows
-from earmark.cli import options
+from earmark.cli import options, scaling
 from earmark.cli.captioners import Wanted
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.listing import as_share, as_size
-from earmark.cli.watching import hearing_bar
-from earmark.media import find
 from earmark.triage import make_plan
 
 ADD_A_MODEL = (
@@ -76,6 +71,13 @@ def caption(
     format: Annotated[Format, typer.Option(help="How to print the outcome.")] = Format.table,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
+    engine: scaling.EngineName = scaling.EngineKind.local,
+    workers: scaling.Workers = None,
+    address: scaling.Address = None,
+    shard: scaling.ShardText = None,
+    retry_failed: scaling.RetryFailed = False,
+    log: scaling.Log = scaling.LogKind.bar,
+    metrics_port: scaling.MetricsPort = None,
 ) -> None:
     """Listen, choose, and caption the chosen windows, one call each.
 
@@ -90,6 +92,8 @@ def caption(
       earmark caption archive/ --budget 2000 --across --gguf Qwen3-VL-8B.gguf
 
       earmark caption shift.mp4 --dry-run --input-price 0.15 --output-price 0.6
+
+      earmark caption s3://bucket/cams/ --budget 20% --across --engine ray --address auto
     """
     wanted = Wanted(vlm, model, gguf, mmproj, transformers, replay)
     job = Job(
@@ -115,21 +119,34 @@ def caption(
         ),
         cache=options.cache_at(cache, no_cache),
     )
-    folder = run or Path("runs") / Path(find(paths)[0].name).stem
+    scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
+    folder = run or Path("runs") / scale.run_name(paths)
+    sources = scale.sources(paths, budget=job.plan.budget, across=across)
+    if retry_failed:
+        sources = scaling.only_failed(sources, folder, across=across)
+    with scale.at_work(sources, job) as hands:
+        assert hands.job is not None
+        if dry_run:
+            cost = preview(sources, hands.job, folder=folder, ears=hands.ears)
+        else:
+            done = caption_windows(
+                sources,
+                hands.job,
+                folder=folder,
+                step=hands.step,
+                ears=hands.ears,
+                look=hands.look,
+            )
     if dry_run:
-        show_preview(paths, job, folder, format)
+        show_preview(cost, format)
         return
-    with hearing_bar() as watch, asking_bar() as step:
-        done = caption_windows(paths, job, folder=folder, watch=watch, step=step)
     show(done, format)
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)
 
 
-def show_preview(paths: list[str], job: Job, folder: Path, format: Format) -> None:
+def show_preview(cost: Preview, format: Format) -> None:
     """What the command would ask, and what that costs at most."""
-    with hearing_bar() as watch:
-        cost = preview(paths, job, folder=folder, watch=watch)
     if format is Format.json:
         emit_json(asdict(cost))
         return
@@ -167,26 +184,3 @@ def show(done: Captioned, format: Format) -> None:
     if totals.picks and not totals.answered and not totals.failed:
         err.print(ADD_A_MODEL)
     out.print(f"report: {done.page}")
-
-
-@contextmanager
-def asking_bar() -> Iterator[Step]:
-    """Calls done and failed, tokens, spend and time left, where a person is looking."""
-    columns = (
-        TextColumn("asking"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} calls{task.description}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("", total=None, visible=False)
-
-        def step(tally: Tally, total: int) -> None:
-            said = f", {tally.failed} failed" if tally.failed else ""
-            said += f", {tally.tokens:,} tokens" if tally.tokens else ""
-            said += f", {tally.spend:.4g} spent" if tally.spend else ""
-            bar.update(
-                task, completed=tally.calls, total=total, description=said, visible=total > 0
-            )
-
-        yield step

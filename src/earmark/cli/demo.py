@@ -10,13 +10,14 @@ import typer
 from earmark.call import TagsCaptioner
 from earmark.caption import Job
 from earmark.caption import caption as caption_windows
-from earmark.cli.caption import Format, asking_bar
+from earmark.cli.caption import Format
 from earmark.cli.caption import show as show_outcome
 from earmark.cli.console import err, out
 from earmark.cli.options import BudgetText
-from earmark.cli.watching import hearing_bar
+from earmark.cli.scaling import Scaling
 from earmark.evaluate.annotations import Action
 from earmark.evaluate.metrics import count_covered
+from earmark.media import find
 from earmark.triage import make_plan, select
 
 if TYPE_CHECKING:
@@ -47,8 +48,11 @@ def demo(
     with err.status("filming a scene"):
         scene = make_scene(path, seed=seed, duration=minutes * 60)
     job = Job(make_plan(budget=budget), TagsCaptioner())
-    with hearing_bar() as watch, asking_bar() as step:
-        done = caption_windows([path], job, folder=folder / path.stem, watch=watch, step=step)
+    sources = find([path])
+    with Scaling().at_work(sources) as hands:
+        done = caption_windows(
+            sources, job, folder=folder / path.stem, ears=hands.ears, step=hands.step
+        )
     compare(scene, budget)
     show_outcome(done, Format.table)
 

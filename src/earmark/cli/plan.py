@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from earmark.cli import options
+from earmark.cli import options, scaling
 from earmark.cli.console import emit_json, err, out
 from earmark.cli.listing import as_clock, as_share
-from earmark.cli.watching import hearing_bar
 from earmark.forecast import CallCost, Forecast, Rung
 from earmark.forecast import plan as make_forecast
 
@@ -38,6 +37,12 @@ def plan(
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
+    engine: scaling.EngineName = scaling.EngineKind.local,
+    workers: scaling.Workers = None,
+    address: scaling.Address = None,
+    shard: scaling.ShardText = None,
+    log: scaling.Log = scaling.LogKind.bar,
+    metrics_port: scaling.MetricsPort = None,
 ) -> None:
     """Forecast coverage, GPU-hours and money for a ladder of budgets; nothing is called.
 
@@ -50,16 +55,18 @@ def plan(
 
       earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
     """
-    with hearing_bar() as watch:
+    scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
+    sources = scale.sources(paths)
+    with scale.at_work(sources) as hands:
         forecast = make_forecast(
-            paths,
+            sources,
             coverage=None if coverage is None else parse_share(coverage),
             cost=CallCost(gpu_seconds=gpu_seconds, money=money),
             frontline=frontline,
             window=window,
             audio_track=audio_track,
             cache=options.cache_at(cache, no_cache),
-            watch=watch,
+            ears=hands.ears,
         )
     if format is Format.json:
         emit_json(forecast.to_json())

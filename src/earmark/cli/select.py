@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli import options
+from earmark.cli import options, scaling
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.listing import as_csv, as_jsonl, left_out_table, picks_table, summary
-from earmark.cli.watching import hearing_bar
 from earmark.report.edl import selection_edl
+from earmark.select import Budget
 from earmark.select.selection import Selection, selection_schema
 from earmark.triage import select as select_windows
 
@@ -41,6 +41,12 @@ def select(
     ] = False,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
+    engine: scaling.EngineName = scaling.EngineKind.local,
+    workers: scaling.Workers = None,
+    address: scaling.Address = None,
+    shard: scaling.ShardText = None,
+    log: scaling.Log = scaling.LogKind.bar,
+    metrics_port: scaling.MetricsPort = None,
 ) -> None:
     """Listen to recordings and print the windows worth a call.
 
@@ -55,9 +61,11 @@ def select(
 
       earmark select s3://bucket/cam1.mp4 --rule separated --explain
     """
-    with hearing_bar() as watch:
+    scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
+    sources = scale.sources(paths, budget=Budget.parse(budget), across=across)
+    with scale.at_work(sources) as hands:
         selection = select_windows(
-            paths,
+            sources,
             budget=budget,
             rule=rule,
             frontline=frontline,
@@ -66,7 +74,7 @@ def select(
             audio_track=audio_track,
             explain=10 if explain else 0,
             cache=options.cache_at(cache, no_cache),
-            watch=watch,
+            ears=hands.ears,
         )
     show(selection, format)
     if selection.failures:

@@ -146,6 +146,15 @@ class Run:
         )
         return [Missed(*row) for row in rows]
 
+    def failed_at(self) -> set[str]:
+        """The paths of recordings that could not be worked on, or that have calls that failed."""
+        rows = self._rows(
+            "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
+            " UNION SELECT path FROM present JOIN calls ON recording = number"
+            " WHERE state = 'failed'"
+        )
+        return {path for (path,) in rows}
+
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
         row = self._row(

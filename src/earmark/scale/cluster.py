@@ -32,6 +32,14 @@ class Stranger:
     version: str
     node: str
 
+    @property
+    def complaint(self) -> EngineError:
+        """What to say of it."""
+        return EngineError(
+            f"the worker on {self.node} runs earmark {self.version} and this is {VERSION}: "
+            "install the same version on every machine of the cluster"
+        )
+
 
 class RayEngine:
     """The workers of a Ray cluster.
@@ -107,10 +115,7 @@ class RayEngine:
         except self._ray.exceptions.RayError as error:
             return lost(item, " ".join(str(error).split())[:200])
         if isinstance(found, Stranger):
-            raise EngineError(
-                f"the worker on {found.node} runs earmark {found.version} and this is {VERSION}: "
-                "install the same version on every machine of the cluster"
-            )
+            raise found.complaint
         outcome: Outcome[Item, Given] = found
         return outcome
 

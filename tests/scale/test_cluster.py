@@ -1,0 +1,204 @@
+"""A real Ray cluster of several nodes on this machine, workers and a node killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import earmark
+from earmark.call import Limits, OpenAICaptioner
+from earmark.caption import Ask, Captioned, Job, caption
+from earmark.errors import EngineError, MissingExtra, UnreadableFile
+from earmark.ledger import Run
+from earmark.scale.asking import ClusterEyes
+from earmark.scale.cluster import RayEngine
+from earmark.scale.hearing import ManyEars
+from earmark.scale.local import LocalEngine
+from earmark.triage import make_plan
+from making import make_video
+from scale_work import Dies, Notes, square
+from servers import free_port
+from vlm_server import vlm_server
+
+ray = pytest.importorskip("ray")
+TESTS = str(Path(__file__).parents[1])
+
+
+def connect(cluster: Any, *paths: str) -> None:
+    """Join the cluster; its workers import from `paths` first, then the work of these tests."""
+    found = os.pathsep.join([*paths, TESTS])
+    ray.init(
+        address=cluster.address,
+        runtime_env={"env_vars": {"PYTHONPATH": found}},
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes of one core each; this process is connected to the first."""
+    from ray.cluster_utils import Cluster
+
+    room = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args=room)
+    try:
+        made.add_node(num_cpus=1, object_store_memory=80_000_000)
+        connect(made)
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+@pytest.mark.slow
+def test_it_keeps_the_contract_of_an_engine(cluster, tmp_path):
+    engine = RayEngine()
+    items = [3, -1, 8, 21, -5, 34]
+    outcomes = {outcome.item: outcome for outcome in engine.run(square, items)}
+    here = {outcome.item: outcome for outcome in LocalEngine(1).run(square, items)}
+    assert {item: one.value for item, one in outcomes.items()} == {
+        item: one.value for item, one in here.items()
+    }
+    assert isinstance(outcomes[-5].failure, UnreadableFile)
+    assert str(outcomes[-5].failure) == str(here[-5].failure)
+    with pytest.raises(KeyError, match="thirteen") as bug:
+        list(engine.run(square, [1, 13, 2]))
+    assert "while working on 13" in bug.value.__notes__
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_no_loss_and_a_deadly_item_a_row(cluster, tmp_path):
+    engine = RayEngine()
+    once, always = tmp_path / "once", tmp_path / "always"
+    once.mkdir()
+    always.mkdir()
+    outcomes = list(engine.run(Dies(str(once), times=1), list(range(9))))
+    assert sorted(outcome.value for outcome in outcomes) == list(range(9))
+    failed = [
+        outcome
+        for outcome in engine.run(Dies(str(always), times=99), list(range(6, 9)))
+        if outcome.failure
+    ]
+    assert [outcome.item for outcome in failed] == [7]
+    assert isinstance(failed[0].failure, EngineError)
+    assert len(list(always.iterdir())) == 3
+
+
+@pytest.mark.slow
+def test_a_slow_reader_holds_the_rest_back(cluster, tmp_path):
+    outcomes = RayEngine(workers=2).run(Notes(str(tmp_path), seconds=0.0), list(range(40)))
+    next(outcomes)
+    assert len(list(tmp_path.iterdir())) <= 3
+    outcomes.close()
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    """Four recordings and one that is none."""
+    folder = tmp_path_factory.mktemp("archive")
+    for number in range(4):
+        clicks = [4.0 * place + number for place in range(2, 9, 1 + number)]
+        make_video(folder / f"{number}.mp4", duration=48.0, clicks=clicks, fps=5, group=10)
+    (folder / "broken.mp4").write_bytes(b"not a movie")
+    return folder
+
+
+def job(url: str, **limits: Any) -> Job:
+    return Job(
+        make_plan(budget="25%", across=True, frontline="flux"),
+        OpenAICaptioner(url, "tiny"),
+        Ask(tokens=64, answer_tokens=8),
+        Limits(concurrency=1, **limits),
+    )
+
+
+def contents(folder: Path) -> list[Any]:
+    """All of a run that does not name a moment."""
+    rows: list[Any] = []
+    with Run.open(folder) as run:
+        rows.extend(replace(missed, path="") for missed in run.missed())
+        for recording in run.recordings():
+            heard = run.heard(recording.id)
+            assert heard is not None
+            assert heard.level is not None
+            blobs = (heard.scores, heard.rates, heard.level.values)
+            rows.append((recording, run.choice(recording.id), [blob.tobytes() for blob in blobs]))
+            for pick in run.picks(recording.id):
+                picture = run.thumbnail(recording.id, pick.pick.window)
+                words = pick.kept.answer.text if pick.kept else pick.failure
+                rows.append((pick.pick, pick.tags, pick.status, words, picture))
+    return rows
+
+
+def on_cluster(engine: RayEngine, made: Job, archive: Path, folder: Path, **watch) -> Captioned:
+    eyes = ClusterEyes(engine, made.captioner, concurrency=made.limits.concurrency)
+    try:
+        there = replace(made, captioner=eyes)
+        return caption(
+            [archive], there, folder=folder, ears=ManyEars(engine), look=eyes.show, **watch
+        )
+    finally:
+        eyes.close()
+
+
+@pytest.mark.slow
+def test_a_node_lost_in_the_middle_changes_nothing_in_the_ledger(cluster, archive, tmp_path):
+    """The same run here, on the cluster, and on a cluster that loses a node while it asks."""
+    with vlm_server(tmp_path) as url:
+        here = caption([archive], job(url), folder=tmp_path / "here")
+        assert (here.totals.answered, here.missed) == (12, 1)
+        on_cluster(RayEngine(), job(url), archive, tmp_path / "there")
+        assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+        doomed = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000)]
+
+        def step(tally, total) -> None:
+            if tally.answered >= 4 and doomed:
+                cluster.remove_node(doomed.pop(), allow_graceful=False)
+
+        lossy = on_cluster(RayEngine(), job(url), archive, tmp_path / "lossy", step=step)
+    assert not doomed
+    assert lossy.totals.answered == 12
+    assert contents(tmp_path / "lossy") == contents(tmp_path / "here")
+    assert lossy.totals.asked == 12
+
+
+@pytest.mark.slow
+def test_a_worker_of_another_version_is_refused(cluster, tmp_path):
+    """The workers import a copy of earmark that calls itself 9.9."""
+    package = Path(earmark.__file__).parent
+    shutil.copytree(package, tmp_path / "earmark", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "earmark" / "version.py").write_text('VERSION = "9.9"\n')
+    ray.shutdown()
+    connect(cluster, str(tmp_path))
+    try:
+        with pytest.raises(EngineError, match=r"runs earmark 9.9 and this is \d.*install the same"):
+            list(RayEngine().run(square, [1]))
+    finally:
+        ray.shutdown()
+        connect(cluster)
+
+
+def test_a_cluster_that_is_not_there_is_one_line_at_once():
+    if ray.is_initialized():
+        pytest.skip("another test is connected")
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(EngineError, match=rf"no Ray cluster at {address} .*ray start --head"):
+        RayEngine(address)
+    with pytest.raises(EngineError, match="no Ray cluster at auto"):
+        RayEngine("auto")
+
+
+def test_without_the_extra_the_cure_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'earmark\[ray\]'"):
+        RayEngine()
