@@ -9,6 +9,7 @@ import typer
 from earmark.cli.caption import caption
 from earmark.cli.demo import demo
 from earmark.cli.doctor import doctor
+from earmark.cli.merge import merge
 from earmark.cli.plan import plan
 from earmark.cli.probe import probe
 from earmark.cli.runs import export, report, runs, search, take
@@ -26,7 +27,7 @@ app = typer.Typer(
 COMMANDS = {
     "Choose": (select, plan, probe, schema),
     "Caption": (caption, doctor, demo),
-    "Look at runs": (report, search, export, take, runs),
+    "Look at runs": (merge, report, search, export, take, runs),
 }
 for panel, commands in COMMANDS.items():
     for command in commands:

@@ -1,6 +1,7 @@
 """The run's memory: every recording, pick, call and answer, in one SQLite database."""
 
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.merging import Merged, merge
 from earmark.ledger.records import (
     CallRow,
     ChoiceRow,
@@ -22,10 +23,12 @@ __all__ = [
     "Kept",
     "Ledger",
     "Look",
+    "Merged",
     "Missed",
     "PickRow",
     "RecordingRow",
     "Run",
     "Totals",
     "find_runs",
+    "merge",
 ]
