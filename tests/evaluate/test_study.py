@@ -67,6 +67,7 @@ def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, t
         answer(quiet, DESIGN)
     allowed = answer(replace(quiet, allow_missing=True), DESIGN)
     assert len({row.recording for row in allowed.rows}) == 6
+    assert "1 recordings without events, so heard as silent: K02" in allowed.outcome.notes
 
 
 def test_something_must_be_heard(asked: Question):
@@ -124,6 +125,8 @@ def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
         answer(question, DESIGN)
     some = answer(replace(question, allow_missing=True), DESIGN)
     assert {row.recording for row in some.rows} == {"S0", "S1"}
+    assert "1 recordings annotated but without media, left out: S9" in some.outcome.notes
+    assert "1 recordings not annotated, left out: S2" in some.outcome.notes
 
 
 def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):

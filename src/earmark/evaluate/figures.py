@@ -100,7 +100,7 @@ def _style(results: Results, system: System) -> dict[str, Any]:
     rule = system[1]
     several = len(results.frontlines) > 1
     colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
-    if several and rule not in BLIND:
+    if several and rule not in (*BLIND, ORACLE):
         colour = (*ACCENT.values(), *OTHERS)[place % (len(ACCENT) + len(OTHERS))]
     return {
         "color": colour,

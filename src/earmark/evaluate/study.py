@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError
-from earmark.evaluate.annotations import Annotations, read_durations, reconcile
+from earmark.evaluate.annotations import Annotations, few, read_durations, reconcile
 from earmark.evaluate.bench import Row, rows_as_csv
 from earmark.evaluate.downsample import Scores, downsample_table
 from earmark.evaluate.formats import read_annotations
@@ -83,6 +83,8 @@ class _Ground:
     media: Mapping[str, Source] = field(default_factory=dict)
     scores: Callable[[str, tuple[str, ...]], Track] | None = None
     """The score track of a recording; from events, by a listener fitted on the named others."""
+    left_out: tuple[str, ...] = ()
+    """One line for each side on which recordings are missing."""
 
 
 def answer(
@@ -102,7 +104,8 @@ def answer(
         for stale in folder.glob("*.csv"):
             stale.unlink()
     ran = run(ground.tasks, design, folder=folder, watch=watch)
-    notes = (f"scores from {ground.words}", f"earmark {VERSION}, windows of {design.window:g} s")
+    about = (f"scores from {ground.words}", f"earmark {VERSION}, windows of {design.window:g} s")
+    notes = (*about, *ground.left_out)
     outcome = report(ran, ground.marked, design, settings=settings, notes=notes)
     if question.downsample:
         table = _downsampling(question, design, ground)
@@ -149,7 +152,9 @@ def _marked(
         windows = heard.windows(events.recordings.get(name, []), marked.durations[name])
         return Track(windows.scores, hop=design.window)
 
-    return _Ground(marked.only(fitting.evaluated), tasks, words, marked, events, scores=scores)
+    left_out = _left_out("without events, so heard as silent", silent)
+    chosen = marked.only(fitting.evaluated)
+    return _Ground(chosen, tasks, words, marked, events, scores=scores, left_out=left_out)
 
 
 def _heard(
@@ -181,7 +186,16 @@ def _heard(
     def scores(name: str, _: tuple[str, ...]) -> Track:
         return hear(media[name], plan, cache=kept).heard.scores
 
-    return _Ground(here, tasks, words, read, media=media, scores=scores)
+    left_out = (
+        *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
+        *_left_out("not annotated, left out", [n for n in present if n not in marked.recordings]),
+    )
+    return _Ground(here, tasks, words, read, media=media, scores=scores, left_out=left_out)
+
+
+def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
+    """A line for the recordings that are missing; nothing if none is."""
+    return (f"{len(names)} recordings {why}: {few(names)}",) if names else ()
 
 
 def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:
