@@ -54,6 +54,8 @@ def test_the_setting_that_throws_most_away_at_the_target():
     kept = count_setting([one], 0.9, [4.0], window=4.0)[0]
     assert (kept.recall, kept.kept) == (1.0, 10.0)
     assert kept.calls == 5  # but every window is called: seconds hide it
+    counted = choose_settings([one], [1.0], every=[None, 4.0], window=4.0, unit="calls")
+    assert counted[1.0] == Setting(0.0)  # nothing is saved, so the first of equals
 
 
 def test_the_table_has_a_dash_where_no_setting_reaches_the_target():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -32,6 +33,9 @@ CLOSED_GAP = 0.6
 
 SHORTEST = 0.15
 """Seconds below which a stretch is dropped; the paper's."""
+
+Unit = Literal["time", "calls"]
+"""What a setting is chosen to save: seconds that are kept, or windows that must be called."""
 
 THRESHOLDS = 40
 """Thresholds tried: quantiles of the development scores."""
@@ -102,8 +106,9 @@ def choose_settings(
     *,
     every: Sequence[float | None],
     window: float,
+    unit: Unit = "time",
 ) -> dict[float, Setting | None]:
-    """For each target, the setting that throws most away on `development` and still reaches it.
+    """For each target, the setting that saves most on `development` and still reaches it.
 
     None where no setting reaches the target.
     """
@@ -119,7 +124,11 @@ def choose_settings(
     ]
     chosen: dict[float, Setting | None] = {}
     for target in targets:
-        good = [(kept.reduction, setting) for kept, setting in tried if kept.recall >= target]
+        good = [
+            (kept.reduction if unit == "time" else 1 - kept.cost, setting)
+            for kept, setting in tried
+            if kept.recall >= target
+        ]
         chosen[target] = max(good, key=lambda pair: pair[0])[1] if good else None
     return chosen
 
@@ -130,10 +139,12 @@ def downsample_table(
     *,
     window: float,
     targets: Sequence[float] = TARGETS,
+    unit: Unit = "time",
 ) -> Table:
     """The gate alone and with looks, both chosen on `development` and judged on the others."""
-    alone = choose_settings(development, targets, every=(None,), window=window)
-    looking = choose_settings(development, targets, every=(None, *EVERY), window=window)
+    alone = choose_settings(development, targets, every=(None,), window=window, unit=unit)
+    gaps = (None, *EVERY)
+    looking = choose_settings(development, targets, every=gaps, window=window, unit=unit)
     rows = []
     for target in targets:
         found = [_judge(judged, chosen[target], window) for chosen in (alone, looking)]
@@ -150,7 +161,8 @@ def downsample_table(
         f"{len(development)} others. Left, the gate alone; right, with looks where it kept none. "
         f"Reduction is of the time, calls are of the windows that what is kept touches."
     )
-    return Table("Downsampling the discarded stream", columns, tuple(rows), note)
+    title = f"Downsampling the discarded stream, chosen to save {unit}"
+    return Table(title, columns, tuple(rows), note)
 
 
 def _judge(

@@ -10,7 +10,7 @@ from typing import Any
 from earmark.errors import AnnotationError
 from earmark.evaluate.annotations import Annotations, few, read_durations, reconcile
 from earmark.evaluate.bench import Row, rows_as_csv
-from earmark.evaluate.downsample import Scores, downsample_table
+from earmark.evaluate.downsample import Scores, Unit, downsample_table
 from earmark.evaluate.formats import read_annotations
 from earmark.evaluate.occupancy import read_data_sets
 from earmark.evaluate.outcome import Outcome, claim
@@ -108,8 +108,8 @@ def answer(
     notes = (*about, *ground.left_out)
     outcome = report(ran, ground.marked, design, settings=settings, notes=notes)
     if question.downsample:
-        table = _downsampling(question, design, ground)
-        outcome = replace(outcome, tables=(*outcome.tables, table))
+        more = _downsampling(question, design, ground)
+        outcome = replace(outcome, tables=(*outcome.tables, *more))
     if question.strip:
         drawn = draw(_strip(question, design, ground))
         figure = {"strip": ("One minute of the stream and the calls spent on it.", drawn)}
@@ -212,8 +212,8 @@ def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, 
     }
 
 
-def _downsampling(question: Question, design: Design, ground: _Ground) -> Table:
-    """Downsampling chosen on recordings that are not evaluated.
+def _downsampling(question: Question, design: Design, ground: _Ground) -> list[Table]:
+    """Downsampling, to save time and to save calls, chosen on recordings that are not evaluated.
 
     Where events stand in for the ear, those recordings too are scored by listeners that did not see
     them.
@@ -222,7 +222,8 @@ def _downsampling(question: Question, design: Design, ground: _Ground) -> Table:
     seen = plan_fitting(ground.everything.only(others)).fitted if ground.events else {}
     development = [_scores(ground, name, seen.get(name, ())) for name in others]
     judged = [_scores(ground, name) for name in ground.marked.recordings]
-    return downsample_table(development, judged, window=design.window)
+    units: tuple[Unit, ...] = ("time", "calls")
+    return [downsample_table(development, judged, window=design.window, unit=u) for u in units]
 
 
 def _development(question: Question, ground: _Ground) -> list[str]:
