@@ -28,6 +28,7 @@ from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
 from earmark.ledger.statements import as_place
 from earmark.media import Frame, Recording, Source, find
 from earmark.media.ahead import Seen, Window, look_ahead
+from earmark.media.inspection import remarks
 from earmark.report.page import write_page
 from earmark.select import Choice, Pick, forecast
 from earmark.select.pick import explain
@@ -333,7 +334,17 @@ def _remembered(recording: Recording, plan: Plan, ledger: Ledger) -> Scored:
     assert windows is not None and row is not None, "only what the ledger has is taken from it"
     name = plan.frontline.name if plan.frontline else "none"
     silent = Track(np.zeros(0, np.float32))
-    heard = Heard(recording, name, silent, row.level, row.access, row.sound_bytes, 0.0, True)
+    heard = Heard(
+        recording=recording,
+        frontline=name,
+        scores=silent,
+        level=row.level,
+        access=row.access,
+        bytes_read=row.sound_bytes,
+        seconds=0.0,
+        warnings=tuple(remarks(recording)) if recording.has_audio else (),
+        from_cache=True,
+    )
     return Scored(heard, windows)
 
 
