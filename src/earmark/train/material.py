@@ -14,7 +14,7 @@ from earmark.evaluate.annotations import Action, Annotations, few
 from earmark.hear import ENCODERS, SAMPLE_RATE, Encoder, SoundEncoder
 from earmark.media import Meter, Recording, Sound, find, open_recording
 from earmark.media.files import replacing
-from earmark.timeline import CLOCK_RATE, FloatArray
+from earmark.timeline import FloatArray
 from earmark.train.augment import alter
 
 Watch = Callable[[str, int, int], None]
@@ -72,9 +72,7 @@ def gather(
         recording = open_recording(sources[name])
         check_inside(name, actions, recording.duration)
         heard = tuple(
-            _remembered(recording, made, take, cache / f"{encoder}-{take}-{name}.npy")
-            if cache
-            else _listen(recording, made, take)
+            _remembered(recording, made, take, cache) if cache else _listen(recording, made, take)
             for take in range(takes)
         )
         material[name] = Heard(name, recording.duration, heard, tuple(actions))
@@ -129,17 +127,17 @@ def _seed(key: str, take: int) -> int:
     return int(hashlib.sha256(f"{key} {take}".encode()).hexdigest()[:8], 16)
 
 
-def _remembered(recording: Recording, encoder: Encoder, take: int, path: Path) -> FloatArray:
-    """The features from `path`, made and kept there the first time."""
-    steps = int(np.ceil(recording.duration * CLOCK_RATE - 1e-9))
-    if path.is_file():
+def _remembered(recording: Recording, encoder: Encoder, take: int, folder: Path) -> FloatArray:
+    """The features from `folder`, made and kept there the first time; damaged ones are remade."""
+    listener = f"{recording.key} {recording.audio_track} {encoder!r} {take}"
+    path = folder / f"{hashlib.sha256(listener.encode()).hexdigest()[:32]}.npy"
+    try:
         kept: FloatArray = np.load(path, allow_pickle=False)
-        if kept.shape == (steps, encoder.channels):
-            return kept
-    made = _listen(recording, encoder, take)
-    with replacing(path) as scratch:
-        np.save(scratch, made)
-    return made
+    except (FileNotFoundError, ValueError, EOFError):
+        kept = _listen(recording, encoder, take)
+        with replacing(path) as scratch:
+            np.save(scratch, kept)
+    return kept
 
 
 def fingerprint(material: Mapping[str, Heard]) -> str:

@@ -1,0 +1,125 @@
+"""`earmark episodes`: the stretches the gate keeps open, and what they would really cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from earmark.cli import options
+from earmark.cli.console import emit_json, err, out
+from earmark.cli.listing import as_clock
+from earmark.cli.plan import parse_share
+from earmark.cli.watching import hearing_bar
+from earmark.errors import EarmarkError
+from earmark.gate.episodes import Episodes
+from earmark.gate.finding import Found, find_episodes
+from earmark.gate.gate import Gate, default_gate
+from earmark.media import Source, find, open_recording
+from earmark.triage import Watch
+
+
+class Format(StrEnum):
+    """How episodes are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def episodes(
+    paths: options.Paths,
+    recall: Annotated[
+        str, typer.Option(help="Share of the development actions an episode had to touch.")
+    ] = "95%",
+    guarantee: Annotated[
+        str | None,
+        typer.Option(help="Recall to be promised for recordings like the development ones."),
+    ] = None,
+    confidence: Annotated[str, typer.Option(help="How sure the promise is to be.")] = "95%",
+    gate: Annotated[Path | None, typer.Option(help="A gate file; the built-in one if not.")] = None,
+    window: options.WindowLength = 4.0,
+    audio_track: options.AudioTrack = 0,
+    format: Annotated[Format, typer.Option(help="How to print the episodes.")] = Format.table,
+) -> None:
+    """List the episodes of recordings, with the calls they cost beside their duration.
+
+    An episode touches every window it reaches into, and each is a call: counting its duration
+    alone undercounts. No video frame is decoded.
+
+    For example:
+
+      earmark episodes shift.mp4 --recall 95%
+
+      earmark episodes archive/ --guarantee 90% --confidence 95% --format json
+    """
+    chosen = default_gate() if gate is None else Gate.load(gate)
+    rule = operating_point(chosen, recall, guarantee, confidence)
+    found, failed = [], False
+    with hearing_bar() as watch:
+        for source in find(paths):
+            try:
+                recording = open_recording(source, audio_track=audio_track)
+                told = partial(_tell, watch, source, recording.duration)
+                found.append(find_episodes(recording, chosen, rule, window=window, progress=told))
+            except EarmarkError as error:
+                err.print(f"earmark: {error}", style="red")
+                failed = True
+    show(found, format)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _tell(watch: Watch, source: Source, total: float, done: float) -> None:
+    watch(source, done, total)
+
+
+def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:
+    """The rule that was asked for; a promise is explained on stderr."""
+    if guarantee is None:
+        return gate.episodes(recall=parse_share(recall))
+    given = gate.promise(recall=parse_share(guarantee), confidence=parse_share(confidence))
+    err.print(
+        f"promise: {given.recall:.0%} recall on average over recordings like the "
+        f"{given.recordings} development ones, with {given.confidence:.0%} confidence "
+        f"(observed there: {given.observed:.1%}); threshold {given.threshold:.3g}"
+    )
+    return gate.points.episodes(given.threshold)
+
+
+def show(found: Sequence[Found], format: Format) -> None:
+    """Print the episodes."""
+    if format is Format.json:
+        emit_json([each.to_json() for each in found])
+        return
+    if format is Format.csv:
+        out.print("recording,start,end")
+        for each in found:
+            for span in each.episodes:
+                out.print(f"{each.recording},{span.start:.2f},{span.end:.2f}")
+        return
+    for each in found:
+        show_table(each)
+
+
+def show_table(each: Found) -> None:
+    """One recording: its episodes, then both accounts."""
+    account = each.bill
+    out.print(f"{each.recording}: {account.episodes} episodes", style="bold")
+    table = Table(box=None, pad_edge=False)
+    for name in ("start", "end", "seconds"):
+        table.add_column(name, justify="right")
+    for span in each.episodes:
+        table.add_row(as_clock(span.start), as_clock(span.end), f"{span.duration:.2f}")
+    out.print(table)
+    undercount = f", {account.undercount:.1f} times as many" if account.episodes else ""
+    out.print(
+        f"{account.duration:.1f} of {each.duration:.1f} s kept. By duration that is "
+        f"{account.charged:.1f} calls of {each.window:g} s; really it is {account.calls} of "
+        f"{account.windows}{undercount}."
+    )

@@ -1,0 +1,126 @@
+"""`earmark train`: a gate of one's own, from spans one has marked."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from earmark.cli.console import err, out, progress_bar
+from earmark.errors import MissingExtra
+from earmark.evaluate.annotations import reconcile
+from earmark.evaluate.formats import read_annotations
+from earmark.media import find
+
+if TYPE_CHECKING:
+    from earmark.train.recipe import Step, Trained
+
+
+def train(
+    spans: Annotated[
+        Path,
+        typer.Argument(help="Marked actions: CSV, EPIC-KITCHENS, Audacity labels, ELAN, a folder."),
+    ],
+    media: Annotated[Path, typer.Option(help="Folder of the recordings, found by their stems.")],
+    out_folder: Annotated[Path, typer.Option("--out", help="Where the run is kept.")] = Path(
+        "gate"
+    ),
+    objective: Annotated[str, typer.Option(help="One of rate, span, frame.")] = "rate",
+    encoder: Annotated[str, typer.Option(help="What the gate listens to.")] = "log-mel",
+    seeds: Annotated[int, typer.Option(help="Trainings; single ones are unstable.")] = 1,
+    folds: Annotated[int, typer.Option(help="Heads a seed, each leaving out some people.")] = 4,
+    steps: Annotated[int, typer.Option(help="Steps of one head.")] = 600,
+    width: Annotated[int, typer.Option(help="Width of one head.")] = 16,
+    bands: Annotated[int, typer.Option(help="Bands a head reads; 0 reads the features.")] = 4,
+    takes: Annotated[int, typer.Option(help="Times each recording is heard, altered.")] = 1,
+    threads: Annotated[int, typer.Option(help="Cores to use.")] = 2,
+    data: Annotated[str, typer.Option(help="What the data is, for the gate's card.")] = "",
+    licence: Annotated[str, typer.Option(help="Terms of the data, for the gate's card.")] = "",
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out what lacks media or spans.")
+    ] = False,
+) -> None:
+    """Train, calibrate and export a gate; a stopped training goes on where it was.
+
+    Recordings are split by participant (`P01` of `P01_11`), never by time. The folder gets
+    `gate.gate`, one gate a seed, `run.json` and `curves.png`.
+
+    For example:
+
+      earmark train marks.csv --media recordings/ --out mygate
+
+      earmark select shift.mp4 --frontline mygate/gate.gate
+    """
+    try:
+        import torch
+
+        from earmark.train.material import gather
+        from earmark.train.recipe import Origin
+        from earmark.train.recipe import train as run_training
+        from earmark.train.settings import Settings
+    except ModuleNotFoundError as error:
+        raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
+    torch.set_num_threads(threads)
+    settings = Settings(
+        objective=objective,
+        encoder=encoder,
+        seeds=seeds,
+        folds=folds,
+        steps=steps,
+        width=width,
+        bands=bands,
+        takes=takes,
+    )
+    marked = read_annotations(spans)
+    heard = [Path(source.name).stem for source in find([str(media)])]
+    marked = marked.only(reconcile(list(marked.recordings), heard, allow_missing=allow_missing))
+    with progress_bar("steps") as bar:
+        listening = bar.add_task("listening", total=len(marked.recordings))
+        material = gather(
+            marked,
+            media,
+            encoder=encoder,
+            takes=takes,
+            cache=out_folder / "features",
+            watch=lambda _, done, __: bar.update(listening, completed=done + 1),
+        )
+        training = bar.add_task("training", total=seeds * folds * steps)
+
+        def watch(step: Step) -> None:
+            told = f"seed {step.seed} fold {step.fold}: loss {step.check.loss:.4f}"
+            told += f", dev coverage {step.check.dev:.1%}"
+            bar.update(training, completed=step.done, description=told)
+            err.print(f"{told} at step {step.check.step}")
+
+        origin = Origin(data or spans.name, licence or "not stated", _commit())
+        trained = run_training(material, settings, folder=out_folder, origin=origin, watch=watch)
+    show(trained, out_folder)
+
+
+def show(trained: Trained, folder: Path) -> None:
+    """Dev coverage by budget, as mean and spread over the seeds, and where the gate is."""
+    for budget in trained.coverage["all"]:
+        mean, spread = trained.spread(budget)
+        out.print(
+            f"{budget:6.1%} of calls: dev coverage {mean:.1%} ± {spread:.1%} a seed, "
+            f"{trained.coverage['all'][budget]:.1%} together"
+        )
+    out.print(
+        f"{folder / 'gate.gate'}: {trained.gate.card.heads} heads, {trained.gate.digest[:12]}"
+    )
+
+
+def _commit() -> str:
+    """The commit of the folder one stands in; empty outside a repository."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],  # noqa: S607 - whichever git the user has
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,80 @@
+"""`earmark episodes` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from earmark.cli.episodes import episodes
+from earmark.gate.gate import default_gate
+from making import make_audio, make_video
+
+app = typer.Typer()
+app.command()(episodes)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    make_audio(folder / "a.wav", duration=30.0, clicks=[5.0, 12.0, 21.3])
+    return folder
+
+
+def run(*words: object) -> tuple[int, str, str]:
+    outcome = CliRunner().invoke(app, [str(word) for word in words])
+    if outcome.exception and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    return outcome.exit_code, outcome.stdout, outcome.stderr
+
+
+def test_both_accounts_stand_side_by_side(folder: Path) -> None:
+    code, said, _ = run(folder / "a.wav", "--recall", "95%", "--format", "json")
+    assert code == 0
+    (found,) = json.loads(said)
+    assert found["windows"] == 8
+    assert 0 < found["calls"] <= 8
+    kept = sum(span["end"] - span["start"] for span in found["episodes"])
+    assert found["kept"] == pytest.approx(kept)
+    assert found["duration_account"] == pytest.approx(kept / 4)
+    assert found["calls"] >= found["duration_account"]
+
+
+def test_a_lower_recall_keeps_no_more(folder: Path) -> None:
+    kept = []
+    for recall in ("99%", "95%", "87%"):
+        _, said, _ = run(folder / "a.wav", "--recall", recall, "--format", "json")
+        kept.append(json.loads(said)[0]["kept"])
+    assert kept == sorted(kept, reverse=True)
+
+
+def test_the_table_and_the_csv(folder: Path) -> None:
+    code, said, _ = run(folder / "a.wav")
+    assert code == 0
+    assert "episodes" in said and "By duration that is" in said and "really it is" in said
+    _, rows, _ = run(folder / "a.wav", "--format", "csv")
+    assert rows.splitlines()[0] == "recording,start,end"
+
+
+def test_a_promise_is_explained(folder: Path) -> None:
+    code, _, told = run(folder / "a.wav", "--guarantee", "80%", "--confidence", "90%")
+    assert code == 0
+    assert "promise: 80% recall on average" in told
+    count = len(default_gate().misses.shares)
+    with pytest.raises(ValueError, match=f"{count} development recordings cannot promise 99%"):
+        run(folder / "a.wav", "--guarantee", "99%", "--confidence", "99%")
+    with pytest.raises(ValueError, match="no operating point reaches 100%"):
+        run(folder / "a.wav", "--recall", "99.9%")
+
+
+def test_a_recording_without_sound_is_named_and_the_others_go_on(
+    folder: Path, tmp_path: Path
+) -> None:
+    silent = make_video(tmp_path / "silent.mp4", duration=2.0, has_audio=False)
+    code, said, told = run(silent, folder / "a.wav", "--format", "json")
+    assert code == 1
+    assert "silent.mp4 has no audio stream" in told
+    assert len(json.loads(said)) == 1

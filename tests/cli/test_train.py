@@ -1,0 +1,78 @@
+"""`earmark train` as a person runs it: media and marks in, a gate that listens out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from earmark.cli.train import train
+from earmark.errors import AnnotationError
+from earmark.gate.listen import listen
+from earmark.gate.registry import frontline_named
+from earmark.media import find, open_recording
+from making import make_audio
+
+app = typer.Typer()
+app.command()(train)
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("media")
+    for number in range(4):
+        make_audio(folder / f"P0{number}_1.wav", duration=24.0, clicks=[3.0, 9.0, 17.0])
+    return folder
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Path:
+    rows = [
+        f"P0{number}_1,{start},{start + 1.5},knock"
+        for number in range(4)
+        for start in (3.0, 9.0, 17.0)
+    ]
+    path = tmp_path / "marks.csv"
+    path.write_text("\n".join(["recording,start,end,label", *rows]) + "\n")
+    return path
+
+
+def run(*words: object) -> tuple[str, str]:
+    outcome = CliRunner().invoke(app, [str(word) for word in words])
+    if outcome.exception and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    assert outcome.exit_code == 0, outcome.stderr
+    return outcome.stdout, outcome.stderr
+
+
+SMALL = ("--steps", 4, "--folds", 2, "--width", 8, "--threads", 1)
+
+
+def test_marks_become_a_gate_that_listens(media: Path, marks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine"
+    said, told = run(marks, "--media", media, "--out", out, "--seeds", 2, *SMALL)
+    assert "25.0% of calls: dev coverage" in said
+    assert "4 heads" in said
+    assert "seed 1 fold 1: loss" in told and "dev coverage" in told
+    frontline = frontline_named(str(out / "gate.gate"))
+    heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
+    assert len(heard.scores) == 24 * 25
+
+
+def test_what_does_not_fit_is_named(media: Path, marks: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no objective 'vibes'"):
+        run(marks, "--media", media, "--objective", "vibes")
+    extra = tmp_path / "extra.csv"
+    extra.write_text(marks.read_text() + "P09_1,1,2,knock\n")
+    with pytest.raises(AnnotationError, match="no media for P09_1"):
+        run(extra, "--media", media, "--out", tmp_path / "x", *SMALL)
+    backwards = tmp_path / "backwards.csv"
+    backwards.write_text(marks.read_text() + "P00_1,8,2,knock\n")
+    with pytest.raises(AnnotationError, match="before it starts"):
+        run(backwards, "--media", media, "--out", tmp_path / "x", *SMALL)
+    outside = tmp_path / "outside.csv"
+    outside.write_text(marks.read_text() + "P00_1,80,82,knock\n")
+    with pytest.raises(AnnotationError, match="lies outside the recording"):
+        run(outside, "--media", media, "--out", tmp_path / "x", *SMALL)
