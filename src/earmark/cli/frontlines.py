@@ -57,17 +57,17 @@ class System:
         return READY
 
 
-_SOUND = "the sound"
-_VIDEO = "all of the video"
-_SCORES = "the scores"
+_SOUND = "sound"
+_VIDEO = "all video"
+_SCORES = "scores"
 _STRONG = "AudioSet-Strong frames, 447 classes"
 
 SYSTEMS = (
     System("full", "rule", "Full scan", "every window", "nothing", 0.0),
     System("uniform", "rule", "Uniform", "evenly spaced windows", "nothing", 0.0),
     System("random", "rule", "Random spans", "matched length statistics", "nothing", 0.0),
-    System("energy", "frontline", "Short-term energy", "frame RMS", _SOUND),
-    System("flux", "frontline", "Spectral flux", "onset strength", _SOUND),
+    System("energy", "frontline", "Short-term energy", "frame RMS", _SOUND, 5.7),
+    System("flux", "frontline", "Spectral flux", "onset strength", _SOUND, 8.9),
     System(
         "panns", "frontline", "PANNs / CNN14", "AudioSet posteriors, 527 classes", _SOUND,
         extra="encoders", checkpoint="panns",
@@ -90,22 +90,22 @@ SYSTEMS = (
         "slowfast", "frontline", "BEATs–SlowFast", "44 in-domain sound classes", _SOUND,
         extra="encoders", checkpoint="slowfast",
     ),
-    System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO),
+    System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO, 640),
     System(
-        "flow", "frontline", "Optical flow, raw", "Farnebäck magnitude", _VIDEO, extra="vision"
+        "flow", "frontline", "Optical flow, raw", "Farnebäck magnitude", _VIDEO, 908, extra="vision"
     ),
     System(
         "flow-compensated", "frontline", "Optical flow, ego-comp.",
-        "Farnebäck magnitude less the median", _VIDEO, extra="vision",
+        "Farnebäck magnitude less the median", _VIDEO, 970, extra="vision",
     ),
     System("rank", "rule", "Rank-only", "top windows by score", _SCORES, 0.0),
     System("aks", "rule", "AKS", "recursive split", _SCORES, 0.0),
     System("bolt", "rule", "BOLT", "inverse transform sampling", _SCORES, 0.0),
     System("separated", "rule", "Ours", "minimum separation", _SCORES, 0.0),
-    System("variance", "frontline", "", "restlessness of the level", _SOUND),
-    System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND),
+    System("variance", "frontline", "", "restlessness of the level", _SOUND, 5.7),
+    System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND, 7.7),
     System(
-        "yamnet", "frontline", "", "AudioSet posteriors, 521 classes", _SOUND,
+        "yamnet", "frontline", "", "AudioSet posteriors, 521 classes", _SOUND, 21.5,
         extra="yamnet", checkpoint="yamnet",
     ),
     System(
@@ -114,7 +114,7 @@ SYSTEMS = (
     System(
         "frame-mn10", "frontline", "", _STRONG, _SOUND, extra="encoders", checkpoint="frame-mn10"
     ),
-    System("packets", "frontline", "", "compressed-domain motion", "the packet index"),
+    System("packets", "frontline", "", "compressed-domain motion", "index", 0.08),
     System("coverage", "rule", "", "exact expected coverage", _SCORES, 0.0),
 )  # fmt: skip
 """The paper's table of compared systems in its order, then those that are earmark's own."""
@@ -137,13 +137,18 @@ def frontlines(
         emit_json([as_row(system, shelf) for system in SYSTEMS])
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("name", "kind", "in the paper", "scores", "reads", "s an hour", "state"):
-        table.add_column(name, no_wrap=name == "name", justify="left")
+    for name in ("name", "in the paper", "reads", "s/hour", "state"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "s/hour" else "left")
     for system in SYSTEMS:
-        cost = "–" if system.cost is None else f"{system.cost:.3g}"
-        row = (system.name, system.kind, system.title or "–", system.scores, system.reads, cost)
-        table.add_row(*row, system.state(shelf))
+        cost = "–" if system.cost is None else f"{system.cost:g}"
+        state, _, _ = system.state(shelf).partition(": ")
+        table.add_row(system.name, system.title or "–", system.reads, cost, state)
     out.print(table)
+    out.print("\nSeconds of compute for an hour of recording, two cores. To make the others ready:")
+    for system in SYSTEMS:
+        _, _, cure = system.state(shelf).partition(": ")
+        if cure:
+            out.print(f"  {system.name}: {cure}")
 
 
 def as_row(system: System, shelf: Shelf) -> dict[str, Any]:
