@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from earmark import errors
-from earmark.cli.app import app
+from earmark.cli.app import app, commands_in
 from earmark.hear import ENCODERS
 from earmark.select import SELECTORS
 
@@ -64,9 +64,9 @@ def reference() -> str:
 
 def commands(command: Any, name: str) -> Iterator[str]:
     """Each command with its help and options."""
-    for child_name, child in sorted(getattr(command, "commands", {}).items()):
+    for child_name, child in commands_in(command).items():
         full = f"{name} {child_name}"
-        if getattr(child, "commands", None):
+        if commands_in(child):
             yield from commands(child, full)
             continue
         yield from [f"### `{full}`", "", inspect.cleandoc(child.help or ""), ""]

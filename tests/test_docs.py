@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from earmark import errors
-from earmark.cli.app import app
+from earmark.cli.app import COMMANDS, app, commands_in
 from earmark.hear import ENCODERS
 from earmark.select import SELECTORS
 from making import make_video
@@ -31,7 +31,7 @@ def test_the_reference_is_what_the_code_says():
 @pytest.mark.parametrize(
     "name",
     [
-        *typer.main.get_command(app).commands,
+        *COMMANDS,
         *SELECTORS,
         *ENCODERS,
         *(name for name in vars(errors) if name[0].isupper()),
@@ -47,22 +47,24 @@ def test_links_between_pages_lead_somewhere(page):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def commands_in(page: Path) -> list[str]:
+def lines_in(page: Path) -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     joined = "\n".join(blocks).replace("\\\n", " ")
     return [line for line in joined.splitlines() if line.strip().startswith("earmark ")]
 
 
 @pytest.mark.parametrize(
-    "line", [line for page in PAGES for line in commands_in(page)], ids=lambda line: line[:60]
+    "line", [line for page in PAGES for line in lines_in(page)], ids=lambda line: line[:60]
 )
 def test_every_command_shown_is_one_that_exists(line):
     """The words parse: the command is there and takes these options."""
     words = shlex.split(line, comments=True)[1:]
     command = typer.main.get_command(app)
-    while getattr(command, "commands", None) and words:
-        assert words[0] in command.commands, f"no command {words[0]!r} in: {line}"
-        command, words = command.commands[words[0]], words[1:]
+    while (known := commands_in(command)) and words:
+        assert words[0] in known or "spans" in known, f"no command {words[0]!r} in: {line}"
+        is_named = words[0] in known
+        command = known[words[0] if is_named else "spans"]
+        words = words[1:] if is_named else words
     known = {name for parameter in command.params for name in parameter.opts}
     for word in words:
         if word.startswith("-") and not re.fullmatch(r"-[\d.]+", word):
