@@ -55,7 +55,7 @@ def _weight(name: str, like: torch.Tensor) -> torch.Tensor:
     elif name.endswith("c_bn.weight"):  # the news beside a shortcut, which would add up
         draw = 0.3 + 0.1 * draw
     elif name.endswith("running_var"):
-        draw = 0.8 + 0.2 * np.abs(draw)
+        draw = 0.9 + 0.2 * np.abs(draw)
     elif (name.endswith("weight") and like.ndim == 1) or name.endswith(("original0", "grep_a")):
         draw = 1.0 + 0.1 * draw
     elif like.ndim == 1:

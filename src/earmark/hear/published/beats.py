@@ -149,13 +149,14 @@ class _GatedAttention(nn.Module):
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
         """What each row saw, `(batch, rows, width)`; `bias` is that of the positions."""
-        batch, count, width = rows.shape
+        batch, count, _ = rows.shape
         query, key, value = (
             projection(rows).reshape(batch, count, self._heads, -1).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
-        seen = F.scaled_dot_product_attention(query, key, value, self._gate(query) * bias)
-        out: Tensor = self.out_proj(seen.transpose(1, 2).reshape(batch, count, width))
+        likeness = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
+        seen = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
+        out: Tensor = self.out_proj(seen.transpose(1, 2).flatten(2))
         return out
 
     def _gate(self, query: Tensor) -> Tensor:

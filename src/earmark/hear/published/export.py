@@ -24,7 +24,7 @@ from earmark.media.files import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray
 
 TOLERANCE = 1e-4
-"""How far a logit of the copy may lie from the original's."""
+"""How far a logit of the copy may lie from the original's; a share of it where it is above 1."""
 
 OPSET = 18
 OUTPUTS = ("embeddings", "logits", "posteriors")
@@ -37,7 +37,7 @@ class Exported:
     file: Path
     card: ExportCard
     difference: float
-    """The greatest between two logits, over the chunks that were tried."""
+    """The greatest between two logits, over the chunks that were tried; see `TOLERANCE`."""
     chunks: int
     size_bytes: int
 
@@ -100,15 +100,17 @@ def prove(detector: Detector, file: Path, chunks: FloatArray) -> float:
         original = detector(torch.from_numpy(chunks)).numpy()
     together = session.run(["logits"], {"sound": chunks})[0]
     alone = session.run(["logits"], {"sound": chunks[:1]})[0]
-    difference = max(
-        float(np.abs(together - original).max()), float(np.abs(alone - original[:1]).max())
-    )
+    difference = max(_difference(together, original), _difference(alone, original[:1]))
     if not difference <= TOLERANCE:
         raise ModelMismatch(
             f"the exported model hears something else: logits differ by {difference:.1e}, "
             f"more than {TOLERANCE:.0e}; nothing was written"
         )
     return difference
+
+
+def _difference(copy: FloatArray, original: FloatArray) -> float:
+    return float((np.abs(copy - original) / np.maximum(1.0, np.abs(original))).max())
 
 
 def trial(card: ExportCard) -> FloatArray:

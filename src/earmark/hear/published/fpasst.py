@@ -73,11 +73,11 @@ class _Network(nn.Module):
         maps = F.gelu(self.conv_in_1(spectrum[:, None]))
         maps = F.gelu(self.conv_in_2(maps))
         maps = F.gelu(self.conv_in_3(maps))  # (batch, 64, 32, 250)
-        maps = maps.reshape(len(maps), -1, BANDS, maps.shape[-1])  # (batch, 16, 128, 250)
+        maps = maps.reshape(maps.shape[0], -1, BANDS, maps.shape[-1])  # (batch, 16, 128, 250)
         rows = self.patch_embed["proj"](maps)[..., 1:]  # (batch, width, 1, 250)
         rows = rows[..., :STEPS] + self.time_new_pos_embed[..., : rows.shape[-1]]
         rows = (rows + self.freq_new_pos_embed).flatten(2).transpose(1, 2)
         whole = torch.cat([self.cls_token, self.dist_token], dim=1) + self.new_pos_embed
-        rows = torch.cat([whole.expand(len(rows), -1, -1), rows], dim=1)
+        rows = torch.cat([whole.expand(rows.shape[0], -1, -1), rows], dim=1)
         out: Tensor = self.norm(self.blocks(rows))[:, 2:]
         return out

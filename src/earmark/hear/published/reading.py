@@ -89,8 +89,9 @@ class Activity:
     def __call__(self, rows: FloatArray, classes: Sequence[str]) -> FloatArray:
         """The greatest posterior of each row, `(steps,)`."""
         excluded = not_manipulation() if self.excluded is None else frozenset(self.excluded)
-        most = rows[:, kept_classes(classes, excluded)].max(axis=1).astype(np.float32)
-        return np.where(most >= self.threshold, most, np.zeros_like(most))
+        most = rows[:, kept_classes(classes, excluded)].max(axis=1)
+        activity: FloatArray = np.where(most >= self.threshold, most, 0.0).astype(np.float32)
+        return activity
 
 
 @dataclass(frozen=True, slots=True)
