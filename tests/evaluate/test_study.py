@@ -41,6 +41,7 @@ def test_events_stand_in_for_the_ear(asked: Question, tmp_path: Path):
         "plane.png",
         "run.json",
         "strip.png",
+        "tables",
         "tables.json",
         "tables.md",
     }

@@ -107,6 +107,7 @@ def test_a_table_writes_itself_three_ways():
         {"who": "a & b", "how much": None},
         {"who": "c", "how much": 1.25},
     ]
+    assert table.to_csv() == "who,how much\na & b,\nc,1.25\n"
     assert percent(0.335) == "33.5 %"
 
 
@@ -114,6 +115,8 @@ def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
     outcome = Outcome("Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", b"png")})
     written = outcome.write(tmp_path / "new")
     assert [path.name for path in written] == ["tables.md", "tables.json", "dot.png", "index.html"]
+    sheet = tmp_path / "new" / "tables" / "coverage_by_budget_and_rule.csv"
+    assert sheet.read_text().splitlines()[1] == "10 %,40.0,20.0"
     page = (tmp_path / "new" / "index.html").read_text()
     assert "data:image/png;base64,cG5n" in page
     assert "http" not in page

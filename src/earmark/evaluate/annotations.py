@@ -253,8 +253,8 @@ def reconcile(
     unheard = [name for name in annotated if name not in set(available)]
     unmarked = sorted(set(available) - set(annotated))
     if (unheard or unmarked) and not allow_missing:
-        parts = [f"no {what} for {few(unheard)}"] if unheard else []
-        parts += [f"no annotations for {few(unmarked)}"] if unmarked else []
+        parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
+        parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []
         raise AnnotationError(
             f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
         )

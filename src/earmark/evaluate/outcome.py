@@ -43,15 +43,19 @@ class Outcome:
         return markdown(self.title, self.tables, self.notes)
 
     def write(self, folder: Path) -> list[Path]:
-        """Write Markdown, JSON, PNG and one HTML page into `folder`; the files, in that order."""
+        """Write Markdown, JSON, PNG and one HTML page into `folder`; the files, in that order.
+
+        Beside them, `tables/` holds every table as CSV.
+        """
         whole = page(self.title, notes=self.notes, figures=self.figures, tables=self.tables)
         texts = {
             "tables.md": self.to_markdown(),
             "tables.json": json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n",
         }
         pictures = {f"{name}.png": image for name, (_, image) in self.figures.items()}
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in {**texts, "index.html": whole}.items():
+        sheets = {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        for name, text in {**texts, **sheets, "index.html": whole}.items():
             with replacing(folder / name) as scratch:
                 scratch.write_text(text, encoding="utf-8")
         for name, image in pictures.items():

@@ -195,7 +195,7 @@ def _heard(
 
 def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
     """A line for the recordings that are missing; nothing if none is."""
-    return (f"{len(names)} recordings {why}: {few(names)}",) if names else ()
+    return (f"{len(names)} recordings {why}: {few(names, most=10)}",) if names else ()
 
 
 def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +51,23 @@ class Table:
             f"<section><h2>{html.escape(self.title)}</h2><div class='scroll'><table>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
         )
+
+    @property
+    def slug(self) -> str:
+        """The title as a file name.
+
+        >>> Table("Calls saved against uniform, %", (), ()).slug
+        'calls_saved_against_uniform'
+        """
+        return "_".join(re.findall(r"[a-z0-9.]+", self.title.lower()))
+
+    def to_csv(self) -> str:
+        """The table with full numbers; nan is an empty cell."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([[plain(cell) for cell in row] for row in self.rows])
+        return text.getvalue()
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; nan is null."""
