@@ -29,7 +29,7 @@ from earmark.ledger.statements import as_place
 from earmark.media import Frame, Recording, Source, find
 from earmark.media.ahead import Seen, Window, look_ahead
 from earmark.media.inspection import remarks
-from earmark.report.page import write_page
+from earmark.report.index import write_report
 from earmark.select import Choice, Pick, forecast
 from earmark.select.pick import explain
 from earmark.timeline import Span, Track
@@ -242,7 +242,7 @@ def preview(
 def publish(ledger: Ledger) -> tuple[Path, Totals]:
     """Write the report of the run as it stands."""
     with ledger.run() as run:
-        return write_page(run, ledger.folder / "report.html"), run.totals()
+        return write_report(run, ledger.folder / "report.html"), run.totals()
 
 
 def prepare(
@@ -255,6 +255,7 @@ def prepare(
 ) -> tuple[list[Task], int]:
     """Listen and choose; the tasks without an answer, and how many recordings were missed."""
     sources = find(paths)
+    ledger.rate_by(_survival(job.plan))
     listen, known = ears or OwnEars(watch), _known(sources, job, ledger)
     told = listen(sources, job.plan, known=known, cache=job.cache)
     scored, missed = _keep_heard(told, job, ledger)

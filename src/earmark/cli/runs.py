@@ -21,7 +21,7 @@ from earmark.errors import LedgerError
 from earmark.ledger import Hit, Run, Totals, find_runs
 from earmark.report.export import SUBTITLES
 from earmark.report.export import export as write_export
-from earmark.report.page import write_page
+from earmark.report.index import write_report
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -181,7 +181,7 @@ def report(
 ) -> None:
     """Write the page of a run: one file that opens from disk, with no network."""
     with Run.open(folder) as run:
-        out.print(str(write_page(run, to or folder / "report.html", title=title)))
+        out.print(str(write_report(run, to or folder / "report.html", title=title)))
 
 
 def _as_text(run: Run, format: Format) -> str:

@@ -11,6 +11,7 @@ from earmark.ledger.records import (
     Look,
     PickRow,
     RecordingRow,
+    Summary,
     Totals,
 )
 from earmark.ledger.run import Missed, Run, find_runs
@@ -28,6 +29,7 @@ __all__ = [
     "PickRow",
     "RecordingRow",
     "Run",
+    "Summary",
     "Totals",
     "find_runs",
     "merge",

@@ -139,6 +139,12 @@ class Ledger:
                 (as_text(recording), as_place(path), as_text(reason)),
             )
 
+    def rate_by(self, survival: Survival) -> None:
+        """Note how long actions last, as the recordings are rated by."""
+        value = json.dumps([survival.times, survival.shares])
+        with self._writing() as database:
+            database.execute("INSERT OR REPLACE INTO notes VALUES ('survival', ?)", (value,))
+
     def hear(
         self,
         recording: str,

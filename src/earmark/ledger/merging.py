@@ -16,6 +16,8 @@ from earmark.ledger.schema import FILE, clearly, connect
 from earmark.ledger.statements import remember_plan
 
 _TAKE = """
+INSERT OR IGNORE INTO main.notes
+    SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
 INSERT INTO main.recordings
     (id, path, duration, size_bytes, frame_rate, frame_count, failure, is_replaced)
     SELECT id, path, duration, size_bytes, frame_rate, frame_count, failure, is_replaced

@@ -143,6 +143,23 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """What one recording has come to under the present plan; counts, never shares."""
+
+    recording: RecordingRow
+    windows: int
+    expected: float
+    """Actions expected in it."""
+    picks: int
+    answered: int
+    failed: int
+    touched: float
+    """Actions the picks are expected to touch."""
+    spend: float
+    """Of the answers its picks are shown with."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A window whose caption or tags hold the words looked for."""
 

@@ -11,14 +11,17 @@ from types import TracebackType
 from typing import Any
 
 from earmark.call.request import Answer
+from earmark.gate.survival import Survival
 from earmark.ledger import blobs
 from earmark.ledger.records import (
     ChoiceRow,
     HeardRow,
     Hit,
     Kept,
+    Look,
     PickRow,
     RecordingRow,
+    Summary,
     Totals,
 )
 from earmark.ledger.schema import FILE, clearly, connect
@@ -75,6 +78,18 @@ _SUMS = (
     """,
 )
 """Each fills the totals it names."""
+
+
+_SUMMARIES = """
+SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count,
+    coalesce(h.windows, 0), coalesce(h.expected, 0.0), count(p.window),
+    coalesce(sum(a.kind = 'caption'), 0), coalesce(sum(c.state = 'failed'), 0),
+    total(p.expected), total(a.spend)
+FROM present r LEFT JOIN heard h ON h.recording = r.number
+    LEFT JOIN picks p ON p.plan = ? AND p.recording = r.number
+    LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
+GROUP BY r.number ORDER BY r.path, r.id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +152,28 @@ class Run:
             " ORDER BY path, id"
         )
         return [RecordingRow(*row) for row in rows]
+
+    def summaries(self) -> Iterator[Summary]:
+        """What each of the recordings has come to, by path."""
+        for row in self._rows(_SUMMARIES, self._plan):
+            yield Summary(RecordingRow(*row[:6]), *row[6:])
+
+    def looked(self, recording: str) -> Look:
+        """What decoding for a recording took in all; no window, no picture."""
+        row = self._row(
+            "SELECT coalesce(sum(frames_decoded), 0), coalesce(sum(frames_sent), 0),"
+            " coalesce(sum(bytes_read), 0) FROM looks JOIN recordings ON number = recording"
+            " WHERE id = ?",
+            recording,
+        )
+        assert row is not None
+        decoded, sent, read = row
+        return Look(-1, b"", decoded, sent, read)
+
+    def survival(self) -> Survival | None:
+        """How long actions last, as the recordings were rated by; None in older runs."""
+        row = self._row("SELECT value FROM notes WHERE name = 'survival'")
+        return Survival(*map(tuple, json.loads(row[0]))) if row else None
 
     def missed(self) -> list[Missed]:
         """The recordings that could not be worked on, by path."""

@@ -36,13 +36,17 @@ def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
 
 def render(story: Story) -> str:
     """The page as HTML."""
-    style, script = _part("page.css"), _part("page.js")
-    page = _part("page.html")
+    return assemble("page", part("page.css"), _plain(story))
+
+
+def assemble(name: str, style: str, data: Any) -> str:
+    """The page `name` as HTML: its frame and script with `style` and `data` put in."""
+    page, script = part(f"{name}.html"), part(f"{name}.js")
     # The data goes in last: what a model wrote is never searched for a placeholder.
     page = page.replace("{{style-hash}}", _hash(style)).replace("{{script-hash}}", _hash(script))
     page = page.replace("{{style}}", style).replace("{{script}}", script)
     before, after = page.split("{{data}}")
-    return before + embed(_plain(story)) + after
+    return before + embed(data) + after
 
 
 def embed(value: Any) -> str:
@@ -58,7 +62,8 @@ def embed(value: Any) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """The text of a file of this package."""
     return files("earmark.report").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -82,7 +87,7 @@ def _plain(story: Story) -> dict[str, Any]:
 def _plain_recording(story: RecordingStory) -> dict[str, Any]:
     recording = story.recording
     return {
-        "name": _name(recording.path),
+        "name": name_of(recording.path),
         "path": recording.path,
         "link": story.link,
         "duration": recording.duration,
@@ -141,5 +146,6 @@ def _curve(values: FloatArray) -> list[int]:
     return whole
 
 
-def _name(path: str) -> str:
+def name_of(path: str) -> str:
+    """The last part of a path or address."""
     return path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def tell(run: Run, *, beside: Path, title: str | None = None) -> Story:
         opened=run.opened(),
         plan=run.plan(),
         totals=run.totals(),
-        recordings=tuple(_tell_recordings(run, beside)),
+        recordings=tuple(tell_recordings(run, run.recordings(), beside=beside)),
         missed=tuple(run.missed()),
     )
 
@@ -100,8 +100,11 @@ def link_to(path: str, *, beside: Path) -> str | None:
     return quote(f"./{relative.as_posix()}")
 
 
-def _tell_recordings(run: Run, beside: Path) -> Iterator[RecordingStory]:
-    for recording in run.recordings():
+def tell_recordings(
+    run: Run, recordings: Iterable[RecordingRow], *, beside: Path
+) -> Iterator[RecordingStory]:
+    """What was heard and picked of each of `recordings`, in order."""
+    for recording in recordings:
         heard, choice = run.heard(recording.id), run.choice(recording.id)
         level = heard.level if heard else None
         if level is not None:

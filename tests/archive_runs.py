@@ -1,0 +1,54 @@
+"""Runs of many recordings, made without media."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from earmark.call.request import Answer
+from earmark.gate.frontline import EVERYDAY
+from earmark.grid import Windows
+from earmark.ledger import CallRow, Ledger, RecordingRow
+from earmark.select import Budget, choose_across, forecast
+
+PLAN = {"budget": "20%", "across": True, "model": "m1"}
+
+
+def windows_of(seed: int, count: int) -> Windows:
+    """Windows of 4 s with gamma-distributed rates, busier in some recordings than in others."""
+    rng = np.random.default_rng(seed)
+    rates = rng.gamma(0.4, rng.gamma(2.0, 0.3), count)
+    middles = (np.arange(count) + 0.5) * 4.0
+    return Windows(4.0, count * 4.0, rng.random(count), middles, rates, EVERYDAY)
+
+
+def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
+    """A run with one failed call in fifty, and one missed recording in a hundred."""
+    many = [windows_of(number, windows + number % 7) for number in range(recordings)]
+    choices = choose_across(many, Budget(share=0.2))
+    with Ledger.open(folder, PLAN) as ledger:
+        ledger.rate_by(EVERYDAY)
+        for number, (one, choice) in enumerate(zip(many, choices, strict=True)):
+            name = f"{number:064x}"
+            path = f"s3://shift-cams/2026-05/cam-{number % 40:02d}/shift-{number:04d}.mp4"
+            if number % 100 == 99:
+                ledger.miss(path, path, f"{path}: the server refuses it (403); check your rights")
+                continue
+            ledger.add(
+                RecordingRow(name, path, one.duration, 4_000_000, 30.0, int(one.duration) * 30)
+            )
+            ledger.hear(name, one, key="v1", sound_bytes=40_000, access="index")
+            chosen = [pick.window for pick in choice.picks]
+            ledger.choose(name, choice.picks, rule="coverage", forecast=forecast(one, chosen))
+            calls = [CallRow(f"{number}/{window}", name, window, "m1") for window in chosen]
+            ledger.unanswered(calls)
+            for call in calls:
+                ledger.begin(call)
+                if (number + call.window) % 50 == 0:
+                    ledger.fail(call, "the server is busy (503)")
+                else:
+                    said = Answer(f"someone works at {call.window}", "m1", prompt_tokens=300,
+                                  completion_tokens=40, latency=0.5)  # fmt: skip
+                    ledger.keep(call, said, spend=0.0002)
+    return folder
