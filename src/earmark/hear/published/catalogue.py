@@ -159,10 +159,10 @@ def find_checkpoint(name: str, place: Path) -> Path:
     return inside[0]
 
 
-def require_torch(what: str) -> None:
-    """`MissingExtra` where PyTorch is not installed; does not import it."""
-    if find_spec("torch") is None:
-        raise MissingExtra(f"{what} needs PyTorch: pip install 'earmark[{EXTRA}]'")
+def require(library: str, *, what: str) -> None:
+    """`MissingExtra` where `library`, which `what` needs, is not installed; does not import it."""
+    if find_spec(library) is None:
+        raise MissingExtra(f"{what} needs {library}: pip install 'earmark[{EXTRA}]'")
 
 
 def state(name: str, place: Path | None = None) -> str:

@@ -96,7 +96,7 @@ def read_card(file: Path, *, name: str, reading: Reading) -> ExportCard:
     except (KeyError, ValueError, TypeError) as error:
         raise ModelMismatch(
             f"{file.name} has no card of an exported encoder: {error}; "
-            f"make one with `earmark encoder export {name} CHECKPOINT {file.name}`"
+            f"make one with `earmark encoder export {name} {file.name} --checkpoint FILE`"
         ) from error
     if card.name != name:
         raise ModelMismatch(f"{file.name} is {card.name} and not {name}")

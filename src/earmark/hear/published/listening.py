@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from earmark.hear.published.catalogue import find_checkpoint, published, require_torch
+from earmark.hear.published.catalogue import find_checkpoint, published, require
 from earmark.hear.published.chunks import Layout
 from earmark.hear.published.encoder import ChunkEncoder, Listening, Weights
 from earmark.hear.published.exported import ExportedEncoder, read_card
@@ -94,7 +94,7 @@ def open_encoder(
     if file.suffix == ".onnx":
         card = read_card(file, name=name, reading=reading)
         return ExportedEncoder(name, Weights.of(file), card, reading, layout, listening)
-    require_torch(f"the {name} encoder")
+    require("torch", what=f"the {name} encoder")
     encoder = PublishedEncoder(name, Weights.of(file), reading, layout, listening)
     encoder.detector()
     return encoder

@@ -1,0 +1,56 @@
+"""`earmark encoder export`, as a person would run it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+from earmark.cli.encoder import export
+from earmark.errors import ModelMismatch
+from earmark.hear.published import open_encoder, published
+from earmark.hear.published.checkpoint import build
+from published_weights import as_published, seeded_weights
+
+app = typer.Typer()
+app.command()(export)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    known = published("frame-mn06")
+    weights = seeded_weights(build(known).state_dict())
+    torch.save(as_published(weights, known), tmp_path / known.files[0])
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_copy_is_proven_and_can_be_opened(folder):
+    target = folder / "light.onnx"
+    words = ["frame-mn06", str(target), "--json"]
+    result = CliRunner().invoke(app, words, env={"EARMARK_CHECKPOINTS": str(folder)})
+    assert result.exit_code == 0, result.output
+    proof = json.loads(result.stdout)
+    assert proof["difference"] <= proof["tolerance"] == 1e-4
+    assert proof["size_bytes"] == target.stat().st_size
+    assert open_encoder("frame-mn06", target).channels == 447
+
+
+def test_a_checkpoint_of_another_model_is_refused(folder):
+    checkpoint = folder / "frame_mn06_strong_1.pt"
+    target = folder / "panns.onnx"
+    words = ["panns", str(target), "--checkpoint", str(checkpoint)]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, ModelMismatch)
+    assert "expected Cnn14_DecisionLevelMax_mAP=0.385.pth" in str(result.exception)
+    assert not target.exists()
+
+
+def test_where_the_checkpoint_is_must_be_said(folder):
+    result = CliRunner().invoke(app, ["frame-mn06", str(folder / "it.onnx")])
+    assert result.exit_code == 2
+    assert "--checkpoint" in result.output
