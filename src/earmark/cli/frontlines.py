@@ -101,7 +101,8 @@ SYSTEMS = (
     System("rank", "rule", "Rank-only", "top windows by score", _SCORES, 0.0),
     System("aks", "rule", "AKS", "recursive split", _SCORES, 0.0),
     System("bolt", "rule", "BOLT", "inverse transform sampling", _SCORES, 0.0),
-    System("separated", "rule", "Ours", "minimum separation", _SCORES, 0.0),
+    System("gate", "frontline", "Ours, the gate", "a trained head on log-mel", _SOUND, 8.0),
+    System("separated", "rule", "Ours, the rule", "minimum separation", _SCORES, 0.0),
     System("variance", "frontline", "", "restlessness of the level", _SOUND, 5.7),
     System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND, 7.7),
     System(
