@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from earmark.call import Limits, OpenAICaptioner, TagsCaptioner
-from earmark.caption import Ask, Captioned, Job, caption, preview
+from earmark.caption import Captioned, Job, caption, preview
 from earmark.ledger import PickRow, Run
+from earmark.question import Ask
 from earmark.triage import make_plan
 from fault_server import fault_server
 from making import make_video, read_number
@@ -113,8 +114,9 @@ def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
 
 def test_the_instant_is_what_is_shown(video, tmp_path):
     """One picture a call, the one at the highest-scoring instant; the picture says its number."""
-    from earmark.caption import Task, show
+    from earmark.caption import show
     from earmark.ledger import Ledger
+    from earmark.question import Task
 
     made = job(budget="3")
     with Ledger.open(tmp_path, {}) as ledger:

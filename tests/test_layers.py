@@ -15,12 +15,13 @@ import earmark
 SOURCE = Path(earmark.__file__).parent
 VOCABULARY = {"timeline", "errors", "version"}
 STAGES = ["media", "models", "hear", "gate", "grid", "select", "call", "ledger", "report"]
-FLOWS = {"triage", "forecast", "caption", "batching"}
+FLOWS = {"triage", "forecast", "question", "caption", "batching"}
 ABOVE = {
     "triage": {*STAGES},
     "forecast": {*STAGES, "triage"},
-    "caption": {*STAGES, "triage"},
-    "batching": {*STAGES, "triage", "caption"},
+    "question": {*STAGES},
+    "caption": {*STAGES, "triage", "question"},
+    "batching": {*STAGES, "triage", "question", "caption"},
     "evaluate": {*STAGES, *FLOWS},
     "train": {*STAGES, *FLOWS, "evaluate"},
     "scale": {*STAGES, *FLOWS, "evaluate", "train"},

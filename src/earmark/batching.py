@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from earmark.call import Limits, Request, read_batch, write_batch
-from earmark.caption import Ask, Sounds, publish
+from earmark.caption import publish
 from earmark.errors import LedgerError, MediaError
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
 from earmark.media import Recording, Source, find, open_recording
 from earmark.media.ahead import Window, look_ahead
+from earmark.question import Ask, Sounds
 
 
 @dataclass(frozen=True, slots=True)

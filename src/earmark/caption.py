@@ -17,18 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from earmark.call import Answer, Captioner, Failure, Limits, Prompt, Request, Tally, ask_all
+from earmark.call import Answer, Captioner, Failure, Limits, Request, Tally, ask_all
 from earmark.errors import EarmarkError
 from earmark.gate.cache import HeardCache
 from earmark.gate.frontline import EVERYDAY
 from earmark.gate.listen import Heard
 from earmark.gate.survival import Survival
+from earmark.hear.naming import SoundNamer
 from earmark.hear.words import describe
-from earmark.ledger import CallRow, Ledger, Look, RecordingRow, Totals
+from earmark.ledger import Ledger, Look, RecordingRow, Totals
 from earmark.ledger.statements import as_place
 from earmark.media import Frame, Recording, Source, find
 from earmark.media.ahead import Seen, Window, look_ahead
 from earmark.media.inspection import remarks
+from earmark.question import Ask, Sounds, Task
 from earmark.report.index import write_report
 from earmark.select import Choice, Pick, forecast
 from earmark.select.pick import explain
@@ -37,94 +39,6 @@ from earmark.triage import Ears, OwnEars, Plan, Scored, Told, Watch, notes_on, s
 
 THUMBNAIL = 320
 """Pixels across a picture in the report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sounds:
-    """What is heard in a window: names from a model that knows sounds, words from its level."""
-
-    names: tuple[str, ...] = ()
-    """Told to the vision model."""
-    words: tuple[str, ...] = ()
-    """For searching the run only."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """All of them."""
-        return (*self.names, *self.words)
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """How each picked window is shown and asked about."""
-
-    prompt: Prompt = field(default_factory=Prompt.load)
-    frames: int = 1
-    """1 shows the highest-scoring instant, the paper's input; more are spread over the window."""
-    tokens: int = 1024
-    """Visual tokens of one call, in the model's own unit."""
-    answer_tokens: int = 256
-    temperature: float | None = 0.0
-
-    def __post_init__(self) -> None:
-        if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
-            raise ValueError("frames, tokens and answer_tokens are 1 or more")
-
-    def times(self, pick: Pick) -> tuple[float, ...]:
-        """The moments of `pick` to show, in order."""
-        if self.frames == 1:
-            return (pick.instant,)
-        step = (pick.end - pick.start) / self.frames
-        return tuple(pick.start + (place + 0.5) * step for place in range(self.frames))
-
-    def request(self, recording: str, pick: Pick, sounds: Sounds, model: str) -> Request:
-        """The question about `pick`, without its frames."""
-        span, times = Span(pick.start, pick.end), self.times(pick)
-        return Request(
-            recording=recording,
-            window=span,
-            times=times,
-            prompt=self.prompt.render(span, times=times, tags=sounds.names),
-            model=model,
-            tokens=self.tokens,
-            tags=sounds.tags,
-            schema=self.prompt.schema,
-            answer_tokens=self.answer_tokens,
-            temperature=self.temperature,
-        )
-
-    @classmethod
-    def from_json(cls, plain: dict[str, Any]) -> Ask:
-        """What `to_json` wrote."""
-        prompt = Prompt(plain["prompt"], plain["schema"])
-        return cls(
-            prompt, plain["frames"], plain["tokens"], plain["answer_tokens"], plain["temperature"]
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The choices as plain values."""
-        return {
-            "prompt": self.prompt.template,
-            "schema": dict(self.prompt.schema) if self.prompt.schema else None,
-            "frames": self.frames,
-            "tokens": self.tokens,
-            "answer_tokens": self.answer_tokens,
-            "temperature": self.temperature,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """One picked window on its way to a model."""
-
-    recording: Recording
-    window: int
-    request: Request
-
-    @property
-    def row(self) -> CallRow:
-        """The call as the ledger knows it."""
-        return CallRow.of(self.request, self.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +75,16 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     cache: HeardCache | None = None
     """Where to keep what was heard, beside the run."""
+    namer: SoundNamer | None = None
+    """Who names the sounds in a window; None says nothing about them."""
 
     def to_json(self) -> dict[str, Any]:
         """All that can change an answer, as plain values."""
-        model = {"model": self.captioner.model}
-        return {**self.plan.to_json(), **model, "ask": self.ask.to_json()}
+        names = {
+            "model": self.captioner.model,
+            "sounds": self.namer.model if self.namer else None,
+        }
+        return {**self.plan.to_json(), **names, "ask": self.ask.to_json()}
 
 
 def caption(
@@ -358,21 +277,32 @@ def _owning(one: Scored, job: Job, ledger: Ledger) -> Scored:
 
     So a larger budget adds to what was bought instead of choosing anew.
     """
-    key, level = one.heard.recording.key, one.heard.level
+    key, model = one.heard.recording.key, job.captioner.model
     rows = ledger.answered(key)
     paid = {row.identity for row in rows}
     windows = sorted({row.window for row in rows if row.window < len(one.windows)})
+    picks = explain(one.windows, windows, lambda *_: "")
+    sounds = _sounds(one.heard, picks, job)
     owned = tuple(
         pick.window
-        for pick in explain(one.windows, windows, lambda *_: "")
-        if job.ask.request(key, pick, _sounds(level, pick), job.captioner.model).identity in paid
+        for pick in picks
+        if job.ask.request(key, pick, sounds[pick.window], model).identity in paid
     )
     return replace(one, windows=replace(one.windows, owned=owned))
 
 
-def _sounds(level: Track | None, pick: Pick) -> Sounds:
-    """What is heard in the window of `pick`."""
-    return Sounds(words=describe(level, Span(pick.start, pick.end)) if level else ())
+def _sounds(heard: Heard, picks: Sequence[Pick], job: Job) -> dict[int, Sounds]:
+    """What is heard in each of `picks`, by window."""
+    spans = {pick.window: Span(pick.start, pick.end) for pick in picks}
+    named = job.namer is not None and heard.recording.has_audio and bool(picks)
+    names = job.namer(heard.recording, list(spans.values())) if job.namer and named else {}
+    return {
+        window: Sounds(
+            names=names.get(span, ()),
+            words=describe(heard.level, span) if heard.level else (),
+        )
+        for window, span in spans.items()
+    }
 
 
 def _listening_key(plan: Plan) -> str:
@@ -384,9 +314,9 @@ def _listening_key(plan: Plan) -> str:
 
 def _choose(one: Scored, choice: Choice, job: Job, ledger: Ledger) -> Iterator[Task]:
     """Keep the picks of one recording; each as a task."""
-    recording, level = one.heard.recording, one.heard.level
+    recording = one.heard.recording
     share = forecast(one.windows, [pick.window for pick in choice.picks])
-    sounds = {pick.window: _sounds(level, pick) for pick in choice.picks}
+    sounds = _sounds(one.heard, choice.picks, job)
     ledger.choose(
         recording.key,
         choice.picks,

@@ -13,9 +13,10 @@ import pytest
 
 import earmark
 from earmark.call import Limits, OpenAICaptioner
-from earmark.caption import Ask, Captioned, Job, caption
+from earmark.caption import Captioned, Job, caption
 from earmark.errors import EngineError, MissingExtra, UnreadableFile
 from earmark.ledger import Run
+from earmark.question import Ask
 from earmark.scale.asking import ClusterEyes
 from earmark.scale.cluster import RayEngine
 from earmark.scale.hearing import ManyEars

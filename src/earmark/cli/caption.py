@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from earmark.call import Limits, Prompt
-from earmark.caption import Ask, Captioned, Job, Preview, preview
+from earmark.caption import Captioned, Job, Preview, preview
 from earmark.caption import caption as caption_windows
 from earmark.cli import options, scaling
 from earmark.cli.captioners import Wanted
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.listing import as_share, as_size
+from earmark.gate.cache import HeardCache
+from earmark.hear.naming import SoundNamer
+from earmark.hear.yamnet import YAMNet
+from earmark.models import Shelf
+from earmark.question import Ask
 from earmark.triage import make_plan
 
 ADD_A_MODEL = (
@@ -54,6 +60,14 @@ def caption(
     tokens: Annotated[int, typer.Option(help="Visual tokens a call, of 32x32 pixels.")] = 1024,
     prompt: Annotated[Path | None, typer.Option(help="A prompt template.")] = None,
     schema: Annotated[Path | None, typer.Option(help="A JSON schema for the answers.")] = None,
+    sounds: Annotated[
+        bool | None,
+        typer.Option(
+            "--sounds/--no-sounds",
+            help="Name the sounds of each window with YAMNet and tell the model.",
+            show_default="if `earmark models get yamnet` was run",
+        ),
+    ] = None,
     rule: options.RuleName = "coverage",
     frontline: options.FrontlineName = "auto",
     window: options.WindowLength = 4.0,
@@ -118,6 +132,7 @@ def caption(
             output_price=output_price,
         ),
         cache=options.cache_at(cache, no_cache),
+        namer=namer_for(sounds, options.cache_at(cache, no_cache)),
     )
     scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
     folder = run or Path("runs") / scale.run_name(paths)
@@ -143,6 +158,14 @@ def caption(
     show(done, format)
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)
+
+
+def namer_for(wanted: bool | None, cache: HeardCache | None) -> SoundNamer | None:
+    """Who names sounds: nobody unless asked for, or unless all it takes is at hand."""
+    at_hand = Shelf().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    if wanted is False or (wanted is None and not at_hand):
+        return None
+    return SoundNamer(YAMNet(weights=Shelf().find("yamnet")), cache.folder if cache else None)
 
 
 def show_preview(cost: Preview, format: Format) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +16,8 @@ def replacing(path: Path) -> Iterator[Path]:
     is gone afterwards.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(
-        prefix=f".{path.stem}.", suffix=f".scratch{path.suffix}", dir=path.parent
-    )
-    os.close(handle)
-    scratch = Path(name)
+    scratch = path.with_name(f".{path.stem}.{uuid.uuid4().hex}.scratch{path.suffix}")
+    scratch.touch(exist_ok=False)
     try:
         yield scratch
         scratch.replace(path)

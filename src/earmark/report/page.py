@@ -30,7 +30,6 @@ def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
     page = render(tell(run, beside=path.parent, title=title))
     with replacing(path) as scratch:
         scratch.write_text(page, encoding="utf-8")
-    path.chmod(0o644)
     return path
 
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.call import Answer, Captioner, Request
-from earmark.caption import Task, look_of
+from earmark.caption import look_of
 from earmark.errors import CallError, CallRejected, CallTimeout
 from earmark.ledger import Ledger, Look
 from earmark.media.ahead import Decoders, Window
+from earmark.question import Task
 from earmark.scale.cluster import RayEngine, Stranger, import_ray
 from earmark.scale.engine import ATTEMPTS
 from earmark.version import VERSION
