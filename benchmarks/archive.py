@@ -1,0 +1,213 @@
+"""What an archive takes: engines side by side, the driver's memory, one price, the ledger.
+
+    python benchmarks/archive.py                    # everything, one part after the other
+    python benchmarks/archive.py engines memory    # some of it
+
+Engines listen to the same recordings in turns, a batch each, so that whatever else the machine is
+doing falls on all of them alike; starting workers is told apart from working.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from earmark.call import Request, TagsCaptioner
+from earmark.caption import Job, Task, caption
+from earmark.gate.frontline import EVERYDAY
+from earmark.gate.listen import Heard
+from earmark.grid import Windows
+from earmark.ledger import Ledger, Run
+from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.scale.cluster import RayEngine
+from earmark.scale.engine import Engine
+from earmark.scale.hearing import Errand, Listen
+from earmark.scale.local import LocalEngine
+from earmark.select import Coverage
+from earmark.timeline import Track
+from earmark.triage import Scored, make_plan
+from ledger import fill, time_answers
+from making import AudioPlan, make_audio
+
+MEGABYTE = 1 << 20
+
+
+def engines(recordings: int, minutes: float, batches: int) -> None:
+    """Throughput of each engine, in hours of recording a second of the clock."""
+    with tempfile.TemporaryDirectory() as scratch:
+        first = Path(scratch) / "0.m4a"
+        make_audio(
+            first, duration=minutes * 60, audio=AudioPlan(clicks=range(1, 600, 7), noise=0.02)
+        )
+        errands = [Errand(Source((str(first),)), None) for _ in range(recordings)]
+        with RayEngine(workers=2) as on_ray:
+            crews: dict[str, Engine] = {
+                "one process": LocalEngine(1),
+                "local, 2 processes": LocalEngine(2),
+                "ray, 2 workers": on_ray,
+            }
+            spent = dict.fromkeys(crews, 0.0)
+            done = dict.fromkeys(crews, 0)
+            for _ in range(batches):
+                for name, engine in crews.items():
+                    count, seconds = steady(engine, errands[: recordings // batches])
+                    done[name] += count
+                    spent[name] += seconds
+    rates = {name: done[name] / spent[name] for name in crews}
+    print(f"{recordings} recordings of {minutes:g} min, in {batches} batches an engine")
+    for name, rate in rates.items():
+        print(f"  {name:<22}{rate:6.2f} recordings a second {rate * minutes / 60:8.3f} h a second")
+    one, local, ray = rates.values()
+    print(f"  local over one {local / one:.2f} (to reach 1.7), ray over one {ray / one:.2f} (1.7), "
+          f"ray over local {ray / local:.2f} (0.85)")  # fmt: skip
+
+
+def steady(engine: Engine, errands: Sequence[Errand]) -> tuple[int, float]:
+    """Outcomes and seconds once every worker has delivered twice: none is starting any more."""
+    began, finished = 0.0, 0
+    for place, outcome in enumerate(engine.run(Listen(make_plan(frontline="flux"), None), errands)):
+        assert outcome.failure is None, outcome.failure
+        if place == 3:
+            began = time.perf_counter()
+        finished += place > 3
+    return finished, time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True)
+class Imagine:
+    """Stands in for listening: windows of an hour, drawn at random, as a worker sends them."""
+
+    windows: int
+
+    def __call__(self, errand: Errand) -> Scored:
+        """What would have been heard."""
+        number = int(errand.source.uris[0].rpartition("/")[2].removesuffix(".mp4"))
+        rng = np.random.default_rng(number)
+        seconds = self.windows * 4.0
+        rates = rng.gamma(2.0, 0.5, self.windows)
+        middles = (np.arange(self.windows) + 0.5) * 4.0
+        windows = Windows(4.0, seconds, rates.copy(), middles, rates, EVERYDAY)
+        uri = errand.source.uris[0]
+        sound = AudioTrack("aac", 48_000, 1, None, 0.0, seconds)
+        video = VideoTrack("h264", 1920, 1080, 30.0, 0, 0.0, seconds)
+        part = Part(uri, 0.0, seconds, 0.0, True, (sound,), video, 1 << 30)
+        recording = Recording(
+            errand.source, seconds, "mov,mp4", 0, "index", "", 1 << 30, f"{number:064x}", 9, (part,)
+        )
+        level = Track(rng.normal(-40, 9, int(seconds * 5)).astype(np.float32), hop=0.2)
+        silent = Track(np.zeros(0, np.float32))
+        return Scored(Heard(recording, "flux", silent, level, "index", 9, 1.0), windows).compact()
+
+
+def memory(recordings: int, windows: int, budget: str) -> None:
+    """How the driver grows over a whole run, listening imagined and no model asked."""
+    uris = [f"s3://bucket/{number}.mp4" for number in range(recordings)]
+    engine = LocalEngine(2)
+
+    def ears(sources, *_, **__) -> Iterator[tuple[Source, Scored]]:
+        errands = [Errand(source, None) for source in sources]
+        for outcome in engine.run(Imagine(windows), errands):
+            yield outcome.item.source, outcome.value
+        print(f"  after listening        {resident() - start:6.0f} MB above the start")
+
+    def look(tasks: Sequence[Task], ledger: Ledger, *_) -> Generator[Request, None, None]:
+        print(f"  after the price        {resident() - start:6.0f} MB above the start")
+        for task in tasks:
+            ledger.begin(task.row)
+            yield task.request
+
+    job = Job(make_plan(budget=budget, across=True, frontline="flux"), TagsCaptioner())
+    list(engine.run(Imagine(windows), [Errand(Source((uri,)), None) for uri in uris[:2]]))
+    print(f"{recordings} recordings of {windows * 4 / 3600:g} h, {budget} of the windows picked")
+    with tempfile.TemporaryDirectory() as scratch:
+        start, began = resident(), time.perf_counter()
+        done = caption([Source((uri,)) for uri in uris], job, folder=Path(scratch), ears=ears,
+                       look=look)  # fmt: skip
+        seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - start
+    print(f"  at the end             {resident() - start:6.0f} MB above the start")
+    print(f"  at most                {peak:6.0f} MB above the start (to reach: 100)")
+    print(f"  {done.totals.picks} picks of {done.totals.windows} windows in {seconds:.0f} s")
+
+
+def resident() -> float:
+    """Megabytes this process holds now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
+
+
+def price(hours: int) -> None:
+    """One price over many hours of rates."""
+    rng = np.random.default_rng(0)
+    middles = (np.arange(900) + 0.5) * 4.0
+    many = []
+    for _ in range(hours):
+        rates = rng.gamma(2.0, 0.5, 900) * rng.gamma(4.0, 0.25)
+        many.append(Windows(4.0, 3600.0, rates, middles, rates, EVERYDAY))
+    began = time.perf_counter()
+    picks = Coverage().across(many, budget=hours * 180)
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"one price over {hours} h, {hours * 900:,} windows: {sum(map(len, picks)):,} picks in "
+          f"{seconds:.1f} s (to reach: 60), peak {peak:.0f} MB (2,048)")  # fmt: skip
+
+
+def keeping(calls: int) -> None:
+    """How fast the ledger takes answers, and how fast it opens when it is large."""
+    with tempfile.TemporaryDirectory() as scratch:
+        rate = time_answers(Path(scratch) / "rate", 10_000)
+        fill(Path(scratch) / "large", calls)
+        began = time.perf_counter()
+        Ledger.open(Path(scratch) / "large", {"budget": 1}).close()
+        Run.open(Path(scratch) / "large").close()
+        seconds = time.perf_counter() - began
+    print(f"the ledger takes {rate:.0f} answers a second (to reach: 1,000) and opens in "
+          f"{seconds:.3f} s with {calls:,} calls (1)")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = ["engines", "memory", "price", "ledger"]
+    parser.add_argument("parts", nargs="*", choices=parts, default=parts)
+    parser.add_argument("--recordings", type=int, default=64)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--batches", type=int, default=4)
+    parser.add_argument("--archive", type=int, default=2000, help="recordings of the memory part")
+    parser.add_argument("--windows", type=int, default=900, help="of each of those")
+    parser.add_argument("--budget", default="2%")
+    parser.add_argument("--hours", type=int, default=10_000)
+    options = parser.parse_args()
+    if len(options.parts) > 1:  # each in a process of its own, for its own peak of memory
+        print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        for part in options.parts:
+            subprocess.run([sys.executable, __file__, part, *_others()], check=True)
+        return
+    work = {
+        "engines": lambda: engines(options.recordings, options.minutes, options.batches),
+        "memory": lambda: memory(options.archive, options.windows, options.budget),
+        "price": lambda: price(options.hours),
+        "ledger": lambda: keeping(1_000_000),
+    }
+    work[options.parts[0]]()
+
+
+def _others() -> list[str]:
+    return sys.argv[
+        next((n for n, word in enumerate(sys.argv) if word.startswith("--")), len(sys.argv)) :
+    ]
+
+
+if __name__ == "__main__":
+    main()
