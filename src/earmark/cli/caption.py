@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +14,7 @@ from earmark.caption import Captioned, Job, Preview, preview
 from earmark.caption import caption as caption_windows
 from earmark.cli import options, scaling
 from earmark.cli.captioners import Wanted
-from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.listing import as_share, as_size
 from earmark.gate.cache import HeardCache
 from earmark.hear.naming import SoundNamer
@@ -28,13 +27,6 @@ ADD_A_MODEL = (
     "no model was asked, so captions are marked as not asked; to add them run the same command "
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
 )
-
-
-class Format(StrEnum):
-    """How the outcome is printed."""
-
-    table = "table"
-    json = "json"
 
 
 def caption(

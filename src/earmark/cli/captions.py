@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.table import Table
 from earmark.call import Limits
 from earmark.call.hands import HandCrop
 from earmark.cli.captioners import Wanted
-from earmark.cli.console import emit_json, out
+from earmark.cli.console import Format, emit_json, out
 from earmark.cli.listing import as_share
 from earmark.evaluate.captions import (
     TOKENS,
@@ -28,13 +27,6 @@ from earmark.evaluate.naming import Vocabulary
 from earmark.hear import YAMNet
 from earmark.media import Recording, find, open_recording
 from earmark.media.files import replacing
-
-
-class Format(StrEnum):
-    """How the comparison is printed."""
-
-    table = "table"
-    json = "json"
 
 
 def captions(

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 from rich.console import Console
@@ -17,6 +18,14 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+
+
+class Format(StrEnum):
+    """How a command prints what it found: for a person, or for a machine."""
+
+    table = "table"
+    json = "json"
+
 
 out = Console(soft_wrap=True, highlight=False, markup=False)
 """For results."""

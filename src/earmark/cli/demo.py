@@ -10,9 +10,8 @@ import typer
 from earmark.call import TagsCaptioner
 from earmark.caption import Job
 from earmark.caption import caption as caption_windows
-from earmark.cli.caption import Format
 from earmark.cli.caption import show as show_outcome
-from earmark.cli.console import err, out
+from earmark.cli.console import Format, err, out
 from earmark.cli.options import BudgetText
 from earmark.cli.scaling import Scaling
 from earmark.evaluate.annotations import Action

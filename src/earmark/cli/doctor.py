@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -12,14 +11,7 @@ from rich.table import Table
 
 from earmark.call.doctor import USUAL, Finding
 from earmark.call.doctor import doctor as look_around
-from earmark.cli.console import emit_json, err, out
-
-
-class Format(StrEnum):
-    """How findings are printed."""
-
-    table = "table"
-    json = "json"
+from earmark.cli.console import Format, emit_json, err, out
 
 
 def doctor(

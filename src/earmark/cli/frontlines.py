@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from earmark.cli.console import emit_json, out
+from earmark.cli.console import Format, emit_json, out
 from earmark.cli.models import Folder, shelf_at
 from earmark.models import Shelf
 
@@ -18,13 +17,6 @@ READY = "ready"
 
 EXTRAS = {"yamnet": "ai_edge_litert", "vision": "cv2", "encoders": "torch"}
 """The library each extra brings."""
-
-
-class Format(StrEnum):
-    """How the systems are printed."""
-
-    table = "table"
-    json = "json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from earmark.cli.console import emit_json, out, progress_bar, warn
+from earmark.cli.console import Format, emit_json, out, progress_bar, warn
 from earmark.cli.listing import as_size
 from earmark.models import CATALOGUE, Address, Checkpoint, Got, Shelf, checkpoint_named
 
@@ -21,13 +21,6 @@ Folder = Annotated[
     ),
 ]
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(CATALOGUE)}.")]
-
-
-class Format(StrEnum):
-    """How the catalogue is printed."""
-
-    table = "table"
-    json = "json"
 
 
 class Way(StrEnum):

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from earmark.cli import options, scaling
-from earmark.cli.console import emit_json, err, out
+from earmark.cli.console import Format, emit_json, err, out
 from earmark.cli.listing import as_clock, as_share
 from earmark.forecast import CallCost, Forecast, Rung
 from earmark.forecast import plan as make_forecast
-
-
-class Format(StrEnum):
-    """How a forecast is printed."""
-
-    table = "table"
-    json = "json"
 
 
 def plan(

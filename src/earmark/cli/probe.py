@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.listing import as_clock, as_size
 from earmark.cli.options import AudioTrack, Paths
 from earmark.errors import EarmarkError
 from earmark.media import Inspection, Recording, find, inspect, open_recording
-
-
-class Format(StrEnum):
-    """How findings are printed."""
-
-    table = "table"
-    json = "json"
 
 
 def probe(
