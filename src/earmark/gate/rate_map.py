@@ -65,7 +65,7 @@ class FittedRates:
 
 def columns(reach: int) -> int:
     """Columns of `describe`."""
-    return 3 * (2 * reach + 1) + 3
+    return 3 * (2 * reach + 1) + 2
 
 
 def describe(scores: WindowScores, *, reach: int) -> FloatArray:
@@ -73,8 +73,9 @@ def describe(scores: WindowScores, *, reach: int) -> FloatArray:
 
     The logarithms of the peak, the mean and the top quarter of the window and of its neighbours
     from the left to the right, each less its mean over the recording, the window at the end
-    standing in for those beyond it; then the mean over the recording of the logarithm of the
-    mean; then how near the beginning and the end are, from 1 at the edge to 0 in the middle.
+    standing in for those beyond it; then how near the beginning and the end are, from 1 at the
+    edge to 0 in the middle. How high a recording scores as a whole says nothing: it did not carry
+    over from one recording to the next (experiments/LOG.md).
     """
     if len(scores) == 0:
         return np.zeros((0, columns(reach)))
@@ -85,6 +86,5 @@ def describe(scores: WindowScores, *, reach: int) -> FloatArray:
         (logs - usual)[np.clip(places + step, 0, len(scores) - 1)]
         for step in range(-reach, reach + 1)
     ]
-    level = np.full((len(scores), 1), usual[1])
     fade = np.exp(-places * scores.length / EDGE)[:, None]
-    return np.concatenate([*around, level, fade, fade[::-1]], axis=1)
+    return np.concatenate([*around, fade, fade[::-1]], axis=1)

@@ -28,7 +28,10 @@ class Front(nn.Module):
     def __init__(self, channels: int, *, bands: int) -> None:
         super().__init__()
         if bands and channels % bands:
-            raise ValueError(f"{channels} channels cannot be averaged into {bands} equal bands")
+            raise ValueError(
+                f"{channels} channels cannot be averaged into {bands} equal bands; "
+                f"ask for 0 to read them as they are"
+            )
         self.bands = bands
         self.channels = 3 * bands if bands else channels
         """Channels that come out."""
