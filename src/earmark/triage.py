@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from earmark.select import (
     Budget,
     Choice,
     Selector,
-    choose_across,
-    choose_each,
+    choosing_across,
+    choosing_each,
     forecast,
     left_out,
     name_of,
@@ -294,25 +294,44 @@ def select(
 
 def spend(
     plan: Plan, many: Sequence[Windows], *, weights: Sequence[float] | None = None
-) -> list[Choice]:
-    """The plan's budget spent on `many` recordings.
+) -> Iterator[Choice]:
+    """The plan's budget spent on `many` recordings, told a recording at a time.
 
     Args:
         plan: With one budget each, or one over all.
-        many: The windows of each recording.
+        many: The windows of each recording; gone over a few times.
         weights: What an action in each is worth beside those in others; alike if not given. They
             play a part only where recordings share a budget.
     """
     if not plan.across:
-        return choose_each(plan.rule, many, plan.budget)
-    if weights is None or all(weight == 1 for weight in weights):
-        return choose_across(many, plan.budget, rule=plan.rule)
-    heavy = [
-        replace(windows, rates=windows.rates * weight)
-        for windows, weight in zip(many, weights, strict=True)
-    ]
-    choices = choose_across(heavy, plan.budget, rule=plan.rule)
-    return [_unweighted(*pair) for pair in zip(many, choices, strict=True)]
+        yield from choosing_each(plan.rule, many, plan.budget)
+    elif weights is None or all(weight == 1 for weight in weights):
+        yield from choosing_across(many, plan.budget, rule=plan.rule)
+    else:
+        heavy = choosing_across(_Weighed(many, weights), plan.budget, rule=plan.rule)
+        for windows, choice in zip(many, heavy, strict=True):
+            yield _unweighted(windows, choice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed(Sequence[Windows]):
+    """The same windows, their rates times what an action is worth."""
+
+    many: Sequence[Windows]
+    weights: Sequence[float]
+
+    def __len__(self) -> int:
+        return len(self.many)
+
+    @overload
+    def __getitem__(self, place: int) -> Windows: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Windows]: ...
+    def __getitem__(self, place: int | slice) -> Windows | Sequence[Windows]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(len(self))[place]]
+        windows = self.many[place]
+        return replace(windows, rates=windows.rates * self.weights[place])
 
 
 def _unweighted(windows: Windows, choice: Choice) -> Choice:

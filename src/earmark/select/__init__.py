@@ -1,7 +1,14 @@
 """Rules that spend a budget of calls."""
 
 from earmark.select.budget import Budget
-from earmark.select.choose import Choice, choose, choose_across, choose_each
+from earmark.select.choose import (
+    Choice,
+    choose,
+    choose_across,
+    choose_each,
+    choosing_across,
+    choosing_each,
+)
 from earmark.select.coverage import Coverage
 from earmark.select.forecast import calls_for, forecast, ladder
 from earmark.select.left_out import left_out
@@ -23,6 +30,8 @@ __all__ = [
     "choose",
     "choose_across",
     "choose_each",
+    "choosing_across",
+    "choosing_each",
     "forecast",
     "ladder",
     "left_out",

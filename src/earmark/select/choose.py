@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from earmark.grid import Windows
 from earmark.select.budget import Budget
-from earmark.select.coverage import Coverage
+from earmark.select.coverage import Coverage, explained
+from earmark.select.path import Paths
 from earmark.select.pick import Pick, Selector
 from earmark.select.registry import BLIND, name_of
 from earmark.select.strata import Strata
@@ -31,16 +32,7 @@ def choose(rule: Selector, windows: Windows, budget: Budget | int) -> Choice:
 
 def choose_each(rule: Selector, many: Sequence[Windows], budget: Budget | int) -> list[Choice]:
     """The picks of many recordings, each with the same budget."""
-    spent = Budget(count=budget) if isinstance(budget, int) else budget
-    if isinstance(rule, Coverage):
-        picks = _by_coverage(rule, many, spent)
-    elif spent.price is not None:
-        raise ValueError(f"the rule {name_of(rule)} knows no price; give a share or calls")
-    else:
-        picks = [_picks(rule, windows, spent) for windows in many]
-    return [
-        _settled(rule, windows, found, spent) for windows, found in zip(many, picks, strict=True)
-    ]
+    return list(choosing_each(rule, many, budget))
 
 
 def choose_across(
@@ -51,6 +43,28 @@ def choose_across(
     A recording without evidence takes part with its even rate, and lays the calls it gets by
     `strata`.
     """
+    return list(choosing_across(many, budget, rule=rule))
+
+
+def choosing_each(
+    rule: Selector, many: Sequence[Windows], budget: Budget | int
+) -> Iterator[Choice]:
+    """As `choose_each`, a recording at a time: the picks of an archive need not fit in memory."""
+    spent = Budget(count=budget) if isinstance(budget, int) else budget
+    if isinstance(rule, Coverage):
+        for windows, picks in explained(many, _paths(rule, many, spent)):
+            yield _settled(rule, windows, picks, spent)
+        return
+    if spent.price is not None:
+        raise ValueError(f"the rule {name_of(rule)} knows no price; give a share or calls")
+    for windows in many:
+        yield _settled(rule, windows, _picks(rule, windows, spent), spent)
+
+
+def choosing_across(
+    many: Sequence[Windows], budget: Budget | int, *, rule: Selector | None = None
+) -> Iterator[Choice]:
+    """As `choose_across`, a recording at a time; `many` is gone over a few times."""
     shared = Coverage() if rule is None else rule
     if not isinstance(shared, Coverage):
         raise ValueError(
@@ -58,17 +72,18 @@ def choose_across(
         )
     spent = Budget(count=budget) if isinstance(budget, int) else budget
     if spent.price is not None:
-        picks = shared.at_price(many, price=spent.price)
+        paths = shared.paths_at_price(many, price=spent.price)
     else:
-        picks = shared.across(many, budget=spent.calls(sum(map(len, many))))
-    return [_settled(shared, *pair, None) for pair in zip(many, picks, strict=True)]
+        paths = shared.paths_across(many, budget=spent.calls(sum(map(len, many))))
+    for windows, picks in explained(many, paths):
+        yield _settled(shared, windows, picks, None)
 
 
-def _by_coverage(rule: Coverage, many: Sequence[Windows], budget: Budget) -> list[list[Pick]]:
-    """The picks of all recordings in one go."""
+def _paths(rule: Coverage, many: Sequence[Windows], budget: Budget) -> Paths:
+    """The picked windows of all recordings, found in one go."""
     if budget.price is not None:
-        return rule.at_price(many, price=budget.price)
-    return rule.each(many, budgets=[budget.calls(len(windows)) for windows in many])
+        return rule.paths_at_price(many, price=budget.price)
+    return rule.paths_each(many, budgets=[budget.calls(len(windows)) for windows in many])
 
 
 def _picks(rule: Selector, windows: Windows, budget: Budget) -> list[Pick]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,32 +39,42 @@ class Coverage:
 
     def each(self, many: Sequence[Windows], *, budgets: Sequence[int]) -> list[list[Pick]]:
         """The picks of many recordings, each with a budget of its own."""
-        if len(budgets) != len(many):
-            raise ValueError(f"{len(many)} recordings need as many budgets, not {len(budgets)}")
-        calls = [allowance(windows, budget) for windows, budget in zip(many, budgets, strict=True)]
-        paths = spend(lines(many), np.arange(len(many)), np.array(calls, dtype=np.intp))
-        return _explained(many, paths)
+        return _listed(many, self.paths_each(many, budgets=budgets))
 
     def across(self, many: Sequence[Windows], *, budget: int) -> list[list[Pick]]:
         """The picks of many recordings that share one budget, wherever calls are worth most.
 
         One price holds for all, so a busy recording gets more calls than a quiet one.
         """
-        if budget < 0:
-            raise ValueError(f"a budget is 0 calls or more, not {budget}")
-        if not many:
-            return []
-        paths = spend(lines(many), np.zeros(len(many), dtype=np.intp), np.array([budget]))
-        return _explained(many, paths)
+        return _listed(many, self.paths_across(many, budget=budget))
 
     def at_price(self, many: Sequence[Windows], *, price: float) -> list[list[Pick]]:
         """The picks worth `price` expected new actions a call; as many as there are.
 
         No further call would add that many, and none of the picks could be spared for less.
         """
+        return _listed(many, self.paths_at_price(many, price=price))
+
+    def paths_each(self, many: Sequence[Windows], *, budgets: Sequence[int]) -> Paths:
+        """The windows that `each` picks, to be told by `explained`."""
+        if len(budgets) != len(many):
+            raise ValueError(f"{len(many)} recordings need as many budgets, not {len(budgets)}")
+        calls = [allowance(windows, budget) for windows, budget in zip(many, budgets, strict=True)]
+        return spend(lines(many), np.arange(len(many)), np.array(calls, dtype=np.intp))
+
+    def paths_across(self, many: Sequence[Windows], *, budget: int) -> Paths:
+        """The windows that `across` picks, to be told by `explained`."""
+        if budget < 0:
+            raise ValueError(f"a budget is 0 calls or more, not {budget}")
+        if not many:
+            return []
+        return spend(lines(many), np.zeros(len(many), dtype=np.intp), np.array([budget]))
+
+    def paths_at_price(self, many: Sequence[Windows], *, price: float) -> Paths:
+        """The windows that `at_price` picks, to be told by `explained`."""
         if not price > 0:
             raise ValueError(f"a price is above 0 new actions a call, not {price}")
-        return _explained(many, solve(lines(many), np.full(len(many), price)).paths)
+        return solve(lines(many), np.full(len(many), price)).paths
 
 
 def lines(many: Sequence[Windows]) -> list[Line]:
@@ -97,12 +107,17 @@ def in_words(expected: float) -> str:
     return f"{expected:.2g} new actions expected" if expected >= 0.01 else "no new action expected"
 
 
-def _explained(many: Sequence[Windows], paths: Paths) -> list[list[Pick]]:
-    """Picks for the paths of many recordings."""
-    return [
-        explain(windows, _evened(windows, path), lambda _, expected: in_words(expected))
-        for windows, path in zip(many, paths, strict=True)
-    ]
+def explained(many: Iterable[Windows], paths: Paths) -> Iterator[tuple[Windows, list[Pick]]]:
+    """Each recording's windows and its picks, made one recording at a time: they are many."""
+    for windows, path in zip(many, paths, strict=True):
+        yield (
+            windows,
+            explain(windows, _evened(windows, path), lambda _, expected: in_words(expected)),
+        )
+
+
+def _listed(many: Sequence[Windows], paths: Paths) -> list[list[Pick]]:
+    return [picks for _, picks in explained(many, paths)]
 
 
 def _evened(windows: Windows, path: NDArray[np.int32]) -> IndexArray:
