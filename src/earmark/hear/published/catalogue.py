@@ -51,8 +51,6 @@ class Published:
         return f"{' or '.join(self.files)} and the extra {EXTRA!r}, or an exported .onnx"
 
 
-_STRONG = "MIT"
-
 PUBLISHED: dict[str, Published] = {
     "beats": Published(
         title="BEATs with its AudioSet-Strong head",
@@ -60,7 +58,7 @@ PUBLISHED: dict[str, Published] = {
         network="earmark.hear.published.beats:Beats",
         vocabulary="audioset-strong",
         width=768,
-        licence=_STRONG,
+        licence="MIT",
         renamed=(
             ("model.model.", "model.beats."),
             (
@@ -79,7 +77,7 @@ PUBLISHED: dict[str, Published] = {
         network="earmark.hear.published.atst:AtstFrame",
         vocabulary="audioset-strong",
         width=768,
-        licence=_STRONG,
+        licence="MIT",
         unused=("weak_head.", "model.atst_mel."),
     ),
     "fpasst": Published(
@@ -88,7 +86,7 @@ PUBLISHED: dict[str, Published] = {
         network="earmark.hear.published.fpasst:FrequencyPasst",
         vocabulary="audioset-strong",
         width=768,
-        licence=_STRONG,
+        licence="MIT",
         renamed=(("model.", "model.fpasst."),),
     ),
     "frame-mn06": Published(
@@ -97,7 +95,7 @@ PUBLISHED: dict[str, Published] = {
         network="earmark.hear.published.frame_mn:FrameMobileNet",
         vocabulary="audioset-strong",
         width=576,
-        licence=_STRONG,
+        licence="MIT",
         options=(("width", 0.6),),
     ),
     "frame-mn10": Published(
@@ -106,7 +104,7 @@ PUBLISHED: dict[str, Published] = {
         network="earmark.hear.published.frame_mn:FrameMobileNet",
         vocabulary="audioset-strong",
         width=960,
-        licence=_STRONG,
+        licence="MIT",
     ),
     "panns": Published(
         title="PANNs Cnn14_DecisionLevelMax",
@@ -114,7 +112,7 @@ PUBLISHED: dict[str, Published] = {
         network="earmark.hear.published.panns:Cnn14",
         vocabulary="audioset",
         width=2048,
-        licence="MIT",
+        licence="CC BY 4.0",
         sample_rate=32_000,
         section="model",
         unused=("spectrogram_extractor.", "logmel_extractor."),
