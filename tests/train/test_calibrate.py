@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from earmark.errors import AnnotationError
 from earmark.evaluate.annotations import Action
+from earmark.gate.episodes import Episodes
 from earmark.grid import Grid
 from earmark.timeline import Track
 from earmark.train.calibrate import (
@@ -23,6 +26,7 @@ from earmark.train.calibrate import (
     fit_survival,
     mean_coverage,
     measure_honesty,
+    open_stretches,
 )
 from earmark.train.material import Heard, Material
 from earmark.train.split import fold
@@ -119,6 +123,21 @@ def test_operating_points_reach_their_recall_and_no_less() -> None:
         assert touched / total >= target
     lowest = misses.shares.mean(axis=0)
     assert lowest[0] == 0
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=150),
+    st.sampled_from([1, 5, 13]),
+    st.sampled_from([(0.8, 0.8), (0.7, 0.3), (0.0, 0.0)]),
+)
+def test_the_quick_way_to_find_episodes_agrees_with_the_streaming_one(
+    tenths: list[int], median: int, thresholds: tuple[float, float]
+) -> None:
+    scores, rule = np.array(tenths) / 10, Episodes(*thresholds, median=median)
+    spans = list(rule([Track(scores)]))
+    begins, ends = open_stretches(scores, rule)
+    assert begins.tolist() == pytest.approx([span.start for span in spans])
+    assert ends.tolist() == pytest.approx([span.end for span in spans])
 
 
 def test_a_recording_without_actions_has_no_say_in_recall() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from scipy.ndimage import median_filter
 
 from earmark.errors import AnnotationError
 from earmark.evaluate.bench import BUDGETS, Case, run_case
@@ -20,7 +21,7 @@ from earmark.gate.rate_map import Fit, FittedRates, describe
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.select.separated import MinimumSeparation
-from earmark.timeline import FloatArray, Track
+from earmark.timeline import HOP, FloatArray, Span, Track
 from earmark.train.material import Heard, Material
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -258,14 +259,28 @@ def _candidates(scores: Scores, count: int) -> FloatArray:
 
 def _recall(scores: FloatArray, heard: Heard, rule: Episodes) -> float:
     """The share of a recording's actions that an episode touches."""
-    episodes = list(rule([Track(scores)]))
-    begins, ends = (np.array([getattr(e, side) for e in episodes]) for side in ("start", "end"))
+    begins, ends = open_stretches(scores, rule)
     starts = np.array([action.start for action in heard.actions])
     stops = np.array([action.end for action in heard.actions])
     # Episodes do not overlap: the first that ends after the start must begin before the end.
     first = np.searchsorted(ends, starts, side="right")
-    begins = np.append(begins, np.inf)
-    return float((begins[first] < stops).mean())
+    return float((np.append(begins, np.inf)[first] < stops).mean())
+
+
+def open_stretches(scores: FloatArray, rule: Episodes) -> tuple[FloatArray, FloatArray]:
+    """When the episodes of a whole recording begin and end: `Episodes`, without the streaming."""
+    smooth = median_filter(scores, size=rule.median, mode="nearest") if rule.median > 1 else scores
+    says = np.where(smooth >= rule.on, 1, np.where(smooth < rule.off, 0, -1))
+    last = np.maximum.accumulate(np.where(says >= 0, np.arange(len(says)), -1))
+    is_open = (last >= 0) & (says[last] == 1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]]))) * HOP
+    begins, ends = edges[::2], edges[1::2]
+    lasting = ends - begins > rule.shortest - 1e-9
+    begins, ends = begins[lasting], ends[lasting]
+    apart = begins[1:] - ends[:-1] >= rule.gap
+    if not len(begins):
+        return begins, ends
+    return begins[np.append(True, apart)], ends[np.append(apart, True)]
 
 
 def _recalls(misses: Misses, material: Material) -> FloatArray:
@@ -284,12 +299,9 @@ def _highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> floa
 
 def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
     """Windows of 4 s that the episodes of all recordings touch."""
-    grid = Grid()
-    return sum(
-        bill(
-            rule([Track(values)]),
-            length=grid.window,
-            windows=grid.count(material[name].duration),
-        ).calls
-        for name, values in scores.items()
-    )
+    grid, total = Grid(), 0
+    for name, values in scores.items():
+        spans = map(Span, *(side.tolist() for side in open_stretches(values, rule)))
+        windows = grid.count(material[name].duration)
+        total += bill(spans, length=grid.window, windows=windows).calls
+    return total
