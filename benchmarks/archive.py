@@ -25,12 +25,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from earmark.call import Request, TagsCaptioner
-from earmark.caption import Job, Task, caption
+from earmark.caption import caption
 from earmark.gate.frontline import EVERYDAY
 from earmark.gate.listen import Heard
 from earmark.grid import Windows
+from earmark.job import Job
 from earmark.ledger import Ledger, Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.question import Task
 from earmark.scale.cluster import RayEngine
 from earmark.scale.engine import Engine
 from earmark.scale.hearing import Errand, Listen

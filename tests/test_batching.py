@@ -9,8 +9,9 @@ import pytest
 
 from earmark.batching import take_results, write_requests
 from earmark.call import TagsCaptioner
-from earmark.caption import Job, caption
+from earmark.caption import caption
 from earmark.errors import MediaError
+from earmark.job import Job
 from earmark.ledger import Run
 from earmark.triage import make_plan
 from making import make_video

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from earmark.call import Limits, OpenAICaptioner, TagsCaptioner
-from earmark.caption import Captioned, Job, caption, preview
+from earmark.caption import Captioned, caption, preview
+from earmark.job import Job
 from earmark.ledger import PickRow, Run
 from earmark.question import Ask
 from earmark.triage import make_plan
@@ -120,9 +121,9 @@ def test_the_instant_is_what_is_shown(video, tmp_path):
 
     made = job(budget="3")
     with Ledger.open(tmp_path, {}) as ledger:
-        from earmark.caption import prepare
+        from earmark.preparing import prepare
 
-        tasks, _ = prepare([video], made, ledger)
+        tasks = list(prepare([video], made, ledger)[0])
         shown = list(show(tasks, ledger, lambda *_: None))
     for task, request in zip(tasks, shown, strict=True):
         assert isinstance(task, Task)

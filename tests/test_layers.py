@@ -15,12 +15,14 @@ import earmark
 SOURCE = Path(earmark.__file__).parent
 VOCABULARY = {"timeline", "errors", "version"}
 STAGES = ["media", "models", "hear", "gate", "grid", "select", "call", "ledger", "report"]
-FLOWS = {"triage", "forecast", "question", "caption", "batching"}
+FLOWS = {"triage", "forecast", "question", "job", "preparing", "caption", "batching"}
 ABOVE = {
     "triage": {*STAGES},
     "forecast": {*STAGES, "triage"},
     "question": {*STAGES},
-    "caption": {*STAGES, "triage", "question"},
+    "job": {*STAGES, "triage", "question"},
+    "preparing": {*STAGES, "triage", "question", "job"},
+    "caption": {*STAGES, "triage", "question", "job", "preparing"},
     "batching": {*STAGES, "triage", "question", "caption"},
     "evaluate": {*STAGES, *FLOWS},
     "train": {*STAGES, *FLOWS, "evaluate"},

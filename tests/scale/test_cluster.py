@@ -13,8 +13,9 @@ import pytest
 
 import earmark
 from earmark.call import Limits, OpenAICaptioner
-from earmark.caption import Captioned, Job, caption
+from earmark.caption import Captioned, caption
 from earmark.errors import EngineError, MissingExtra, UnreadableFile
+from earmark.job import Job
 from earmark.ledger import Run
 from earmark.question import Ask
 from earmark.scale.asking import ClusterEyes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from earmark.call import TagsCaptioner
-from earmark.caption import Job, caption
+from earmark.caption import caption
 from earmark.errors import UnreadableFile
 from earmark.gate.cache import HeardCache
 from earmark.media import Recording, Source, find

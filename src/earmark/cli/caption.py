@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from earmark.call import Limits, Prompt
-from earmark.caption import Captioned, Job, Preview, preview
+from earmark.caption import Captioned, Preview, preview
 from earmark.caption import caption as caption_windows
 from earmark.cli import options, scaling
 from earmark.cli.captioners import Wanted
@@ -19,6 +19,7 @@ from earmark.cli.listing import as_share, as_size
 from earmark.gate.cache import HeardCache
 from earmark.hear.naming import SoundNamer
 from earmark.hear.yamnet import YAMNet
+from earmark.job import Job
 from earmark.models import Shelf
 from earmark.question import Ask
 from earmark.triage import make_plan

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from earmark.call import TagsCaptioner
-from earmark.caption import Job
 from earmark.caption import caption as caption_windows
 from earmark.cli.caption import show as show_outcome
 from earmark.cli.console import Format, err, out
@@ -16,6 +15,7 @@ from earmark.cli.options import BudgetText
 from earmark.cli.scaling import Scaling
 from earmark.evaluate.annotations import Action
 from earmark.evaluate.metrics import count_covered
+from earmark.job import Job
 from earmark.media import find
 from earmark.triage import make_plan, select
 

@@ -18,9 +18,10 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
 from earmark.call import Tally
-from earmark.caption import Job, Show, Step
+from earmark.caption import Show, Step
 from earmark.cli.console import err
 from earmark.cli.watching import hearing_bar
+from earmark.job import Job
 from earmark.ledger import Run
 from earmark.ledger.statements import as_place
 from earmark.media import Source, find

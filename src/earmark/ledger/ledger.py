@@ -186,8 +186,17 @@ class Ledger:
                 ),
             )
 
-    def heard(self, recording: str, *, key: str, survival: Survival) -> Windows | None:
-        """The windows kept for `recording` under `key`; None when it must be listened to."""
+    def heard(
+        self, recording: str, *, key: str, survival: Survival, owned: tuple[int, ...] = ()
+    ) -> Windows | None:
+        """The windows kept for `recording` under `key`; None when it must be listened to.
+
+        Args:
+            recording: Its id.
+            key: Names all that can change the windows.
+            survival: How long actions last; not kept with each recording.
+            owned: Windows whose call is paid already.
+        """
         with self._turn, clearly(self.folder):
             row = self._connection.execute(
                 "SELECT window, heard.duration, scores, instants, rates FROM heard"
@@ -198,7 +207,7 @@ class Ledger:
             return None
         length, duration, *arrays = row
         scores, instants, rates = (blobs.unpack(array) for array in arrays)
-        return Windows(length, duration, scores, instants, rates, survival)
+        return Windows(length, duration, scores, instants, rates, survival, owned)
 
     def heard_at(self, *, key: str) -> dict[str, str]:
         """The ids of the recordings heard under `key`, by path."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,7 @@ class ClusterEyes:
         self._captioner.check()
 
     def show(
-        self, tasks: Sequence[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
+        self, tasks: Iterable[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
     ) -> Generator[Request, None, None]:
         """The requests without frames: the workers add them."""
         del unseen  # a window that cannot be decoded comes back as a call that was rejected
