@@ -14,6 +14,7 @@ from earmark.call import TagsCaptioner
 from earmark.caption import caption
 from earmark.errors import UnreadableFile
 from earmark.gate.cache import HeardCache
+from earmark.job import Job
 from earmark.media import Recording, Source, find
 from earmark.scale.hearing import Errand, Listen, ManyEars, Shard
 from earmark.scale.local import LocalEngine
