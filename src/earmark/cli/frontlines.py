@@ -32,8 +32,8 @@ class System:
     scores: str
     reads: str
     cost: float | None = None
-    """Seconds of compute for an hour of recording, `benchmarks/frontlines.py` on two cores;
-    None where it could not be measured without the checkpoint."""
+    """Seconds of processor time for an hour of recording, see experiments/LOG.md: those that need
+    a checkpoint with random weights of the same size; None where there was nothing to measure."""
     extra: str = ""
     checkpoint: str = ""
     """Its name in `earmark models`; `-` for one that only its user has."""
@@ -61,17 +61,17 @@ SYSTEMS = (
     System("energy", "frontline", "Short-term energy", "frame RMS", _SOUND, 5.7),
     System("flux", "frontline", "Spectral flux", "onset strength", _SOUND, 8.9),
     System(
-        "panns", "frontline", "PANNs / CNN14", "AudioSet posteriors, 527 classes", _SOUND,
+        "panns", "frontline", "PANNs / CNN14", "AudioSet posteriors, 527 classes", _SOUND, 353,
         extra="encoders", checkpoint="panns",
     ),
     System(
-        "beats", "frontline", "BEATs", _STRONG, _SOUND, extra="encoders", checkpoint="beats"
+        "beats", "frontline", "BEATs", _STRONG, _SOUND, 667, extra="encoders", checkpoint="beats"
     ),
     System(
-        "fpasst", "frontline", "fPaSST", _STRONG, _SOUND, extra="encoders", checkpoint="fpasst"
+        "fpasst", "frontline", "fPaSST", _STRONG, _SOUND, 340, extra="encoders", checkpoint="fpasst"
     ),
     System(
-        "atst-frame", "frontline", "ATST-Frame", _STRONG, _SOUND,
+        "atst-frame", "frontline", "ATST-Frame", _STRONG, _SOUND, 333,
         extra="encoders", checkpoint="atst-frame",
     ),
     System(
@@ -79,7 +79,7 @@ SYSTEMS = (
         extra="encoders", checkpoint="-",
     ),
     System(
-        "slowfast", "frontline", "BEATs–SlowFast", "44 in-domain sound classes", _SOUND,
+        "slowfast", "frontline", "BEATs–SlowFast", "44 in-domain sound classes", _SOUND, 1640,
         extra="encoders", checkpoint="slowfast",
     ),
     System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO, 640),
@@ -102,10 +102,12 @@ SYSTEMS = (
         extra="yamnet", checkpoint="yamnet",
     ),
     System(
-        "frame-mn06", "frontline", "", _STRONG, _SOUND, extra="encoders", checkpoint="frame-mn06"
+        "frame-mn06", "frontline", "", _STRONG, _SOUND, 17.4,
+        extra="encoders", checkpoint="frame-mn06",
     ),
     System(
-        "frame-mn10", "frontline", "", _STRONG, _SOUND, extra="encoders", checkpoint="frame-mn10"
+        "frame-mn10", "frontline", "", _STRONG, _SOUND, 35.6,
+        extra="encoders", checkpoint="frame-mn10",
     ),
     System("packets", "frontline", "", "compressed-domain motion", "index", 0.08),
     System("coverage", "rule", "", "exact expected coverage", _SCORES, 0.0),
@@ -137,7 +139,7 @@ def frontlines(
         state, _, _ = system.state(shelf).partition(": ")
         table.add_row(system.name, system.title or "–", system.reads, cost, state)
     out.print(table)
-    out.print("\nSeconds of compute for an hour of recording, two cores. To make the others ready:")
+    out.print("\nSeconds of processor time for an hour of recording. To make the others ready:")
     for system in SYSTEMS:
         _, _, cure = system.state(shelf).partition(": ")
         if cure:
