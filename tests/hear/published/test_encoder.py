@@ -153,6 +153,12 @@ def test_a_wrong_checkpoint_is_refused_before_anything_is_heard(light_checkpoint
         open_encoder("beats", light_checkpoint)
 
 
+def test_a_device_that_is_not_there_is_said(light_checkpoint):
+    nowhere = Listening(device="cuda:77")
+    with pytest.raises(ValueError, match="PyTorch has no device 'cuda:77' here"):
+        open_encoder("frame-mn06", light_checkpoint, listening=nowhere)
+
+
 def test_a_recording_is_listened_to(encoder, tmp_path):
     path = make_audio(tmp_path / "a.flac", duration=6.0, clicks=[1.0, 3.0])
     heard = listen(open_recording(str(path)), Frontline("frame-mn06", encoder))

@@ -7,17 +7,21 @@ from earmark.hear.published.catalogue import PUBLISHED, Published, published, st
 from earmark.hear.published.dasm import QueryEncoder, QueryModel, open_queries
 from earmark.hear.published.encoder import ChunkEncoder, Listening
 from earmark.hear.published.listening import PublishedEncoder, open_encoder
+from earmark.hear.published.on_shelf import DETECTORS_ON_SHELF, ON_SHELF, OnShelf
 from earmark.hear.published.reading import Activity, Embeddings, Logits, Reading
 from earmark.hear.published.segments import Segment, segments
 from earmark.hear.published.vocabulary import class_names, not_manipulation, read_names
 
 __all__ = [
+    "DETECTORS_ON_SHELF",
+    "ON_SHELF",
     "PUBLISHED",
     "Activity",
     "ChunkEncoder",
     "Embeddings",
     "Listening",
     "Logits",
+    "OnShelf",
     "Published",
     "PublishedEncoder",
     "QueryEncoder",

@@ -106,7 +106,11 @@ def _loaded(name: str, weights: Weights, dropped: int, device: str) -> Detector:
 
     detector = load_detector(published(name), weights.file)
     drop_layers(detector, dropped)
-    return detector.to(device)
+    try:
+        return detector.to(device)
+    except (RuntimeError, AssertionError) as error:  # how PyTorch says that it has none
+        reason = str(error).split("\n", 1)[0]
+        raise ValueError(f"PyTorch has no device {device!r} here: {reason}") from error
 
 
 @contextmanager

@@ -1,0 +1,54 @@
+"""Encoders by name, as the registry of frontlines and the gate's card want them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from earmark.errors import EarmarkError
+from earmark.hear import SoundEncoder
+from earmark.hear.published import PUBLISHED, open_encoder
+from earmark.hear.published.on_shelf import DETECTORS_ON_SHELF, ON_SHELF
+from earmark.media import Sound
+from published_weights import seeded_sound
+
+
+def test_there_is_one_for_every_published_model():
+    assert list(ON_SHELF) == list(DETECTORS_ON_SHELF) == list(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_an_encoder_is_made_of_plain_values(name):
+    encoder = ON_SHELF[name]()
+    assert isinstance(encoder, SoundEncoder)
+    again = ON_SHELF[name](**json.loads(json.dumps(asdict(encoder))))
+    assert again == encoder
+    assert encoder.channels == len(encoder.classes) == len(PUBLISHED[name].classes)
+    assert encoder.sample_rate == PUBLISHED[name].sample_rate
+    assert ON_SHELF[name](reads="embeddings").channels == PUBLISHED[name].width
+    assert DETECTORS_ON_SHELF[name]().channels == 1
+
+
+def test_weights_come_from_the_shelf(light_checkpoint, tmp_path, monkeypatch):
+    sound = [Sound(seeded_sound(2.0, 16_000), 0.0, 16_000)]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    encoder = ON_SHELF["frame-mn06"]()
+    with pytest.raises(EarmarkError, match=r"earmark models add frame-mn06 FILE"):
+        list(encoder.encode(sound))
+    shelf = tmp_path / ".cache" / "earmark" / "models"
+    shelf.mkdir(parents=True)
+    (shelf / light_checkpoint.name).write_bytes(light_checkpoint.read_bytes())
+    rows = np.concatenate([track.values for track in encoder.encode(sound)])
+    by_path = open_encoder("frame-mn06", light_checkpoint)
+    expected = np.concatenate([track.values for track in by_path.encode(sound)])
+    np.testing.assert_array_equal(rows, expected)
+
+
+def test_what_cannot_be_read_is_refused():
+    with pytest.raises(ValueError, match="beats reads logits, activity or embeddings, not 'tags'"):
+        ON_SHELF["beats"](reads="tags")
+    with pytest.raises(ValueError, match="has embeddings and nothing else"):
+        ON_SHELF["beats"](drop_layers=2)
