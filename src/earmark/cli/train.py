@@ -54,15 +54,14 @@ def train(
       earmark select shift.mp4 --frontline mygate/gate.gate
     """
     try:
-        import torch
-
+        from earmark.train.fit import use_threads
         from earmark.train.material import gather
         from earmark.train.recipe import Origin
         from earmark.train.recipe import train as run_training
         from earmark.train.settings import Settings
     except ModuleNotFoundError as error:
         raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
-    torch.set_num_threads(threads)
+    use_threads(threads)
     settings = Settings(
         objective=objective,
         encoder=encoder,

@@ -46,6 +46,13 @@ Progress = Callable[[Check], None]
 """Told of every check as it is made."""
 
 
+def use_threads(count: int) -> None:
+    """Let PyTorch use `count` threads in this process."""
+    if count < 1:
+        raise ValueError(f"training needs at least one thread, not {count}")
+    torch.set_num_threads(count)
+
+
 def make_head(channels: int, settings: Settings) -> Head:
     """An untrained head of the settings' shape."""
     return Head(channels, width=settings.width, bands=settings.bands, dropout=settings.dropout)
