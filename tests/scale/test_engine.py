@@ -44,6 +44,7 @@ def test_a_killed_workers_item_is_taken_up_again(tmp_path):
     assert len(list(tmp_path.glob("death-*"))) == 2
 
 
+@pytest.mark.slow
 def test_an_item_that_kills_every_worker_is_a_failure_and_the_others_are_done(tmp_path):
     outcomes = list(LocalEngine(2).run(Dies(str(tmp_path), times=99), list(range(10))))
     failed = [outcome for outcome in outcomes if outcome.failure]

@@ -50,6 +50,7 @@ def test_many_ears_hear_what_one_hears(archive):
     assert isinstance(there[sources[-1]], UnreadableFile)
 
 
+@pytest.mark.slow
 def test_the_choice_does_not_depend_on_who_listens(archive):
     choices = {"budget": "6", "across": True, "frontline": "flux"}
     here = select([archive], **choices)

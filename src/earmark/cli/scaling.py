@@ -111,6 +111,10 @@ class Scaling:
     log: LogKind = LogKind.bar
     metrics_port: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.address is not None and self.engine is EngineKind.local:
+            raise ValueError(f"--address {self.address} needs --engine ray")
+
     def sources(
         self, paths: Sequence[str], *, budget: Budget | None = None, across: bool = False
     ) -> list[Source]:
@@ -161,8 +165,6 @@ class Scaling:
 
     def _engine(self, stack: ExitStack) -> Engine:
         if self.engine is EngineKind.local:
-            if self.address is not None:
-                raise ValueError(f"--address {self.address} needs --engine ray")
             return LocalEngine(self.workers) if self.workers is not None else LocalEngine()
         return stack.enter_context(RayEngine(self.address, workers=self.workers))
 
