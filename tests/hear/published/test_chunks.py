@@ -126,6 +126,14 @@ def test_one_row_a_chunk_is_held_for_all_it_speaks_for():
     np.testing.assert_allclose(middle[:, 0], (35 + 10 * np.arange(4)) * STEP - 0.5)
 
 
+def test_sound_at_another_rate_is_refused():
+    sound = [Sound(np.zeros(100, np.float32), 0.0, 2 * RATE)]
+    with pytest.raises(ValueError, match="hears 250 samples a second, not 500"):
+        list(
+            hear_in_chunks(sound, means(TEN_SECONDS), layout=TEN_SECONDS, sample_rate=RATE, batch=1)
+        )
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.05, -1.0, 10.04])
 def test_a_hop_off_the_clock_is_refused(seconds):
     with pytest.raises(ValueError, match=r"chunks of 10 s cannot lie"):

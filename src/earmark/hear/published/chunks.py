@@ -88,6 +88,11 @@ class _Chunks:
         kept = np.zeros(layout.lead * step, dtype=np.float32)
         samples = count = 0
         for block in self._sound:
+            if block.sample_rate != step * CLOCK_RATE:
+                rate = step * CLOCK_RATE
+                raise ValueError(
+                    f"this model hears {rate} samples a second, not {block.sample_rate}"
+                )
             samples += len(block)
             kept = np.concatenate([kept, block.values])
             while len(kept) >= size:
