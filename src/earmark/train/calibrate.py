@@ -50,24 +50,28 @@ class Calibration:
     misses: Misses
     separation: int
     honesty: tuple[Honesty, ...]
+    coverage: dict[float, float]
+    """Mean dev coverage of the rule `coverage` by budget."""
 
 
 def calibrate(scores: Scores, material: Material, folds: Sequence[Sequence[str]]) -> Calibration:
     """Rates, survival, operating points and separation, each chosen on all of `scores`.
 
-    The honesty of the forecast is measured with rates and survival fitted without the recording's
-    own fold.
+    Coverage and the honesty of its forecast are measured with rates and survival fitted without
+    the recording's own fold.
     """
     names = sorted(scores)
     rates, survival = fit_rates(scores, material, names), fit_survival(material, names)
     points, misses = choose_points(scores, material)
+    crossed = crossed_cases(scores, material, folds)
     return Calibration(
         rates=rates,
         survival=survival,
         points=points,
         misses=misses,
         separation=choose_separation(cases(scores, material, names, rates, survival)),
-        honesty=measure_honesty(crossed_cases(scores, material, folds)),
+        honesty=measure_honesty(crossed),
+        coverage=mean_coverage(crossed),
     )
 
 
@@ -79,11 +83,16 @@ def fit_survival(material: Material, names: Sequence[str]) -> Survival:
 
 
 def fit_rates(
-    scores: Scores, material: Material, names: Sequence[str], *, reach: int = REACH
+    scores: Scores,
+    material: Material,
+    names: Sequence[str],
+    *,
+    reach: int = REACH,
+    lengths: Sequence[float] = LENGTHS,
 ) -> FittedRates:
     """The regression of action starts on pooled scores, for every length of window."""
     fits = []
-    for length in LENGTHS:
+    for length in lengths:
         rows, starts, exposure = [], [], []
         for name in names:
             heard = material[name]
@@ -169,7 +178,8 @@ def crossed_cases(scores: Scores, material: Material, folds: Sequence[Sequence[s
     found = []
     for fold in folds:
         others = [name for each in folds if each is not fold for name in each]
-        rates, survival = fit_rates(scores, material, others), fit_survival(material, others)
+        rates = fit_rates(scores, material, others, lengths=[Grid().window])
+        survival = fit_survival(material, others)
         found += cases(scores, material, list(fold), rates, survival)
     return found
 

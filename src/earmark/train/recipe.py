@@ -17,7 +17,7 @@ from earmark.gate.rates import RankRates
 from earmark.grid import Grid
 from earmark.media.files import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
-from earmark.train.calibrate import calibrate, crossed_cases, fit_survival, mean_coverage
+from earmark.train.calibrate import calibrate, fit_survival, mean_coverage
 from earmark.train.curves import draw_curves
 from earmark.train.export import Panel, export, prove
 from earmark.train.fit import Check, Fitted, fit, score
@@ -217,7 +217,7 @@ def finish(
     )
     examples = sorted(material, key=lambda name: material[name].duration)[:3]
     prove(panel, gate.scorer, [material[name].features for name in examples])
-    return gate, mean_coverage(crossed_cases(scores, material, folds))
+    return gate, calibration.coverage
 
 
 def describe_run(
