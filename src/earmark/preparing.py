@@ -215,21 +215,23 @@ def _owned(recording: Recording, job: Job, ledger: Ledger) -> Places:
 def _choose_all(shelf: _Shelf, choices: Iterable[Choice], job: Job) -> Tasks:
     """Keep the picks of every recording; those that have no answer."""
     tasks = Tasks(job, shelf.ledger)
-    asked: dict[str, set[int]] = {}
+    asked: dict[str, Places] = {}
     shared: dict[Sounds, Sounds] = {}  # words repeat, so picks share them
     with shelf.ledger.run() as run:
         for known, choice in zip(shelf.known, choices, strict=True):
-            row = run.heard(known.recording.key)
+            key = known.recording.key
+            row = run.heard(key)
             assert row is not None, "it was heard"
             sounds = _choose(known, row, choice, job, shelf.ledger)
+            waiting = _unanswered(known, choice, sounds, job, shelf.ledger)
             # Two copies of one file ask the same question: it is asked once.
-            taken = asked.setdefault(known.recording.key, set())
-            open_ = [window for window in _unanswered(known, choice, sounds, job, shelf.ledger)
-                     if window not in taken]  # fmt: skip
-            taken.update(open_)
-            if open_:
-                heard = tuple(shared.setdefault(sounds[one], sounds[one]) for one in open_)
-                tasks.waiting.append(Waiting(known.recording, np.array(open_, np.int32), heard))
+            before = asked.get(key, waiting[:0])
+            places = np.setdiff1d(waiting, before)
+            asked[key] = np.union1d(before, places)
+            heard = [sounds[place] for place in places.tolist()]
+            if heard:
+                same = tuple(shared.setdefault(one, one) for one in heard)
+                tasks.waiting.append(Waiting(known.recording, places, same))
     return tasks
 
 
@@ -265,10 +267,11 @@ def _listening_key(plan: Plan) -> str:
 
 def _unanswered(
     known: Known, choice: Choice, sounds: dict[int, Sounds], job: Job, ledger: Ledger
-) -> list[int]:
+) -> Places:
     """The picked windows of one recording that no answer is kept for."""
     tasks = [task_of(known.recording, pick, sounds[pick.window], job) for pick in choice.picks]
-    return [row.window for row in ledger.unanswered([task.row for task in tasks])]
+    waiting = ledger.unanswered([task.row for task in tasks])
+    return np.array([row.window for row in waiting], np.int32)
 
 
 def _heard(known: Known, row: HeardRow, plan: Plan) -> Heard:
