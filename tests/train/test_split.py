@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,3 +46,12 @@ def test_a_name_without_a_participant_is_its_own() -> None:
     assert participant("P28_101") == "P28"
     assert participant("GX010042") == "GX010042"
     assert participant("night_shift") == "night_shift"
+
+
+def test_the_split_of_the_composites_stays_what_it_was(shared_data: Path) -> None:
+    """Fixed before anything was scored: nobody moves between development and test."""
+    names = [path.stem for path in (shared_data / "resound").glob("*.opus")]
+    kept, test = hold_out(names)
+    assert (len(kept), len(test)) == (83, 30)
+    people = {participant(name) for name in test}
+    assert people == {"P01", "P02", "P04", "P08", "P12", "P14", "P20", "P29", "P31"}
