@@ -61,6 +61,24 @@ def test_each_recording_has_a_page_of_its_own(archive):
         assert page["totals"][column] == row[column]
 
 
+def test_only_pages_that_changed_are_written_again(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 2, windows=10)
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html")
+        pages = sorted((folder / "recordings").glob("*.html"))
+        before = {page: page.stat().st_mtime_ns for page in pages}
+        recording = run.recordings()[0]
+        row = next(run.picks(recording.id))
+    pages[3].unlink()
+    with Ledger.open(folder, {"budget": "20%", "across": True, "model": "m1"}) as ledger:
+        ledger.choose(recording.id, [row.pick])
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html")
+    changed = [page for page in pages if page.stat().st_mtime_ns != before[page]]
+    assert len(changed) == 2
+    assert pages[3] in changed
+
+
 def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):
     with Run.open(archive) as run:
         points, totals = curve(run), run.totals()

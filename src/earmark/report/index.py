@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-
-import numpy as np
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
@@ -18,6 +18,7 @@ from earmark.media.files import replacing
 from earmark.report.page import assemble, name_of, part, render, write_page
 from earmark.report.story import RecordingStory, Story, tell_recordings
 from earmark.select import ladder
+from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
 MOST_ON_A_PAGE = 24
@@ -43,9 +44,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     The index comes last, so that whatever it leads to is there.
     """
     summaries = list(run.summaries())
-    pages = path.parent / PAGES
-    for summary in summaries:
-        _write_one(run, summary, pages / page_name(summary))
+    _write_pages(run, summaries, path.parent / PAGES)
     plain = {
         "title": title or run.folder.resolve().name,
         "opened": run.opened(),
@@ -125,9 +124,29 @@ def _plain(summary: Summary) -> list[Any]:
     ]
 
 
-def _windows(rates: np.ndarray[Any, Any], length: float, survival: Survival) -> Windows:
-    blank = np.zeros(len(rates))
-    return Windows(length, len(rates) * length, blank, blank, rates, survival)
+def _windows(rates: FloatArray, length: float, survival: Survival) -> Windows:
+    """Windows of which only the rates matter."""
+    return Windows(length, len(rates) * length, rates, rates, rates, survival)
+
+
+def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
+    """Write the page of every recording that has changed since its page was written.
+
+    What is told of a recording changes only with its counts, the plan or the version, and these
+    are noted beside the pages.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    noted = folder / "written.json"
+    before = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+    edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
+    now: dict[str, list[Any]] = {}
+    for summary in summaries:
+        name = page_name(summary)
+        now[name] = [edition, *_plain(summary)]
+        if before.get(name) != now[name] or not (folder / name).exists():
+            _write_one(run, summary, folder / name)
+    with replacing(noted) as scratch:
+        scratch.write_text(json.dumps(now), encoding="utf-8")
 
 
 def _write_one(run: Run, summary: Summary, path: Path) -> None:
