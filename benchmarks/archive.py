@@ -4,7 +4,8 @@
     python benchmarks/archive.py engines memory    # some of it
 
 Engines listen to the same recordings in turns, a batch each, so that whatever else the machine is
-doing falls on all of them alike; starting workers is told apart from working.
+doing falls on all of them alike; starting workers is not counted. Linear algebra is done on one
+thread everywhere, in the single process too.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from ledger import fill, time_answers
 from making import AudioPlan, make_audio
 
 MEGABYTE = 1 << 20
+THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def engines(recordings: int, minutes: float, batches: int) -> None:
@@ -191,10 +193,11 @@ def main() -> None:
     parser.add_argument("--budget", default="2%")
     parser.add_argument("--hours", type=int, default=10_000)
     options = parser.parse_args()
-    if len(options.parts) > 1:  # each in a process of its own, for its own peak of memory
-        print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    if THREADS not in os.environ:  # each part in a process of its own, for its own peak of memory
+        print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
         for part in options.parts:
-            subprocess.run([sys.executable, __file__, part, *_others()], check=True)
+            words = [sys.executable, __file__, part, *_others()]
+            subprocess.run(words, check=True, env={**os.environ, THREADS: "1"})
         return
     work = {
         "engines": lambda: engines(options.recordings, options.minutes, options.batches),

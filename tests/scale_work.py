@@ -46,3 +46,12 @@ class Notes:
         (Path(self.folder) / f"{number}").write_text(str(os.getpid()))
         time.sleep(self.seconds)
         return number
+
+
+def threads(_: int) -> int:
+    """Threads this process has once linear algebra was done in it."""
+    import numpy as np
+
+    square = np.ones((300, 300))
+    assert (square @ square)[0, 0] == 300
+    return len(list(Path("/proc/self/task").iterdir()))

@@ -25,7 +25,7 @@ from earmark.scale.local import LocalEngine
 from earmark.triage import make_plan
 from making import make_video
 from scale_work import Dies, Notes, square
-from servers import free_port
+from servers import free_port, s3_server
 from vlm_server import vlm_server
 
 ray = pytest.importorskip("ray")
@@ -35,16 +35,35 @@ TESTS = str(Path(__file__).parents[1])
 def connect(cluster: Any, *paths: str) -> None:
     """Join the cluster; its workers import from `paths` first, then the work of these tests."""
     found = os.pathsep.join([*paths, TESTS])
+    keys = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     ray.init(
         address=cluster.address,
-        runtime_env={"env_vars": {"PYTHONPATH": found}},
+        runtime_env={"env_vars": {"PYTHONPATH": found, **keys}},
         log_to_driver=False,
         logging_level="ERROR",
     )
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def bucket() -> Iterator[Any]:
+    """An empty bucket of moto's S3 server, reached by this process and those it starts."""
+    boto3, s3fs = pytest.importorskip("boto3"), pytest.importorskip("s3fs")
+    pytest.importorskip("moto")
+    with s3_server() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", server.url().rstrip("/"))
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="cams")
+        yield client
+        client.close()
+        s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture(scope="module")
+def cluster(bucket) -> Iterator[Any]:
     """Two nodes of one core each; this process is connected to the first."""
     from ray.cluster_utils import Cluster
 
@@ -102,14 +121,16 @@ def test_a_slow_reader_holds_the_rest_back(cluster, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory) -> Path:
-    """Four recordings and one that is none."""
+def archive(tmp_path_factory, bucket) -> str:
+    """Four recordings and one that is none, in the bucket."""
     folder = tmp_path_factory.mktemp("archive")
     for number in range(4):
         clicks = [4.0 * place + number for place in range(2, 9, 1 + number)]
         make_video(folder / f"{number}.mp4", duration=48.0, clicks=clicks, fps=5, group=10)
     (folder / "broken.mp4").write_bytes(b"not a movie")
-    return folder
+    for path in folder.iterdir():
+        bucket.upload_file(str(path), "cams", f"shift/{path.name}")
+    return "s3://cams/shift/"
 
 
 def job(url: str, **limits: Any) -> Job:
@@ -139,7 +160,7 @@ def contents(folder: Path) -> list[Any]:
     return rows
 
 
-def on_cluster(engine: RayEngine, made: Job, archive: Path, folder: Path, **watch) -> Captioned:
+def on_cluster(engine: RayEngine, made: Job, archive: str, folder: Path, **watch) -> Captioned:
     eyes = ClusterEyes(engine, made.captioner, concurrency=made.limits.concurrency)
     try:
         there = replace(made, captioner=eyes)

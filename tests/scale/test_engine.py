@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from earmark.errors import EngineError, UnreadableFile
 from earmark.scale.local import LocalEngine
-from scale_work import Dies, Notes, square
+from scale_work import Dies, Notes, square, threads
 
 ITEMS = [3, -1, 8, 21, -5, 34]
 
@@ -68,6 +69,13 @@ def test_work_is_done_in_other_processes(tmp_path):
     list(LocalEngine(2).run(Notes(str(tmp_path)), list(range(6))))
     own = multiprocessing.current_process().pid
     assert str(own) not in {path.read_text() for path in Path(tmp_path).iterdir()}
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux only")
+def test_a_worker_keeps_to_its_core(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert {outcome.value for outcome in LocalEngine(2).run(threads, [1, 2])} == {1}
+    assert "OPENBLAS_NUM_THREADS" not in os.environ
 
 
 def test_workers_are_one_or_more():

@@ -14,13 +14,16 @@ import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, cast
 
 from earmark.scale.engine import ATTEMPTS, Given, Item, Outcome, attempt, lost
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""What the libraries behind NumPy read; Ray sets the second for its workers likewise."""
 
 
 def cores() -> int:
@@ -111,9 +114,26 @@ def _start(work: Callable[[Any], Any]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-    process.start()
+    with _one_thread_each():
+        process.start()
     theirs.close()
     return _Worker(process, ours)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started here do linear algebra on one thread: there is one of them a core.
+
+    The library would start a thread a core in each, and they would wait for each other by
+    spinning: listening then takes half as much again. It reads this once, when it is loaded.
+    """
+    unset = [name for name in THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            os.environ.pop(name, None)
 
 
 def _receive(worker: _Worker) -> Outcome[Any, Any] | None:
