@@ -1,11 +1,14 @@
 """Turns a recording into features on one clock: an `Encoder` takes a Recording, yields Tracks."""
 
+from collections.abc import Callable
+
 from earmark.hear.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
 from earmark.hear.logmel import LogMel
 from earmark.hear.loudness import Energy, EnergyVariance
 from earmark.hear.motion import CompensatedFlow, FrameDifference, OpticalFlow
 from earmark.hear.onset import Flux
 from earmark.hear.packets import Packets
+from earmark.hear.published import DETECTORS_ON_SHELF, ON_SHELF
 from earmark.hear.yamnet import YAMNet, YAMNetDetector
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -18,10 +21,11 @@ ENCODERS: dict[str, type[Encoder]] = {
     "frame-difference": FrameDifference,
     "flow": OpticalFlow,
     "flow-compensated": CompensatedFlow,
+    **ON_SHELF,
 }
 """Every encoder by the name the command line uses; weights are looked for on first use."""
 
-DETECTORS: dict[str, type[Encoder]] = {"yamnet": YAMNetDetector}
+DETECTORS: dict[str, Callable[[], Encoder]] = {"yamnet": YAMNetDetector, **DETECTORS_ON_SHELF}
 """For encoders whose features are no score: what ranks moments by itself, without a gate."""
 
 __all__ = [

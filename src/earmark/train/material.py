@@ -11,7 +11,7 @@ import numpy as np
 
 from earmark.errors import AnnotationError, ModelMismatch
 from earmark.evaluate.annotations import Action, Annotations, few
-from earmark.hear import ENCODERS, SAMPLE_RATE, Encoder, SoundEncoder
+from earmark.hear import ENCODERS, Encoder, SoundEncoder
 from earmark.media import Meter, Recording, Sound, find, open_recording
 from earmark.media.files import replacing
 from earmark.timeline import FloatArray
@@ -106,7 +106,7 @@ def check_actions(material: Mapping[str, Heard]) -> None:
 def _listen(recording: Recording, encoder: Encoder, take: int) -> FloatArray:
     """The features of one take; the first is the recording as it is."""
     if take and isinstance(encoder, SoundEncoder):
-        sound = _altered(recording, take)
+        sound = _altered(recording, take, encoder.sample_rate)
         rows = [track.values for track in encoder.encode(sound)]
     else:
         rows = [track.values for track in encoder(recording, meter=Meter())]
@@ -116,11 +116,11 @@ def _listen(recording: Recording, encoder: Encoder, take: int) -> FloatArray:
     return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
 
 
-def _altered(recording: Recording, take: int) -> Iterable[Sound]:
+def _altered(recording: Recording, take: int, sample_rate: int) -> Iterable[Sound]:
     """The whole sound through another room and microphone, the same for the same take."""
-    blocks: Iterator[Sound] = recording.sound(sample_rate=SAMPLE_RATE)
+    blocks: Iterator[Sound] = recording.sound(sample_rate=sample_rate)
     samples = np.concatenate([block.values for block in blocks])
-    yield Sound(alter(samples, seed=_seed(recording.key, take)), 0.0, SAMPLE_RATE)
+    yield Sound(alter(samples, seed=_seed(recording.key, take)), 0.0, sample_rate)
 
 
 def _seed(key: str, take: int) -> int:
