@@ -44,6 +44,22 @@ def connect(cluster: Any, *paths: str) -> None:
     )
 
 
+def test_a_cluster_that_is_not_there_is_one_line_at_once():
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(EngineError, match=rf"no Ray cluster at {address} .*ray start --head"):
+        RayEngine(address)
+    with pytest.raises(EngineError, match="no Ray cluster at auto"):
+        RayEngine("auto")
+
+
+def test_without_the_extra_the_cure_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'earmark\[ray\]'"):
+        RayEngine()
+
+
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Any]:
     """An empty bucket of moto's S3 server, reached by this process and those it starts."""
@@ -207,21 +223,3 @@ def test_a_worker_of_another_version_is_refused(cluster, tmp_path):
     finally:
         ray.shutdown()
         connect(cluster)
-
-
-def test_a_cluster_that_is_not_there_is_one_line_at_once():
-    if ray.is_initialized():
-        pytest.skip("another test is connected")
-    address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(EngineError, match=rf"no Ray cluster at {address} .*ray start --head"):
-        RayEngine(address)
-    with pytest.raises(EngineError, match="no Ray cluster at auto"):
-        RayEngine("auto")
-
-
-def test_without_the_extra_the_cure_is_named(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'earmark\[ray\]'"):
-        RayEngine()

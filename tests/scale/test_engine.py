@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -63,6 +65,39 @@ def test_a_slow_reader_holds_the_rest_back(tmp_path):
     assert begun <= 4, "one given, two at work, one just handed over"
     outcomes.close()
     assert not multiprocessing.active_children()
+
+
+def test_workers_end_with_the_process_that_gave_the_work(tmp_path):
+    code = (
+        "from scale_work import Notes; from earmark.scale.local import LocalEngine\n"
+        f"work = Notes({str(tmp_path)!r}, 0.3)\n"
+        "if __name__ == '__main__': list(LocalEngine(2).run(work, range(99)))\n"
+    )
+    script = tmp_path.with_suffix(".py")
+    script.write_text(code)
+    tests = str(Path(__file__).parents[1])
+    driver = subprocess.Popen(
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": tests}
+    )
+    wait_until(lambda: len(list(tmp_path.iterdir())) >= 3)
+    driver.kill()
+    driver.wait()
+    workers = {int(path.read_text()) for path in tmp_path.iterdir()}
+    wait_until(lambda: not any(is_alive(worker) for worker in workers))
+
+
+def wait_until(holds) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_work_is_done_in_other_processes(tmp_path):
