@@ -2,8 +2,9 @@
 
     python scripts/gate_table.py DATA RUNS [--out experiments/gate]
 
-DATA holds `resound/` and `epic/`; RUNS is what `make_default_gate.py` left. Writes a Markdown
-table and a CSV with one row for each recording, frontline, seed, rule and budget.
+DATA holds `resound/` and `epic/`; RUNS is what `make_default_gate.py` left. Writes the table as
+Markdown and as CSV (mean coverage of each frontline, seed, rule and budget), and what it came from,
+recording by recording, into RUNS.
 """
 
 from __future__ import annotations
@@ -57,9 +58,10 @@ def main() -> None:
     rows = judge(options.data, options.runs)
     text = write_up(rows)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_rows(options.out / "per_recording.csv", rows)
-    with replacing(options.out / "table.md") as scratch:
-        scratch.write_text(text, encoding="utf-8")
+    write_rows(options.runs / "per_recording.csv", rows)
+    for name, written in (("table.md", text), ("table.csv", as_csv(rows))):
+        with replacing(options.out / name) as scratch:
+            scratch.write_text(written, encoding="utf-8")
     print(text)
 
 
@@ -158,6 +160,16 @@ def write_up(rows: Sequence[Row]) -> str:
                 f"{dash(pair.high, '+.1f')} | {pair.wins}/{pair.losses}/{pair.ties} | "
                 f"{p_value(pair.p)} |"
             )
+    return "\n".join(lines) + "\n"
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Mean coverage over recordings in points, on composites, a line for each seed and budget."""
+    lines = ["frontline,seed,rule,budget,coverage_composites"]
+    for (frontline, rule, budget), seeds in Coverages(rows).cells.items():
+        for seed, shares in seeds.items():
+            mean = np.nanmean(list(shares.values()))
+            lines.append(f"{frontline},{seed},{rule},{budget:g},{mean:.2f}")
     return "\n".join(lines) + "\n"
 
 
