@@ -29,6 +29,7 @@ def test_counts_and_stages():
     told = progress.to_json()
     assert (told["stage"], told["missed"], told["calls"], told["done"]) == ("asking", 1, 10, 4)
     assert (told["failed"], told["tokens"], told["spend"]) == (1, 120, 0.5)
+    assert told["trouble"] == "no"
     progress.asked = progress.began - 2.0
     assert progress.rate == pytest.approx(2.0, rel=0.2)
     assert progress.seconds_left == pytest.approx(3.0, rel=0.2)

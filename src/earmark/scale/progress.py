@@ -38,6 +38,8 @@ class Progress:
     failed: int = 0
     tokens: int = 0
     spend: float = 0.0
+    trouble: str = ""
+    """Why the last recording or call failed; empty while none has."""
     began: float = field(default_factory=time.monotonic)
     asked: float | None = None
     """When asking began; on the same clock."""
@@ -72,6 +74,7 @@ class Progress:
         """Count what became of one recording."""
         if isinstance(told, EarmarkError):
             self.missed += 1
+            self.trouble = str(told)
             return
         self.heard += 1
         if isinstance(told, Scored):
@@ -84,6 +87,7 @@ class Progress:
             self.asked = time.monotonic()
         self.calls, self.done, self.failed = calls, tally.calls, tally.failed
         self.tokens, self.spend = tally.tokens, tally.spend
+        self.trouble = tally.last_reason or self.trouble
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -100,6 +104,7 @@ class Progress:
             "failed": self.failed,
             "tokens": self.tokens,
             "spend": self.spend,
+            "trouble": self.trouble or None,
             "rate": round(self.rate, 4),
             "seconds_left": None if left is None else round(left, 1),
         }
