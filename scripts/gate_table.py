@@ -16,20 +16,28 @@ from pathlib import Path
 
 import composites
 import numpy as np
+import torch
 
 from earmark.evaluate.bench import BUDGETS, Case, Row, run_case, write_rows
 from earmark.evaluate.metrics import dash
 from earmark.evaluate.significance import compare_paired
 from earmark.evaluate.table import p_value
-from earmark.gate.frontline import Frontline
+from earmark.gate.frontline import EVERYDAY, Frontline
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.rates import RankRates
 from earmark.gate.registry import frontline_named
 from earmark.grid import Grid
+from earmark.hear import LogMel
 from earmark.media.files import replacing
 from earmark.timeline import Track
+from earmark.train.fit import make_head, score
 from earmark.train.material import Material, gather
+from earmark.train.objectives import OBJECTIVES
+from earmark.train.settings import Settings
 
 RULES = ("rank", "separated", "aks", "bolt", "coverage")
+SCORED = ("rank", "separated")
+HEADS = ("frame-head", "span-head", "rate-head")
 BLIND = ("uniform", "strata", "phases")
 TRAINED = ("frame", "span", "rate")
 WEIGHTLESS = ("energy", "flux")
@@ -43,6 +51,7 @@ PAIRS = (
     (("rate", "coverage"), ("none", "phases")),
     (("rate", "coverage"), ("span", "coverage")),
     (("span", "rank"), ("frame", "rank")),
+    (("span-head", "rank"), ("frame-head", "rank")),
 )
 """What is compared, recording by recording."""
 
@@ -55,6 +64,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("--out", type=Path, default=Path("experiments/gate"))
     options = parser.parse_args()
+    torch.set_num_threads(1)
     rows = judge(options.data, options.runs)
     text = write_up(rows)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -77,6 +87,8 @@ def judge(data: Path, runs: Path) -> list[Row]:
             gates[f"{objective}/{path.stem.removeprefix('seed-')}"] = Gate.load(path)
     for name, gate in gates.items():
         rows += run_frontline(heard, gate.frontline(name=name), RULES)
+    for objective in TRAINED:
+        rows += run_heads(heard, runs, objective)
     for name in WEIGHTLESS:
         rows += run_frontline(
             gather(test, media, encoder=name, cache=cache), frontline_named(name), RULES
@@ -94,6 +106,21 @@ def run_frontline(material: Material, frontline: Frontline, rules: Sequence[str]
             scores, heard.duration, rates=frontline.rates, survival=frontline.survival
         )
         rows += run_case(Case(name, frontline.name, windows, heard.actions), rules, BUDGETS).rows
+    return rows
+
+
+def run_heads(material: Material, runs: Path, objective: str) -> list[Row]:
+    """Every trained head of one objective by itself, by score alone: no averaging, no rates."""
+    settings = Settings(objective=objective)
+    rows: list[Row] = []
+    for path in sorted((runs / objective / "checkpoints").glob("*.pt")):
+        head = make_head(LogMel().channels, settings)
+        head.load_state_dict(torch.load(path, weights_only=True)["head"])
+        for name, heard in material.items():
+            scores = Track(score(head, OBJECTIVES[objective](), heard.features))
+            windows = Grid().score(scores, heard.duration, rates=RankRates(), survival=EVERYDAY)
+            case = Case(name, f"{objective}-head/{path.stem}", windows, heard.actions)
+            rows += run_case(case, SCORED, BUDGETS).rows
     return rows
 
 
@@ -131,7 +158,9 @@ def write_up(rows: Sequence[Row]) -> str:
         "Composites, not kitchen audio. Points of coverage, mean over recordings; trained "
         "frontlines are the mean of their seeds, ± the standard deviation between them. `phases` "
         "is even spacing averaged over its phase, the baseline of every gain. `shipped` is the "
-        "gate that comes with earmark: all heads of all seeds of `rate` together. "
+        "gate that comes with earmark: all heads of all seeds of `rate` together. `frame-head`, "
+        "`span-head` and `rate-head` are single heads by score alone, meaned over all of them; a "
+        "seed of `frame`, `span` or `rate` averages the scores of its four heads. "
         "Remade by `scripts/gate_table.py`.",
         "",
         f"| frontline | rule | {heads} | gain, 10-50 % |",
@@ -139,6 +168,7 @@ def write_up(rows: Sequence[Row]) -> str:
     ]
     systems = [("none", rule) for rule in BLIND]
     systems += [(f, r) for f in (*WEIGHTLESS, *TRAINED, SHIPPED) for r in RULES]
+    systems += [(f, r) for f in HEADS for r in SCORED]
     for frontline, rule in systems:
         cells = []
         for budget in BUDGETS:
