@@ -62,31 +62,64 @@ def engines(recordings: int, minutes: float, batches: int) -> None:
                 "local, 2 processes": LocalEngine(2),
                 "ray, 2 workers": on_ray,
             }
-            spent = dict.fromkeys(crews, 0.0)
-            done = dict.fromkeys(crews, 0)
+            turns: dict[str, list[Turn]] = {name: [] for name in crews}
             for _ in range(batches):
                 for name, engine in crews.items():
-                    count, seconds = steady(engine, errands[: recordings // batches])
-                    done[name] += count
-                    spent[name] += seconds
-    rates = {name: done[name] / spent[name] for name in crews}
+                    share = errands[: recordings // batches]
+                    turns[name].append(steady(engine, share, workers=1 + (name != "one process")))
+    rates = {
+        name: sum(turn.done for turn in taken) / sum(turn.seconds for turn in taken)
+        for name, taken in turns.items()
+    }
     print(f"{recordings} recordings of {minutes:g} min, in {batches} batches an engine")
     for name, rate in rates.items():
-        print(f"  {name:<22}{rate:6.2f} recordings a second {rate * minutes / 60:8.3f} h a second")
+        cpu = sum(turn.cpu for turn in turns[name]) / recordings
+        print(f"  {name:<20}{rate:6.2f} recordings a second {rate * minutes / 60:8.3f} h a second"
+              f"   {cpu:.2f} s of processor a recording")  # fmt: skip
     one, local, ray = rates.values()
     print(f"  local over one {local / one:.2f} (to reach 1.7), ray over one {ray / one:.2f} (1.7), "
           f"ray over local {ray / local:.2f} (0.85)")  # fmt: skip
 
 
-def steady(engine: Engine, errands: Sequence[Errand]) -> tuple[int, float]:
-    """Outcomes and seconds once every worker has delivered twice: none is starting any more."""
-    began, finished = 0.0, 0
-    for place, outcome in enumerate(engine.run(Listen(make_plan(frontline="flux"), None), errands)):
-        assert outcome.failure is None, outcome.failure
-        if place == 3:
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one batch took while every worker was at work."""
+
+    done: int
+    seconds: float
+    cpu: float
+    """Of all of the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Listening, with who did it and how much of a processor it took."""
+
+    listen: Listen
+
+    def __call__(self, errand: Errand) -> tuple[int, float]:
+        """The worker's process, and seconds of processor."""
+        began = time.process_time()
+        self.listen(errand)
+        return os.getpid(), time.process_time() - began
+
+
+def steady(engine: Engine, errands: Sequence[Errand], *, workers: int) -> Turn:
+    """A batch, counted from when each worker has delivered until there is no item left to give."""
+    seen: set[int] = set()
+    began = ended = cpu = 0.0
+    done = 0
+    work = Measured(Listen(make_plan(frontline="flux"), None))
+    for place, outcome in enumerate(engine.run(work, errands)):
+        assert outcome.value is not None, outcome.failure
+        process, seconds = outcome.value
+        cpu += seconds
+        is_started, seen = len(seen) == workers, seen | {process}
+        if is_started and place < len(errands) - workers:
+            done, ended = done + 1, time.perf_counter()
+        elif len(seen) == workers and not is_started:
             began = time.perf_counter()
-        finished += place > 3
-    return finished, time.perf_counter() - began
+    return Turn(done, ended - began, cpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +220,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", choices=parts, default=parts)
     parser.add_argument("--recordings", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--batches", type=int, default=4)
+    parser.add_argument("--batches", type=int, default=3)
     parser.add_argument("--archive", type=int, default=2000, help="recordings of the memory part")
     parser.add_argument("--windows", type=int, default=900, help="of each of those")
     parser.add_argument("--budget", default="2%")
