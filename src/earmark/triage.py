@@ -39,6 +39,7 @@ from earmark.select import (
 )
 from earmark.select.coverage import Coverage, in_words
 from earmark.select.pick import explain as explain_picks
+from earmark.select.full import Full
 from earmark.select.registry import BLIND
 from earmark.select.selection import Chosen, Failed, Selection
 from earmark.timeline import Track
@@ -88,6 +89,8 @@ def make_plan(
         ValueError: a name is unknown or a number out of range; the message lists what there is.
     """
     spender = selector(rule) if isinstance(rule, str) else rule
+    if isinstance(spender, Full):
+        budget = Budget(share=1.0)  # a full scan of a part would be no full scan
     if isinstance(frontline, str):
         unheard = frontline == AUTO and isinstance(spender, BLIND)
         frontline = None if unheard else frontline_named(frontline)

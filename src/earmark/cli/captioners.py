@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from earmark.call import (
@@ -14,7 +15,9 @@ from earmark.call import (
     TagsCaptioner,
     TransformersCaptioner,
 )
+from earmark.call.objects import ObjectTagger
 from earmark.errors import EarmarkError
+from earmark.models import Shelf
 
 WAYS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
 
@@ -51,7 +54,7 @@ class Wanted:
             return Replay.load(self.replay, model=self.model or "replay")
         if self.model:
             raise ValueError(f"--model {self.model} needs to know where it is: give --vlm URL")
-        return TagsCaptioner()
+        return TagsCaptioner(look=_object_tagger())
 
     def _server(self, url: str) -> Captioner:
         key = os.environ.get("OPENAI_API_KEY")
@@ -61,6 +64,12 @@ class Wanted:
     def _local(self, gguf: Path, *, parallel: int) -> Captioner:
         mmproj = self.mmproj or _beside(gguf)
         return LocalCaptioner(gguf, mmproj, parallel=parallel)
+
+
+def _object_tagger() -> ObjectTagger | None:
+    """Names what is seen where `earmark models get efficientdet-lite0` was run; else nobody."""
+    at_hand = Shelf().state("efficientdet-lite0") == "here"
+    return ObjectTagger() if at_hand and find_spec("ai_edge_litert") is not None else None
 
 
 def _only_model(url: str, key: str | None) -> str:
