@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real annotations beside the checkout; the test is skipped where it is absent."""
+    """The folder of real annotations beside the checkout; skips the test where it is absent."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"no annotations at {folder.name}/ beside the checkout")

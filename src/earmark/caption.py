@@ -7,13 +7,15 @@ paths ──▶ hear ──▶ spend ──▶ unanswered ──▶ decode ─�
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
 
-from earmark.call import Answer, Failure, Request, Tally, ask_all
+from earmark.call import Answer, Failure, Request, TagsCaptioner, Tally, ask_all
 from earmark.job import Job
 from earmark.ledger import CallRow, Ledger, Look, Totals
 from earmark.media import Frame, Source
@@ -107,8 +109,13 @@ def preview(
     watch: Watch | None = None,
     ears: Ears | None = None,
 ) -> Preview:
-    """Listen and choose as `caption` would; decode and ask nothing."""
-    with Ledger.open(folder, job.to_json()) as ledger:
+    """Listen and choose as `caption` would; decode and ask nothing, and leave the run as it is.
+
+    Without a model the cost is that of asking one about every pick.
+    """
+    if isinstance(job.captioner, TagsCaptioner):
+        job = replace(job, captioner=TagsCaptioner(model="a model"))
+    with _copied(folder) as trial, Ledger.open(trial, job.to_json()) as ledger:
         tasks, _ = prepare(paths, job, ledger, watch=watch, ears=ears)
         with ledger.run() as run:
             totals = run.totals()
@@ -123,6 +130,15 @@ def preview(
         tokens=tokens,
         money=money,
     )
+
+
+@contextmanager
+def _copied(folder: Path) -> Iterator[Path]:
+    """A copy of the run in `folder`, if there is one, that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for file in folder.glob("run.db*"):
+            shutil.copy2(file, scratch)
+        yield Path(scratch)
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:

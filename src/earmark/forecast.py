@@ -127,7 +127,7 @@ def plan(
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in hearing.scored]
     screening = _screening(hearing, price)
-    calls = [round(share * sum(map(len, many))) for share in shares]
+    calls = sorted({round(share * sum(map(len, many))) for share in shares})
     rungs = _rungs(many, calls, price, screening)
     goal = None
     if coverage is not None and many:

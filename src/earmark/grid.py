@@ -9,7 +9,7 @@ import numpy as np
 
 from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.survival import Survival
-from earmark.timeline import FloatArray, Span, Track
+from earmark.timeline import HOP, FloatArray, Span, Track
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +68,8 @@ class Grid:
     """Seconds of one call; the paper's."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.window) and self.window > 0):
-            raise ValueError(f"a window lasts more than 0 s, not {self.window}")
+        if not (math.isfinite(self.window) and self.window >= HOP):
+            raise ValueError(f"a window lasts {HOP:g} s (one score) or more, not {self.window}")
 
     def count(self, duration: float) -> int:
         """Windows in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
@@ -102,7 +102,7 @@ class Grid:
         # Means lie between the extremes, so rounding never tells two windows of equal scores apart.
         mean[heard] = np.clip((total[last] - total[first]) / held, low, high)
         top[heard] = np.clip((total[last] - total[last - quarter]) / quarter, low, high)
-        instants[heard] = middles[order[last - 1]]
+        instants[heard] = np.round(middles[order[last - 1]], 6)
         return WindowScores(self.window, peak, mean, top), instants
 
     def score(

@@ -38,8 +38,8 @@ from earmark.select import (
     selector,
 )
 from earmark.select.coverage import Coverage, in_words
-from earmark.select.pick import explain as explain_picks
 from earmark.select.full import Full
+from earmark.select.pick import explain as explain_picks
 from earmark.select.registry import BLIND
 from earmark.select.selection import Chosen, Failed, Selection
 from earmark.timeline import Track

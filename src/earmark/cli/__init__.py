@@ -16,6 +16,9 @@ def main() -> None:
     except (EarmarkError, ValueError) as error:
         err.print(f"earmark: {error}", style="red")
         sys.exit(1)
+    except OSError as error:
+        err.print(f"earmark: {error.strerror or error}: nothing more can be written", style="red")
+        sys.exit(1)
     except KeyboardInterrupt:
         err.print("earmark: stopped; what was finished is kept", style="red")
         sys.exit(130)

@@ -20,6 +20,7 @@ from earmark.gate.cache import HeardCache
 from earmark.hear.naming import SoundNamer
 from earmark.hear.yamnet import YAMNet
 from earmark.job import Job
+from earmark.ledger import Run
 from earmark.models import Shelf
 from earmark.question import Ask
 from earmark.triage import make_plan
@@ -192,7 +193,9 @@ def show(done: Captioned, format: Format) -> None:
     if done.interrupted:
         warn(f"{done.interrupted} calls were in flight when the last run ended: asked again")
     if done.missed:
-        warn(f"{done.missed} recordings could not be done; the report says why")
+        with Run.open(done.folder) as run:
+            for missed in run.missed():
+                err.print(f"earmark: {missed.reason}", style="red")
     if tally.failed:
         warn(f"{tally.failed} calls failed, the last: {tally.last_reason or 'see the report'}")
     if tally.stopped:

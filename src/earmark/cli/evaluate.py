@@ -12,13 +12,14 @@ from typing import Annotated
 import typer
 
 from earmark.cli import options
-from earmark.cli.console import emit_json, err, out, progress_bar
+from earmark.cli.console import emit_json, err, out, progress_bar, warn
 from earmark.errors import AnnotationError
 from earmark.evaluate import cost as costs
 from earmark.evaluate import occupancy as occupancies
 from earmark.evaluate import study
 from earmark.evaluate.annotations import read_durations
 from earmark.evaluate.bench import BUDGETS, RULES, read_rows
+from earmark.evaluate.figures import can_draw
 from earmark.evaluate.formats import FORMATS, read_annotations
 from earmark.evaluate.outcome import Outcome
 from earmark.evaluate.published import RECORDINGS
@@ -263,6 +264,8 @@ def _show(outcome: Outcome, format: Shown, folder: Path | None) -> None:
         emit_json(outcome.to_json())
     else:
         out.print(outcome.to_markdown())
+    if not can_draw():
+        warn("figures are left out, they need Matplotlib: pip install 'earmark[evaluate]'")
     if folder:
         err.print(f"written to {folder}: open {folder / 'index.html'}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -135,8 +136,13 @@ class Scaling:
         return [source for source in found if part.holds(source)]
 
     def run_name(self, paths: Sequence[str]) -> str:
-        """What to call the run of these paths: after the first recording, and the shard."""
-        stem = Path(find(paths)[0].name).stem
+        """What to call the run of these paths: after the first of them, and the shard.
+
+        After the words of the command, not what they match, so that a folder with one file more is
+        still the same run.
+        """
+        stem = Path(paths[0].rstrip("/")).stem or Path(paths[0]).resolve().name
+        stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-") or "run"
         return stem if self.shard is None else f"{stem}-{self.shard.replace('/', '-of-')}"
 
     @contextmanager

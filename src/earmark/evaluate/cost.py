@@ -189,14 +189,12 @@ def report(
             (100 * share, prices.triage(share, speed=prices.visual_speed)) for share in shares
         ],
     }
-    drawn = figures.lines(
-        series,
-        title=f"GPU-hours for {prices.hours:g} h of recordings",
-        across="calls, % of windows",
-        up="GPU-hours",
-    )
     tables = [cost_table(prices), break_even_table(prices), plane_table(prices, results)]
     if results and naming:
         tables.append(composition_table(prices, _coverage(results, None), naming))
-    figure = {"cost": ("Cost against the share of windows called.", drawn)}
+    figure = {}
+    if figures.can_draw():
+        title = f"GPU-hours for {prices.hours:g} h of recordings"
+        drawn = figures.lines(series, title=title, across="calls, % of windows", up="GPU-hours")
+        figure = {"cost": ("Cost against the share of windows called.", drawn)}
     return Outcome("What does looking cost?", asdict(prices), tuple(tables), figure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from earmark.errors import MissingExtra
@@ -23,6 +24,11 @@ OTHERS = (
     *("#38bdf8", "#f472b6", "#475569", "#facc15"),
 )
 MARKERS = "osD^vP*X<>h"
+
+
+def can_draw() -> bool:
+    """Whether Matplotlib is installed; without it outcomes have tables and no figures."""
+    return find_spec("matplotlib") is not None
 
 
 def figure(width: float, height: float) -> Figure:

@@ -152,28 +152,28 @@ def report(
 ) -> Outcome:
     """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
     tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
-    drawn = {
-        "window_sweep": (
-            "Occupancy by window length.",
-            figures.lines(
-                {
-                    each.name: [
-                        (w, 100 * measure(each.annotations, window=w).occupancy) for w in windows
-                    ]
-                    for each in sets
-                },
-                title="How full windows are",
-                across="seconds of a window",
-                up="windows that touch an action, %",
-                logarithmic=True,
-            ),
-        )
-    }
+    drawn = _sweep(sets, windows) if figures.can_draw() else {}
     if rows:
         tables.append(_gains(rows, sets[0].annotations, window, drawn))
     notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
     settings = {"window": window, "windows": list(windows), "sets": [each.name for each in sets]}
     return Outcome("How full is the stream?", settings, tuple(tables), drawn, tuple(notes))
+
+
+def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> dict[str, tuple[str, bytes]]:
+    """Occupancy by window length, drawn."""
+    series = {
+        each.name: [(w, 100 * measure(each.annotations, window=w).occupancy) for w in windows]
+        for each in sets
+    }
+    picture = figures.lines(
+        series,
+        title="How full windows are",
+        across="seconds of a window",
+        up="windows that touch an action, %",
+        logarithmic=True,
+    )
+    return {"window_sweep": ("Occupancy by window length.", picture)}
 
 
 def _gains(
@@ -191,8 +191,7 @@ def _gains(
     gained = gains_over(results, (line, rule), baseline)
     gains = {percent(budget): found for budget, found in gained.items()}
     title = f"{rule} minus {baseline[1]}, one dot a recording and budget"
-    drawn["gain_against_occupancy"] = (
-        f"Gain against occupancy: {title}.",
-        figures.scatter(occupancy, gains, title=title),
-    )
+    if figures.can_draw():
+        picture = figures.scatter(occupancy, gains, title=title)
+        drawn["gain_against_occupancy"] = (f"Gain against occupancy: {title}.", picture)
     return gain_table(results, annotations, window=window, baseline=baseline)

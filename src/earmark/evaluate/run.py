@@ -241,7 +241,9 @@ def _forecasts(ran: Ran) -> dict[tuple[str, float], Forecast]:
 def _figures(
     results: Results, annotations: Annotations, design: Design, subject: System, baseline: System
 ) -> dict[str, tuple[str, bytes]]:
-    """The paper's four panels, and gain against occupancy."""
+    """The paper's four panels, and gain against occupancy; none where nothing can be drawn."""
+    if not figures.can_draw():
+        return {}
     occupancy = tables.occupancies(annotations, results, window=design.window)
     gained = tables.gains_over(results, subject, baseline)
     ends = sorted({results.budgets[0], results.budgets[-1]})

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from earmark.errors import EarmarkError
 from earmark.gate.frontline import Frontline
 from earmark.gate.listen import LEVEL_HOP, Heard
 from earmark.media import Source
@@ -41,6 +42,8 @@ class HeardCache:
                 scores = kept["scores"]
         except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
             return None
+        except OSError as error:
+            raise self._unusable(error) from error
         return Heard(
             recording=recording_from_json(facts["recording"], source),
             frontline=frontline.name,
@@ -65,14 +68,24 @@ class HeardCache:
             "warnings": heard.warnings,
         }
         level = np.zeros(0) if heard.level is None else heard.level.values
-        with replacing(self._path(recording.key, frontline, recording.audio_track)) as scratch:
-            np.savez(
-                scratch,
-                facts=np.array(json.dumps(facts)),
-                scores=heard.scores.values,
-                level=level.astype(np.float16),
-            )
+        path = self._path(recording.key, frontline, recording.audio_track)
+        try:
+            with replacing(path) as scratch:
+                np.savez(
+                    scratch,
+                    facts=np.array(json.dumps(facts)),
+                    scores=heard.scores.values,
+                    level=level.astype(np.float16),
+                )
+        except OSError as error:
+            raise self._unusable(error) from error
         return replace(heard, from_cache=False)
+
+    def _unusable(self, error: OSError) -> EarmarkError:
+        return EarmarkError(
+            f"what was heard cannot be kept in {self.folder} ({error.strerror}); "
+            "choose another place with `--cache`, or none with `--no-cache`"
+        )
 
     def _path(self, key: str, frontline: Frontline, audio_track: int) -> Path:
         listener = f"{LAYOUT} {audio_track} {frontline.encoder!r} {frontline.scorer!r}"

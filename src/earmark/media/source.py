@@ -106,6 +106,8 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
     if isinstance(path, Source):
         return [path]
     uri = str(path)
+    if not uri.strip():
+        raise UnreadableFile("an empty path names nothing; name a file, or . for this folder")
     if is_listing(uri):
         from earmark.media.listing import read_listing
 

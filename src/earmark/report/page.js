@@ -72,13 +72,13 @@ function drawHead() {
       [`of ${whole(sums.windows)} possible, ${percent(sums.answered, sums.windows)}`, ...state].filter(Boolean).join(" · "),
       share(sums.answered, sums.windows)),
     figure("Coverage forecast", percent(sums.touched, sums.expected),
-      sums.expected > 0 ? `about ${whole(sums.touched)} of ${whole(sums.expected)} actions seen` : "no actions expected",
+      sums.expected > 0 ? "of the actions expected" : "no actions expected",
       share(sums.touched, sums.expected)),
     figure("Bytes read", size(sums.bytes_read), `of ${size(sums.size_bytes)}, ${percent(sums.bytes_read, sums.size_bytes)}`,
       share(sums.bytes_read, sums.size_bytes)),
     figure("Frames decoded", whole(sums.frames_decoded),
-      sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)} · ${whole(sums.frames_sent)} sent`
-        : `${whole(sums.frames_sent)} sent`, share(sums.frames_decoded, sums.frame_count)),
+      sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)} · ${whole(sums.frames_sent)} kept`
+        : `${whole(sums.frames_sent)} kept`, share(sums.frames_decoded, sums.frame_count)),
     drawSpend(sums));
   if (sums.interrupted) {
     $("totals").append(make("p", "warn",

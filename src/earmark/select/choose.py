@@ -97,7 +97,10 @@ def _settled(rule: Selector, windows: Windows, picks: list[Pick], budget: Budget
     name = name_of(rule)
     wanted = None if budget is None or budget.price is not None else budget.calls(len(windows))
     if wanted == 0 and len(windows):
-        why = f"{budget} of {len(windows)} windows comes to no call; ask for 1 call or more instead"
+        why = (
+            f"{budget} of {len(windows)} windows comes to no call; ask for 1 call or more, "
+            "or spend one budget over all recordings"
+        )
         return Choice([], name, why)
     sighted = windows.has_evidence or bool(windows.owned) or len(windows) == 1
     if sighted or isinstance(rule, BLIND) or not picks:
