@@ -95,7 +95,7 @@ def test_only_what_failed_is_taken_up_again(archive, tmp_path):
     run = tmp_path / "run"
     first = caption(folder, run, "--budget", "1")
     assert first.code == 1
-    assert "1 recordings could not be done" in first.err
+    assert "1.mp4 is not a media file" in first.err
     (folder / "1.mp4").write_bytes((archive / "1.mp4").read_bytes())
     again = caption(folder, run, "--budget", "1", "--retry-failed", "--log", "json")
     assert again.code == 0, again.err

@@ -194,8 +194,11 @@ def show(done: Captioned, format: Format) -> None:
         warn(f"{done.interrupted} calls were in flight when the last run ended: asked again")
     if done.missed:
         with Run.open(done.folder) as run:
-            for missed in run.missed():
-                err.print(f"earmark: {missed.reason}", style="red")
+            every = run.missed()
+        for missed in every[:MOST_TOLD]:
+            err.print(f"earmark: {missed.reason}", style="red")
+        if len(every) > MOST_TOLD:
+            warn(f"{len(every) - MOST_TOLD} more recordings could not be done; see the report")
     if tally.failed:
         warn(f"{tally.failed} calls failed, the last: {tally.last_reason or 'see the report'}")
     if tally.stopped:
