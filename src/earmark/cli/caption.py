@@ -193,12 +193,7 @@ def show(done: Captioned, format: Format) -> None:
     if done.interrupted:
         warn(f"{done.interrupted} calls were in flight when the last run ended: asked again")
     if done.missed:
-        with Run.open(done.folder) as run:
-            every = run.missed()
-        for missed in every[:MOST_TOLD]:
-            err.print(f"earmark: {missed.reason}", style="red")
-        if len(every) > MOST_TOLD:
-            warn(f"{len(every) - MOST_TOLD} more recordings could not be done; see the report")
+        tell_missed(done.folder)
     if tally.failed:
         warn(f"{tally.failed} calls failed, the last: {tally.last_reason or 'see the report'}")
     if tally.stopped:
@@ -206,3 +201,17 @@ def show(done: Captioned, format: Format) -> None:
     if totals.picks and not totals.answered and not totals.failed:
         err.print(ADD_A_MODEL)
     out.print(f"report: {done.page}")
+
+
+MOST_TOLD = 20
+"""Failed recordings listed on the terminal; the report has them all."""
+
+
+def tell_missed(folder: Path) -> None:
+    """Why recordings could not be done, a line each."""
+    with Run.open(folder) as run:
+        every = run.missed()
+    for missed in every[:MOST_TOLD]:
+        err.print(f"earmark: {missed.reason}", style="red")
+    if len(every) > MOST_TOLD:
+        warn(f"{len(every) - MOST_TOLD} more recordings could not be done; see the report")
