@@ -38,7 +38,7 @@ def test_rounding_makes_no_window(window: float) -> None:
 
 @pytest.mark.parametrize("window", [0.0, -4.0, float("nan"), float("inf")])
 def test_a_window_lasts(window: float) -> None:
-    with pytest.raises(ValueError, match="more than 0 s"):
+    with pytest.raises(ValueError, match="or more"):
         Grid(window)
 
 

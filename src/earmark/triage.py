@@ -353,6 +353,7 @@ def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:
     heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
     share = forecast(windows, [pick.window for pick in choice.picks])
     has_count = not plan.across and plan.budget.price is None
+    chaptered = len(recording.parts) > 1
     return Chosen(
         path=recording.source.uris[0],
         duration=recording.duration,
@@ -366,7 +367,8 @@ def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:
         bytes_total=recording.size_bytes,
         forecast=None if math.isnan(share) else share,
         picks=tuple(choice.picks),
-        chapters=recording.source.uris if len(recording.source.uris) > 1 else (),
+        chapters=recording.source.uris if chaptered else (),
+        chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),
         notes=notes_on(heard, choice),
         left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),
     )

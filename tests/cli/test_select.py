@@ -77,6 +77,14 @@ def test_edl_has_an_event_a_pick(folder):
     assert "* FROM CLIP NAME: a.mp4" in said
 
 
+def test_edl_of_chapters_names_the_chapter_and_its_own_time(tmp_path):
+    make_video(tmp_path / "a.mp4", duration=12.0).rename(tmp_path / "GX010042.MP4")
+    make_video(tmp_path / "b.mp4", duration=20.0, clicks=[9.0]).rename(tmp_path / "GX020042.MP4")
+    said = Said("select", tmp_path, "-b", "1", "-r", "rank", "-f", "flux", "--format", "edl").out
+    assert "* FROM CLIP NAME: GX020042.MP4" in said
+    assert "00:00:08:00 00:00:12:00 00:00:00:00 00:00:04:00" in said
+
+
 def test_a_glob_takes_what_it_matches(folder):
     said = Said("select", folder / "*.mkv", "--format", "json")
     assert [Path(one["path"]).name for one in said.json["recordings"]] == ["b.mkv"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from earmark.select.selection import Selection
+from earmark.select.pick import Pick
+from earmark.select.selection import Chosen, Selection
 
 FRAME_RATE = 25
 """Frames a second of the time codes unless another is known; the format has no seconds."""
@@ -25,27 +27,32 @@ class Clip:
 def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RATE) -> str:
     """The clips one after the other; every clip names its file and carries its comment."""
     lines = [f"TITLE: {one_line(title)}", "FCM: NON-DROP FRAME"]
-    place = 0.0
+    place = 0
     for number, clip in enumerate(clips, start=1):
-        length = clip.end - clip.start
-        times = (clip.start, clip.end, place, place + length)
-        codes = " ".join(time_code(time, frame_rate) for time in times)
+        start, end = round(clip.start * frame_rate), round(clip.end * frame_rate)
+        frames = (start, end, place, place + end - start)
+        codes = " ".join(time_code(frame / frame_rate, frame_rate) for frame in frames)
         lines.append(f"\n{number:03d}  AX       V     C        {codes}")
         lines.append(f"* FROM CLIP NAME: {one_line(PurePosixPath(clip.path).name)}")
         if clip.comment:
             lines.append(f"* COMMENT: {one_line(clip.comment)}")
-        place += length
+        place += end - start
     return "\n".join(lines) + "\n"
 
 
 def selection_edl(selection: Selection) -> str:
     """The picks of a selection as an edit list."""
-    clips = (
-        Clip(chosen.path, pick.start, pick.end, pick.reason)
-        for chosen in selection.recordings
-        for pick in chosen.picks
-    )
+    clips = (_clip(chosen, pick) for chosen in selection.recordings for pick in chosen.picks)
     return edit_list("earmark selection", clips)
+
+
+def _clip(chosen: Chosen, pick: Pick) -> Clip:
+    """A pick on the clock of the file it begins in."""
+    if not chosen.chapters:
+        return Clip(chosen.path, pick.start, pick.end, pick.reason)
+    place = max(bisect_right(chosen.chapter_starts, pick.start) - 1, 0)
+    begin = chosen.chapter_starts[place]
+    return Clip(chosen.chapters[place], pick.start - begin, pick.end - begin, pick.reason)
 
 
 def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:

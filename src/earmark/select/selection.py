@@ -53,6 +53,8 @@ class Chosen:
     picks: tuple[Pick, ...]
     chapters: tuple[str, ...] = ()
     """Every file of the recording where there is more than one."""
+    chapter_starts: tuple[float, ...] = ()
+    """When each of them begins on the recording's clock."""
     notes: tuple[str, ...] = ()
     """What a reader should know: swaps, warnings about the file."""
     left_out: tuple[LeftOut, ...] = ()
