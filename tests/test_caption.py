@@ -259,7 +259,7 @@ def wait_for_more(server, run: Path, child: subprocess.Popen, rng: random.Random
     before, deadline = server.count(), time.monotonic() + 20
     while child.poll() is None and server.count() == before and time.monotonic() < deadline:
         time.sleep(0.005)
-    time.sleep(rng.uniform(0.0, 0.08))
+    time.sleep(rng.uniform(0.0, 0.15))
 
 
 def answered_in(run: Path) -> int:

@@ -305,7 +305,15 @@ def test_an_error_of_a_callback_goes_up_after_the_rest_is_handed_over():
     assert len(seen) == 2
 
 
-def test_control_c_waits_for_what_is_in_flight():
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, even where whoever started the tests had it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_control_c_waits_for_what_is_in_flight(interruptible):
     with fault_server(latency=0.4) as server:
         outcome = Outcome()
         threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)).start()

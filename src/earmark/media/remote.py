@@ -191,7 +191,8 @@ def _status(error: BaseException) -> int | None:
 def _is_final(error: BaseException) -> bool:
     """Whether another try would not change it."""
     missing_or_barred = isinstance(error, FileNotFoundError | PermissionError)
-    return missing_or_barred or _status(error) in _REFUSALS
+    unknown = type(error).__name__ == "NoCredentialsError"  # of a library we do not import
+    return missing_or_barred or unknown or _status(error) in _REFUSALS
 
 
 def connect(uri: str) -> tuple[Any, str]:
