@@ -45,7 +45,7 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"scene-{seed}-{minutes:g}min.mp4"
     with err.status("filming a scene"):
-        scene = make_scene(path, seed=seed, duration=minutes * 60)
+        scene = make_scene(path, seed=seed, duration=minutes * 60, grain=16)
     job = Job(make_plan(budget=budget), TagsCaptioner())
     sources = find([path])
     with Scaling().at_work(sources) as hands:

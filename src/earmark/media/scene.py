@@ -145,6 +145,7 @@ def make_scene(
     duration: float = 120.0,
     size: tuple[int, int] = (320, 240),
     fps: int = 15,
+    grain: int = 0,
     has_audio: bool = True,
     has_video: bool = True,
 ) -> Scene:
@@ -156,13 +157,14 @@ def make_scene(
         duration: Seconds of the recording.
         size: Width and height in pixels, both even.
         fps: Frames a second; a key frame comes every two seconds.
+        grain: Noise of the pictures in levels of grey, which is what costs bytes in real ones.
         has_audio: Without it the file has no audio stream.
         has_video: Without it the file has no video stream.
     """
     script = Script.compose(seed=seed, duration=duration)
     with av.open(str(path), "w") as container:
         # Both streams exist before the first packet: the header is written then.
-        film = _Film(container, script, size, fps) if has_video else None
+        film = _Film(container, script, size, fps, grain) if has_video else None
         tape = _Tape(container, script) if has_audio else None
         # Second by second, so that the two streams lie side by side in the file.
         for _ in range(math.ceil(duration)):
@@ -179,14 +181,19 @@ class _Film:
     """Encodes a script's pictures."""
 
     def __init__(
-        self, container: OutputContainer, script: Script, size: tuple[int, int], fps: int
+        self,
+        container: OutputContainer,
+        script: Script,
+        size: tuple[int, int],
+        fps: int,
+        grain: int,
     ) -> None:
         # One thread: the same bytes on every machine.
         options = {"preset": "ultrafast", "crf": "26", "g": str(2 * fps), "threads": "1"}
         self.stream = container.add_stream("libx264", rate=fps, options=options)
         self.stream.width, self.stream.height = size
         self.stream.pix_fmt = "yuv420p"
-        self.fps = fps
+        self.fps, self.grain, self.rng = fps, grain, np.random.default_rng(0)
         pictures = script.pictures(width=size[0], height=size[1], fps=fps)
         self.numbered = enumerate(pictures)
 
@@ -194,10 +201,17 @@ class _Film:
         """The packets that one second more of pictures gives."""
         packets: list[av.packet.Packet[Any]] = []
         for index, picture in islice(self.numbered, self.fps):
-            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame = av.VideoFrame.from_ndarray(self._grained(picture), format="rgb24")
             frame.pts, frame.time_base = index, Fraction(1, self.fps)
             packets += self.stream.encode(frame)
         return packets
+
+    def _grained(self, picture: Picture) -> Picture:
+        if not self.grain:
+            return picture
+        noise = self.rng.integers(-self.grain, self.grain, (*picture.shape[:2], 1), np.int16, True)
+        grained: Picture = np.clip(picture + noise, 0, 255).astype(np.uint8)
+        return grained
 
 
 class _Tape:
