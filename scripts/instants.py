@@ -2,8 +2,9 @@
 
     python scripts/instants.py DATA
 
-Composites of the development participants only (see `composites`), default gate and rule. The gate's
-score leads the sound by about half a second, since actions are marked from where the hand sets out.
+Composites of the development participants only (see `composites`), default gate and rule. The
+gate's score leads the sound by about half a second: actions are marked from where the hand sets
+out.
 """
 
 from __future__ import annotations
