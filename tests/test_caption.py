@@ -297,3 +297,9 @@ def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complai
     assert done.returncode == 1
     assert complaint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):
+    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--no-sounds"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "--gguf" in done.stdout.strip().splitlines()[-1]

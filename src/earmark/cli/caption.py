@@ -198,9 +198,9 @@ def show(done: Captioned, format: Format) -> None:
         warn(f"{tally.failed} calls failed, the last: {tally.last_reason or 'see the report'}")
     if tally.stopped:
         warn(f"stopped: {tally.stopped}; the same command goes on")
-    if totals.picks and not totals.answered and not totals.failed:
-        err.print(ADD_A_MODEL)
     out.print(f"report: {done.page}")
+    if totals.picks and not totals.answered and not totals.failed:
+        out.print(ADD_A_MODEL)
 
 
 MOST_TOLD = 20
