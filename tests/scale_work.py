@@ -55,3 +55,8 @@ def threads(_: int) -> int:
     square = np.ones((300, 300))
     assert (square @ square)[0, 0] == 300
     return len(list(Path("/proc/self/task").iterdir()))
+
+
+def heavy(number: int) -> bytes:
+    """A result far larger than any recording's: 12 MB of one value."""
+    return bytes([number]) * 12_000_000

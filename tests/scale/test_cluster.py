@@ -24,7 +24,7 @@ from earmark.scale.hearing import ManyEars
 from earmark.scale.local import LocalEngine
 from earmark.triage import make_plan
 from making import make_video
-from scale_work import Dies, Notes, square
+from scale_work import Dies, Notes, heavy, square
 from servers import free_port, s3_server
 from vlm_server import vlm_server
 
@@ -108,6 +108,17 @@ def test_it_keeps_the_contract_of_an_engine(cluster, tmp_path):
     with pytest.raises(KeyError, match="thirteen") as bug:
         list(engine.run(square, [1, 13, 2]))
     assert "while working on 13" in bug.value.__notes__
+
+
+@pytest.mark.slow
+def test_a_full_object_store_is_no_loss(cluster):
+    """The store of a node has room for six results; something else fills it, and twenty come."""
+    filling = [ray.put(bytes(12_000_000)) for _ in range(6)]
+    outcomes = list(RayEngine().run(heavy, range(20)))
+    assert not [outcome.failure for outcome in outcomes if outcome.failure]
+    got = {outcome.item: (len(outcome.value), outcome.value[0]) for outcome in outcomes}
+    assert got == {number: (12_000_000, number) for number in range(20)}
+    del filling
 
 
 @pytest.mark.slow
