@@ -42,6 +42,15 @@ def as_size(size_bytes: int) -> str:
     return f"{size:.1f} TB"
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things, as a person says it.
+
+    >>> counted(1, "recording"), counted(2, "recording")
+    ('1 recording', '2 recordings')
+    """
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def as_share(share: float | None) -> str:
     """A share in per cent; a dash where there is none."""
     return "–" if share is None else f"{100 * share:.1f} %"

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from earmark.cli import options, scaling
 from earmark.cli.console import Format, emit_json, err, out
-from earmark.cli.listing import as_clock, as_share
+from earmark.cli.listing import as_clock, as_share, counted
 from earmark.forecast import CallCost, Forecast, Rung
 from earmark.forecast import plan as make_forecast
 
@@ -89,8 +89,9 @@ def parse_share(text: str) -> float:
 def show(forecast: Forecast) -> None:
     """The forecast as a table with the cost of listening beneath."""
     out.print(
-        f"{forecast.recordings} recordings, {as_clock(forecast.duration)}, {forecast.windows} "
-        f"windows of {forecast.window:g} s; frontline {forecast.frontline}",
+        f"{counted(forecast.recordings, 'recording')}, {as_clock(forecast.duration)}, "
+        f"{counted(forecast.windows, 'window')} of {forecast.window:g} s; "
+        f"frontline {forecast.frontline}",
         style="bold",
     )
     table = Table(box=None, pad_edge=False)
@@ -102,7 +103,7 @@ def show(forecast: Forecast) -> None:
     if forecast.goal:
         rung = forecast.goal
         out.print(
-            f"\n{as_share(rung.coverage)} coverage is expected from {rung.calls} calls "
+            f"\n{as_share(rung.coverage)} coverage is expected from {counted(rung.calls, 'call')} "
             f"({as_share(rung.share)}): {rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} money"
         )
     screening = forecast.screening
@@ -113,7 +114,7 @@ def show(forecast: Forecast) -> None:
     )
     if screening.measured_now < forecast.recordings:
         kept = forecast.recordings - screening.measured_now
-        out.print(f"({kept} recordings were heard earlier; their time is from then.)")
+        out.print(f"({counted(kept, 'recording')} heard earlier; their time is from then.)")
 
 
 def cells(rung: Rung) -> tuple[str, ...]:

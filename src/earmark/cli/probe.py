@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.listing import as_clock, as_size
+from earmark.cli.listing import as_clock, as_size, counted
 from earmark.cli.options import AudioTrack, Paths
 from earmark.errors import EarmarkError
 from earmark.media import Inspection, Recording, find, inspect, open_recording
@@ -67,15 +67,16 @@ def show(recording: Recording, inspection: Inspection) -> None:
         language = f", {track.language}" if track.language else ""
         out.print(
             f"  audio {place}: {track.codec} {track.sample_rate} Hz, "
-            f"{track.channels} channels{language}{chosen}"
+            f"{counted(track.channels, 'channel')}{language}{chosen}"
         )
-    share = inspection.audio_pass_bytes / max(1, recording.size_bytes)
-    out.print(
-        f"  listening reads {as_size(inspection.audio_pass_bytes)} ({100 * share:.1f} %) "
-        f"by {recording.access}: {recording.access_reason}"
-    )
+    if recording.has_audio:
+        share = inspection.audio_pass_bytes / max(1, recording.size_bytes)
+        out.print(
+            f"  listening reads {as_size(inspection.audio_pass_bytes)} ({100 * share:.1f} %) "
+            f"by {recording.access}: {recording.access_reason}"
+        )
     for line in inspection.warnings:
-        warn(line)
+        warn(line if recording.name in line else f"{recording.name}: {line}")
 
 
 def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:
