@@ -23,7 +23,6 @@ from earmark.gate.listen import Heard, listen
 from earmark.gate.rates import RankRates
 from earmark.gate.registry import AUTO, frontline_named
 from earmark.grid import Grid, Windows
-from earmark.ledger.blobs import sketch
 from earmark.media import Recording, Source, find, open_recording
 from earmark.media.describing import content_key
 from earmark.select import (
@@ -125,6 +124,10 @@ class Scored:
 
         Some 40 kB an hour: thousands of recordings must fit, and travel.
         """
+        from earmark.ledger.blobs import (
+            sketch,  # a ledger is slow to import, and selecting has none
+        )
+
         level = None if self.heard.level is None else sketch(self.heard.level)
         silent = Track(np.zeros(0, np.float32))
         return Scored(replace(self.heard, scores=silent, level=level), self.windows)
