@@ -217,7 +217,7 @@ def keeping(calls: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parts = ["engines", "memory", "price", "ledger"]
-    parser.add_argument("parts", nargs="*", choices=parts, default=parts)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(parts)}; all")
     parser.add_argument("--recordings", type=int, default=64)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--batches", type=int, default=3)
@@ -228,7 +228,7 @@ def main() -> None:
     options = parser.parse_args()
     if THREADS not in os.environ:  # each part in a process of its own, for its own peak of memory
         print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
-        for part in options.parts:
+        for part in options.parts or parts:
             words = [sys.executable, __file__, part, *_others()]
             subprocess.run(words, check=True, env={**os.environ, THREADS: "1"})
         return
