@@ -117,14 +117,17 @@ def _listen(recording: Recording, encoder: Encoder, take: int) -> FloatArray:
 
 
 def _altered(recording: Recording, take: int, sample_rate: int) -> Iterable[Sound]:
-    """The whole sound through another room and microphone, the same for the same take."""
+    """The whole sound through another room and microphone.
+
+    The same for the same take of a recording of that name, wherever its file lies.
+    """
     blocks: Iterator[Sound] = recording.sound(sample_rate=sample_rate)
     samples = np.concatenate([block.values for block in blocks])
-    yield Sound(alter(samples, seed=_seed(recording.key, take)), 0.0, sample_rate)
+    yield Sound(alter(samples, seed=_seed(recording.name, take)), 0.0, sample_rate)
 
 
-def _seed(key: str, take: int) -> int:
-    return int(hashlib.sha256(f"{key} {take}".encode()).hexdigest()[:8], 16)
+def _seed(name: str, take: int) -> int:
+    return int(hashlib.sha256(f"{name} {take}".encode()).hexdigest()[:8], 16)
 
 
 def _remembered(recording: Recording, encoder: Encoder, take: int, folder: Path) -> FloatArray:
