@@ -62,6 +62,13 @@ def test_another_question_needs_another_folder(asked: Question, tmp_path: Path):
     assert fresh.rows[0].windows > first.rows[0].windows
 
 
+def test_marks_that_lie_in_the_folder_of_results_stay(asked: Question, tmp_path: Path):
+    before = asked.spans[0].read_bytes()
+    answer(asked, DESIGN, folder=tmp_path)  # where spans.csv, events.csv and lengths.csv are
+    assert asked.spans[0].read_bytes() == before
+    assert asked.evidence[0].exists()
+
+
 def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, tmp_path: Path):
     _, events = kitchen(6)
     quiet = replace(asked, evidence=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
@@ -129,6 +136,43 @@ def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
     assert {row.recording for row in some.rows} == {"S0", "S1"}
     assert "1 recordings annotated but without media, left out: S9" in some.outcome.notes
     assert "1 recordings not annotated, left out: S2" in some.outcome.notes
+
+
+def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Path, tmp_path: Path):
+    folder = tmp_path / "media"
+    folder.mkdir()
+    for name in ("S0", "S1"):
+        (folder / f"{name}.mp4").write_bytes((scenes / f"{name}.mp4").read_bytes())
+    (folder / "S2.mp4").write_bytes(b"no film")
+    question = Question(spans=(scenes / "spans.csv",), media=(str(folder),), frontlines=("energy",))
+    with pytest.raises(AnnotationError, match=r"S2.mp4 .*: pass --allow-missing to evaluate the"):
+        answer(question, DESIGN)
+    some = answer(replace(question, allow_missing=True), DESIGN)
+    assert {row.recording for row in some.rows} == {"S0", "S1"}
+    assert any("1 recordings whose media cannot be read" in note for note in some.outcome.notes)
+
+
+def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: Path):
+    folder = tmp_path / "media"
+    folder.mkdir()
+    (folder / "S0.mp4").write_bytes((scenes / "S0.mp4").read_bytes())
+    spans = [line for line in (scenes / "spans.csv").read_text().splitlines() if "S0" in line]
+    (tmp_path / "spans.csv").write_text("\n".join(["recording,start,end,label", *spans]))
+    question = Question(
+        spans=(tmp_path / "spans.csv",), media=(str(folder),), frontlines=("energy",)
+    )
+    answer(question, DESIGN, folder=tmp_path / "out")
+    (folder / "S0.mp4").write_bytes((scenes / "S1.mp4").read_bytes())
+    with pytest.raises(LedgerError, match="holds a run with another sound"):
+        answer(question, DESIGN, folder=tmp_path / "out")
+
+
+def test_recordings_to_choose_on_must_be_there(scenes: Path):
+    question = Question(
+        spans=(scenes / "spans.csv",), media=(str(scenes),), recordings=("S0",), downsample=True
+    )
+    with pytest.raises(AnnotationError, match="--dev names S8: no media, or no annotations"):
+        answer(replace(question, development=("S1", "S8")), DESIGN)
 
 
 def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):

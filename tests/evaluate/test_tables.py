@@ -114,7 +114,7 @@ def test_a_table_writes_itself_three_ways():
 def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
     outcome = Outcome("Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", b"png")})
     written = outcome.write(tmp_path / "new")
-    assert [path.name for path in written] == ["tables.md", "tables.json", "dot.png", "index.html"]
+    assert [path.name for path in written] == ["tables.md", "tables.json", "index.html", "dot.png"]
     sheet = tmp_path / "new" / "tables" / "coverage_by_budget_and_rule.csv"
     assert sheet.read_text().splitlines()[1] == "10 %,40.0,20.0"
     page = (tmp_path / "new" / "index.html").read_text()
@@ -129,6 +129,26 @@ def test_a_folder_belongs_to_one_run(tmp_path: Path):
     with pytest.raises(LedgerError, match="holds a run with another window; choose another --out"):
         claim(tmp_path, {"rules": ("a",), "window": 2.0})
     assert claim(tmp_path, {"rules": ("a",), "window": 2.0}, fresh=True) is False
+    with pytest.raises(LedgerError, match="holds a run of another experiment; choose"):
+        claim(tmp_path, {"experiment": "cost"})
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(LedgerError, match="cannot be read"):
         claim(tmp_path, {})
+
+
+def test_a_new_run_clears_its_own_rows_and_nothing_else(tmp_path: Path):
+    (tmp_path / "mine.csv").write_text("recording,start,end\n")
+    assert claim(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is False
+    (tmp_path / "rows.csv").write_text("kept\n")
+    assert claim(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is True
+    assert (tmp_path / "rows.csv").exists()
+    claim(tmp_path, {"window": 2.0}, rows=("rows.csv",), fresh=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "run.json"]
+
+
+def test_pages_of_another_origin_are_not_overwritten(tmp_path: Path):
+    (tmp_path / "index.html").write_text("my own page")
+    with pytest.raises(LedgerError, match=r"holds index.html of another origin; choose another"):
+        claim(tmp_path, {"window": 4.0})
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert claim(tmp_path, {"window": 4.0}, fresh=True) is False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ from earmark.evaluate.table import Table, markdown
 from earmark.media.files import replacing
 
 SETTINGS = "run.json"
+
+PAGES = ("tables.md", "tables.json", "index.html")
+"""What every outcome writes beside its tables and figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +46,63 @@ class Outcome:
         return markdown(self.title, self.tables, self.notes)
 
     def write(self, folder: Path) -> list[Path]:
-        """Write Markdown, JSON, PNG and one HTML page into `folder`; the files, in that order.
+        """Write Markdown, JSON, one HTML page and PNG into `folder`; the files, in that order.
 
         Beside them, `tables/` holds every table as CSV.
         """
         whole = page(self.title, notes=self.notes, figures=self.figures, tables=self.tables)
-        texts = {
-            "tables.md": self.to_markdown(),
-            "tables.json": json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n",
-        }
+        written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
+        texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
         pictures = {f"{name}.png": image for name, (_, image) in self.figures.items()}
         sheets = {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
-        for name, text in {**texts, **sheets, "index.html": whole}.items():
+        for name, text in {**texts, **sheets}.items():
             with replacing(folder / name) as scratch:
                 scratch.write_text(text, encoding="utf-8")
         for name, image in pictures.items():
             with replacing(folder / name) as scratch:
                 scratch.write_bytes(image)
-        return [folder / name for name in (*texts, *pictures, "index.html")]
+        return [folder / name for name in (*texts, *pictures)]
 
 
-def claim(folder: Path, settings: Mapping[str, Any], *, fresh: bool = False) -> bool:
-    """Make `folder` the home of a run with `settings`; whether it already held one like it.
+def claim(
+    folder: Path, settings: Mapping[str, Any], *, fresh: bool = False, rows: Sequence[str] = ()
+) -> bool:
+    """Make `folder` the home of a run with `settings`; whether it goes on with one like it.
+
+    A new run clears `rows`, the files an earlier one would be taken up from, and nothing else.
 
     Raises:
-        LedgerError: it holds a run with other settings, and `fresh` does not say to replace it.
+        LedgerError: the folder holds a run with other settings, or pages that no run here wrote,
+            and `fresh` does not say to replace them.
     """
     path = folder / SETTINGS
     plain = json.loads(json.dumps(settings))
-    if path.exists() and not fresh:
-        found = _settings(path)
-        if found == plain:
+    if not fresh:
+        if path.exists() and _settings(path) == plain:
             return True
-        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
-        raise LedgerError(
-            f"{folder} holds a run with another {', '.join(changed)}; "
-            f"choose another --out, or replace it with --fresh"
-        )
+        _refuse_taken(folder, plain, rows)
     folder.mkdir(parents=True, exist_ok=True)
+    for name in rows:
+        (folder / name).unlink(missing_ok=True)
     with replacing(path) as scratch:
         scratch.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
     return False
+
+
+def _refuse_taken(folder: Path, plain: Mapping[str, Any], rows: Sequence[str]) -> None:
+    """Raise if `folder` holds another run, or files that would be overwritten."""
+    cure = "choose another --out, or replace it with --fresh"
+    path = folder / SETTINGS
+    if path.exists():
+        found = _settings(path)
+        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
+        other = found.get("experiment") != plain.get("experiment")
+        what = "of another experiment" if other else f"with another {', '.join(changed)}"
+        raise LedgerError(f"{folder} holds a run {what}; {cure}")
+    taken = [name for name in (*PAGES, *rows) if (folder / name).exists()]
+    if taken:
+        raise LedgerError(f"{folder} holds {', '.join(taken)} of another origin; {cure}")
 
 
 def _settings(path: Path) -> dict[str, Any]:

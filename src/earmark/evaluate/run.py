@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ SAVE_EVERY = 5.0
 
 PER_RECORDING = "per_recording.csv"
 FORECASTS = "forecasts.csv"
+ROWS = (PER_RECORDING, FORECASTS)
+"""What a run is taken up from."""
 
 Task = Callable[[], Case]
 """Makes one recording ready to be judged; this is where listening happens."""
@@ -143,12 +147,12 @@ class _Kept:
             for key, rows in kept.rows.items()
             if len(rows) == len(design.rules_for(key[0] == first)) * len(design.budgets)
         }
-        for line in (folder / FORECASTS).read_text(encoding="utf-8").splitlines()[1:]:
-            frontline, recording, budget, *cells = line.split(",")
-            values = [float(cell) for cell in cells]
-            kept.forecasts[frontline, recording, float(budget)] = Forecast(
-                int(values[0]), values[1], values[2], int(values[3]), values[4], values[5]
-            )
+        with (folder / FORECASTS).open(encoding="utf-8", newline="") as file:
+            for frontline, recording, budget, *cells in list(csv.reader(file))[1:]:
+                values = [float(cell) for cell in cells]
+                kept.forecasts[frontline, recording, float(budget)] = Forecast(
+                    int(values[0]), values[1], values[2], int(values[3]), values[4], values[5]
+                )
         return kept
 
     def add(self, key: tuple[str, str], case: Case, design: Design, rules: tuple[str, ...]) -> None:
@@ -161,12 +165,14 @@ class _Kept:
     def save(self, folder: Path) -> None:
         """Write both files, each whole."""
         folder.mkdir(parents=True, exist_ok=True)
-        lines = ["frontline,recording,budget,recordings,expected,covered,actions,foreseen,absolute"]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("frontline", "recording", "budget", *(f.name for f in fields(Forecast))))
         for key, found in self.forecasts.items():
-            cells = (*key, *asdict(found).values())
-            lines.append(",".join(f"{c:.10g}" if isinstance(c, float) else str(c) for c in cells))
+            cells = (*key, *astuple(found))
+            writer.writerow([f"{c:.10g}" if isinstance(c, float) else c for c in cells])
         with replacing(folder / FORECASTS) as scratch:
-            scratch.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            scratch.write_text(text.getvalue(), encoding="utf-8")
         write_rows(folder / PER_RECORDING, (row for rows in self.rows.values() for row in rows))
 
 

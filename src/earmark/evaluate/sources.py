@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from earmark.errors import AnnotationError
+from earmark.errors import AnnotationError, MediaError
 from earmark.evaluate.annotations import Annotations, few
 from earmark.evaluate.bench import Case
 from earmark.evaluate.evidence import Listener
 from earmark.evaluate.run import Task
 from earmark.gate.cache import HeardCache
-from earmark.media import Source, find, open_recording
+from earmark.gate.registry import frontline_named
+from earmark.media import Recording, Source, find, open_recording
 from earmark.media.source import name_of
 from earmark.triage import hear, make_plan
 
@@ -42,13 +43,18 @@ def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
     return found
 
 
-def media_durations(media: Mapping[str, Source], names: Collection[str]) -> dict[str, float]:
-    """Seconds of the named recordings, from their packets.
-
-    Raises:
-        MediaError: one of them cannot be read.
-    """
-    return {name: open_recording(media[name]).duration for name in names}
+def open_media(
+    media: Mapping[str, Source], names: Iterable[str]
+) -> tuple[dict[str, Recording], dict[str, str]]:
+    """The named recordings, opened; and, for those that cannot be, the reason."""
+    opened: dict[str, Recording] = {}
+    broken: dict[str, str] = {}
+    for name in names:
+        try:
+            opened[name] = open_recording(media[name])
+        except MediaError as error:
+            broken[name] = str(error)
+    return opened, broken
 
 
 def media_tasks(
@@ -147,4 +153,14 @@ def fingerprint(annotations: Annotations) -> str:
         digest.update(f"{name} {annotations.durations[name]!r}\n".encode())
         for action in annotations.recordings[name]:
             digest.update(f"{action.start!r} {action.end!r} {action.label}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def heard_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[str]) -> str:
+    """A short hash of the sound of every recording and of what listens to it."""
+    digest = hashlib.sha256()
+    for name in sorted(recordings):
+        digest.update(f"{name} {recordings[name].key}\n".encode())
+    for line in map(frontline_named, frontlines):
+        digest.update(f"{line.encoder!r} {line.scorer!r}\n".encode())
     return digest.hexdigest()[:16]

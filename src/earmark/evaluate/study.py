@@ -14,21 +14,22 @@ from earmark.evaluate.downsample import Scores, Unit, downsample_table
 from earmark.evaluate.formats import read_annotations
 from earmark.evaluate.occupancy import read_data_sets
 from earmark.evaluate.outcome import Outcome, claim
-from earmark.evaluate.run import Design, Tasks, Watch, report, run
+from earmark.evaluate.run import ROWS, Design, Tasks, Watch, report, run
 from earmark.evaluate.sources import (
     EVIDENCE,
     evidence_tasks,
     find_media,
     fingerprint,
+    heard_fingerprint,
     listeners,
-    media_durations,
     media_tasks,
+    open_media,
     plan_fitting,
 )
 from earmark.evaluate.strip import Strip, draw, strip_of, with_media
 from earmark.evaluate.table import Table
 from earmark.gate.cache import HeardCache
-from earmark.media import Source, open_recording
+from earmark.media import Recording, Source, open_recording
 from earmark.timeline import Span, Track
 from earmark.triage import hear, make_plan
 from earmark.version import VERSION
@@ -85,6 +86,8 @@ class _Ground:
     """The score track of a recording; from events, by a listener fitted on the named others."""
     left_out: tuple[str, ...] = ()
     """One line for each side on which recordings are missing."""
+    sound: str | None = None
+    """Tells one set of media and listeners from another; none where events stand in."""
 
 
 def answer(
@@ -100,9 +103,8 @@ def answer(
     """
     ground = _ground(question, design)
     settings = _settings(question, design, ground)
-    if folder and not claim(folder, settings, fresh=fresh):
-        for stale in folder.glob("*.csv"):
-            stale.unlink()
+    if folder:
+        claim(folder, settings, fresh=fresh, rows=ROWS)
     ran = run(ground.tasks, design, folder=folder, watch=watch)
     about = (f"scores from {ground.words}", f"earmark {VERSION}, windows of {design.window:g} s")
     notes = (*about, *ground.left_out)
@@ -162,16 +164,13 @@ def _heard(
 ) -> _Ground:
     """Scores from media that are listened to."""
     media = find_media(question.media)
-    chosen = question.recordings or tuple(marked.recordings)
-    marked.only(chosen)
-    present = [name for name in media if not question.recordings or name in set(chosen)]
-    names = reconcile(chosen, present, allow_missing=question.allow_missing)
-    wanted = {*names, *(name for name in question.development if name in media)}
-    lengths = {**table, **media_durations(media, wanted)}
+    opened, left_out = _open(question, marked, media)
+    lengths = {**table, **{name: recording.duration for name, recording in opened.items()}}
     read = read_annotations(
         question.spans, format=question.spans_format, durations=lengths, duration_source="media"
     )
-    here = read.only(names)
+    chosen = question.recordings or tuple(marked.recordings)
+    here = read.only(reconcile(chosen, opened, allow_missing=True))
     tasks = media_tasks(
         here,
         media,
@@ -186,11 +185,35 @@ def _heard(
     def scores(name: str, _: tuple[str, ...]) -> Track:
         return hear(media[name], plan, cache=kept).heard.scores
 
-    left_out = (
-        *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
-        *_left_out("not annotated, left out", [n for n in present if n not in marked.recordings]),
+    sound = heard_fingerprint({name: opened[name] for name in here.recordings}, question.frontlines)
+    return _Ground(
+        here, tasks, words, read, media=media, scores=scores, left_out=left_out, sound=sound
     )
-    return _Ground(here, tasks, words, read, media=media, scores=scores, left_out=left_out)
+
+
+def _open(
+    question: Question, marked: Annotations, media: Mapping[str, Source]
+) -> tuple[dict[str, Recording], tuple[str, ...]]:
+    """The recordings to evaluate and to choose on, opened; and a line for every kind left out."""
+    chosen = question.recordings or tuple(marked.recordings)
+    marked.only(chosen)  # says which are not annotated
+    astray = [n for n in question.development if n not in media or n not in marked.recordings]
+    if astray:
+        raise AnnotationError(
+            f"--dev names {few(astray)}: no media, or no annotations, of that name"
+        )
+    unmarked = [] if question.recordings else [n for n in media if n not in marked.recordings]
+    available = [*(name for name in chosen if name in media), *unmarked]
+    both = reconcile(chosen, available, allow_missing=question.allow_missing)
+    opened, broken = open_media(media, dict.fromkeys([*both, *question.development]))
+    if broken and not question.allow_missing:
+        reasons = few(broken.values(), most=10)
+        raise AnnotationError(f"{reasons}: pass --allow-missing to evaluate the others")
+    return opened, (
+        *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
+        *_left_out("not annotated, left out", unmarked),
+        *_left_out("whose media cannot be read, left out", list(broken.values())),
+    )
 
 
 def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -201,6 +224,7 @@ def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
 def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:
     """Every choice of the run; two runs with the same can share rows."""
     return {
+        "experiment": "evaluate",
         **design.to_json(),
         "rules": list(design.rules),
         "budgets": list(design.budgets),
@@ -208,6 +232,7 @@ def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, 
         "recordings": list(ground.marked.recordings),
         "annotations": fingerprint(ground.everything),
         "evidence": fingerprint(ground.events) if ground.events else None,
+        "sound": ground.sound,
         "earmark": VERSION,
     }
 
