@@ -117,7 +117,7 @@ def run_heads(material: Material, runs: Path, objective: str) -> list[Row]:
         head = make_head(LogMel().channels, settings)
         head.load_state_dict(torch.load(path, weights_only=True)["head"])
         for name, heard in material.items():
-            scores = Track(score(head, OBJECTIVES[objective](), heard.features))
+            scores = Track(score(head, OBJECTIVES[objective], heard.features))
             windows = Grid().score(scores, heard.duration, rates=RankRates(), survival=EVERYDAY)
             case = Case(name, f"{objective}-head/{path.stem}", windows, heard.actions)
             rows += run_case(case, SCORED, BUDGETS).rows

@@ -34,14 +34,14 @@ def scorer(panel: Panel) -> OnnxScorer:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("count", [1, 3])
 def test_torch_and_onnx_agree(bands: int, objective: str, count: int) -> None:
-    panel = Panel(heads(count, bands), OBJECTIVES[objective]()).eval()
+    panel = Panel(heads(count, bands), OBJECTIVES[objective]).eval()
     lengths = (1, 2, 30, 138, 1700)
     assert prove(panel, scorer(panel), [features(steps) for steps in lengths]) <= 1e-4
 
 
 @pytest.mark.parametrize("bands", [0, 4])
 def test_a_panel_is_the_mean_of_its_heads(bands: int) -> None:
-    chosen, objective = heads(3, bands), OBJECTIVES["rate"]()
+    chosen, objective = heads(3, bands), OBJECTIVES["rate"]
     rows = features(90)
     wanted = np.mean([score(head, objective, rows) for head in chosen], axis=0)
     with torch.no_grad():
@@ -50,7 +50,7 @@ def test_a_panel_is_the_mean_of_its_heads(bands: int) -> None:
 
 
 def test_a_wrong_export_is_not_believed() -> None:
-    panel = Panel(heads(2, 4), OBJECTIVES["rate"]()).eval()
-    other = Panel([Head(16, width=8, bands=4).eval()], OBJECTIVES["rate"]()).eval()
+    panel = Panel(heads(2, 4), OBJECTIVES["rate"]).eval()
+    other = Panel([Head(16, width=8, bands=4).eval()], OBJECTIVES["rate"]).eval()
     with pytest.raises(ModelMismatch, match="the export is wrong"):
         prove(panel, scorer(other), [features(60)])

@@ -87,7 +87,7 @@ def test_a_head_learns_where_actions_start(objective: str) -> None:
     material = kitchen(4)
     head = fit(list(material.values()), settings, seed=0, measure=no_measure).head
     heard = next(iter(kitchen(1, seed=9).values()))
-    scores = score(head, OBJECTIVES[objective](), heard.features)
+    scores = score(head, OBJECTIVES[objective], heard.features)
     near = np.zeros(len(scores), dtype=bool)
     for start in heard.starts:
         near[round(start * 25) : round(start * 25) + 15] = True

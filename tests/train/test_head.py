@@ -44,3 +44,28 @@ def test_a_constant_recording_is_at_rest() -> None:
     assert torch.allclose(levels, torch.tensor(3.0))
     assert bool((rises[:, 1:] == 0).all())
     assert bool((spread[:, 12:-12] <= 0.011).all())
+
+
+def test_features_far_from_zero_are_brought_there() -> None:
+    """Shifting and stretching what a settled head is given changes nothing it says."""
+    torch.manual_seed(0)
+    features = torch.randn(2, 50, 16)
+    far = 3.4 * features - 9.6
+    near_head, far_head = Head(16, width=8), Head(16, width=8)
+    far_head.load_state_dict(near_head.state_dict())
+    near_head.settle(list(features))
+    far_head.settle(list(far))
+    torch.testing.assert_close(far_head(far), near_head(features), atol=1e-4, rtol=0)
+    assert float(far_head.usual) == pytest.approx(-9.6, abs=0.5)
+    torch.testing.assert_close(
+        torch.relu(far_head.settled_enter()(far.transpose(1, 2))),
+        torch.relu(near_head.settled_enter()(features.transpose(1, 2))),
+        atol=1e-4,
+        rtol=0,
+    )
+
+
+def test_bands_are_read_as_they_come() -> None:
+    head = Head(16, width=8, bands=4)
+    head.settle([torch.randn(50, 16) + 5])
+    assert (float(head.usual), float(head.spread)) == (0.0, 1.0)

@@ -56,7 +56,7 @@ def test_the_gate_scores_as_its_heads_do(folder: Path) -> None:
     material, places = kitchen(), fold(sorted(kitchen()), folds=2)
     fitted = fit_heads(material, TWO, places, folder=folder, watch=lambda _: None)
     rows = next(iter(material.values())).features
-    objective = OBJECTIVES["rate"]()
+    objective = OBJECTIVES["rate"]
     wanted = np.mean([score(each.head, objective, rows) for each in fitted.values()], axis=0)
     tracks = Gate.load(folder / "gate.gate").scorer([Track(rows)])
     np.testing.assert_allclose(np.concatenate([t.values for t in tracks]), wanted, atol=1e-4)
@@ -68,7 +68,7 @@ def test_dev_scores_come_from_heads_that_have_not_heard_the_recording(folder: Pa
     heads = {place: each.head for place, each in fitted.items()}
     scores = unheard_scores(material, TWO, places, heads, [0])
     name = places[1][0]
-    wanted = score(heads[0, 1], OBJECTIVES["rate"](), material[name].features)
+    wanted = score(heads[0, 1], OBJECTIVES["rate"], material[name].features)
     np.testing.assert_array_equal(scores[name], wanted)
     assert sorted(scores) == sorted(material)
 

@@ -27,13 +27,20 @@ def train(
     out_folder: Annotated[Path, typer.Option("--out", help="Where the run is kept.")] = Path(
         "gate"
     ),
-    objective: Annotated[str, typer.Option(help="One of rate, span, frame.")] = "rate",
+    objective: Annotated[str, typer.Option(help="One of where, rate, span, frame.")] = "where",
     encoder: Annotated[str, typer.Option(help="What the gate listens to.")] = "log-mel",
     seeds: Annotated[int, typer.Option(help="Trainings; single ones are unstable.")] = 1,
     folds: Annotated[int, typer.Option(help="Heads a seed, each leaving out some people.")] = 4,
-    steps: Annotated[int, typer.Option(help="Steps of one head.")] = 600,
-    width: Annotated[int, typer.Option(help="Width of one head.")] = 16,
-    bands: Annotated[int, typer.Option(help="Bands a head reads; 0 reads the features.")] = 4,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of one head.", show_default="by encoder")
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Width of one head.", show_default="by encoder")
+    ] = None,
+    bands: Annotated[
+        int | None,
+        typer.Option(help="Bands a head reads; 0 reads the features.", show_default="by encoder"),
+    ] = None,
     takes: Annotated[int, typer.Option(help="Times each recording is heard, altered.")] = 1,
     threads: Annotated[int, typer.Option(help="Cores to use.")] = 2,
     data: Annotated[str, typer.Option(help="What the data is, for the gate's card.")] = "",
@@ -55,16 +62,17 @@ def train(
     """
     try:
         from earmark.train.fit import use_threads
-        from earmark.train.material import gather
+        from earmark.train.material import gather, make_encoder
         from earmark.train.recipe import Origin
         from earmark.train.recipe import train as run_training
-        from earmark.train.settings import Settings
+        from earmark.train.settings import recommended
     except ModuleNotFoundError as error:
         raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
     use_threads(threads)
-    settings = Settings(
+    settings = recommended(
+        encoder,
+        make_encoder(encoder).channels,
         objective=objective,
-        encoder=encoder,
         seeds=seeds,
         folds=folds,
         steps=steps,
@@ -85,7 +93,7 @@ def train(
             cache=out_folder / "features",
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
-        training = bar.add_task("training", total=seeds * folds * steps)
+        training = bar.add_task("training", total=seeds * folds * settings.steps)
 
         def watch(step: Step) -> None:
             told = f"seed {step.seed} fold {step.fold}: loss {step.check.loss:.4f}"

@@ -34,7 +34,7 @@ class Panel(nn.Module):
     def __init__(self, heads: Sequence[Head], objective: Objective) -> None:
         super().__init__()
         self.front = heads[0].front
-        self.enter = _beside([head.enter for head in heads], shared_input=True)
+        self.enter = _beside([head.settled_enter() for head in heads], shared_input=True)
         self.blocks = nn.ModuleList(
             _beside(list(layers), shared_input=False)
             for layers in zip(*(head.blocks for head in heads), strict=True)

@@ -75,7 +75,8 @@ def fit(
     """
     torch.manual_seed(seed)
     head = make_head(recordings[0].takes[0].shape[1], settings)
-    objective = OBJECTIVES[settings.objective]()
+    head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
+    objective = OBJECTIVES[settings.objective]
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -58,7 +60,13 @@ class Head(nn.Module):
     as they are it has 0.41 M parameters at width 192 and 0.2 M at width 128. Steps beyond the
     ends of what it is given count as zeros, so whoever cuts a recording into pieces gives each
     piece `context` more steps on both sides.
+
+    What is read is first brought from its `usual` value and spread to 0 and 1: logits of hundreds
+    of classes lie around -10, where a fresh layer learns next to nothing.
     """
+
+    usual: Tensor
+    spread: Tensor
 
     def __init__(
         self,
@@ -80,13 +88,35 @@ class Head(nn.Module):
         self.channels = channels
         self.context = self.front.context + sum(dilations)
         """Steps on each side that a logit depends on."""
+        self.register_buffer("usual", torch.zeros(()))
+        self.register_buffer("spread", torch.ones(()))
+
+    def settle(self, features: Sequence[Tensor]) -> None:
+        """Take the usual value and spread from `features`, one for all channels.
+
+        Those of a single class would blow up the noise of the rare ones. Bands are left as they
+        are: spectra come normalised.
+        """
+        if self.front.bands:
+            return
+        size = sum(each.numel() for each in features)
+        mean = sum(each.double().sum() for each in features) / size
+        square = sum(((each.double() - mean) ** 2).sum() for each in features) / size
+        self.usual.copy_(torch.as_tensor(mean))
+        self.spread.copy_(torch.sqrt(torch.as_tensor(square)).clamp(min=LEAST_VARIANCE))
+
+    def settled_enter(self) -> nn.Conv1d:
+        """The first layer with `usual` and `spread` in its weights: for whoever reads the front."""
+        layer = nn.Conv1d(self.enter.in_channels, self.enter.out_channels, 1)
+        assert layer.bias is not None and self.enter.bias is not None
+        with torch.no_grad():
+            layer.weight.copy_(self.enter.weight / self.spread)
+            layer.bias.copy_(self.enter.bias - layer.weight.sum((1, 2)) * self.usual)
+        return layer
 
     def forward(self, features: Tensor) -> Tensor:
         """The logits of `features`."""
-        return self.decide(self.front(features))
-
-    def decide(self, read: Tensor) -> Tensor:
-        """The logits of what the front reads, `(batch, front.channels, steps)`."""
+        read = (self.front(features) - self.usual) / self.spread
         hidden = torch.relu(self.enter(read))  # (batch, width, steps)
         for block in self.blocks:
             hidden = hidden + torch.relu(block(self.drop(hidden)))

@@ -140,7 +140,7 @@ def fit_heads(
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
     """Mean coverage of `names` at a quarter of the calls, by rank of the score: no calibration."""
-    objective, judged = OBJECTIVES[settings.objective](), []
+    objective, judged = OBJECTIVES[settings.objective], []
     survival = fit_survival(material, [name for name in material if name not in names])
     for name in names:
         heard = material[name]
@@ -160,7 +160,7 @@ def unheard_scores(
     seeds: Sequence[int],
 ) -> dict[str, FloatArray]:
     """The scores of every recording by the heads that have not heard it, meaned over `seeds`."""
-    objective = OBJECTIVES[settings.objective]()
+    objective = OBJECTIVES[settings.objective]
     return {
         name: np.mean(
             [score(heads[seed, place], objective, material[name].features) for seed in seeds],
@@ -184,7 +184,7 @@ def finish(
     scores = unheard_scores(material, settings, folds, heads, seeds)
     calibration = calibrate(scores, material, folds)
     chosen = [head for (seed, _), head in heads.items() if seed in seeds]
-    panel = Panel(chosen, OBJECTIVES[settings.objective]()).eval()
+    panel = Panel(chosen, OBJECTIVES[settings.objective]).eval()
     encoder: Any = make_encoder(settings.encoder)
     weights = export(panel)
     card = Card(

@@ -12,7 +12,7 @@ from earmark.train.objectives import OBJECTIVES
 class Settings:
     """What a gate is trained with; saved in `run.json` and on the gate's card."""
 
-    objective: str = "rate"
+    objective: str = "where"
     encoder: str = "log-mel"
     bands: int = 4
     """Bands the features are averaged into, with rises and restlessness; 0 reads them as is."""
@@ -54,6 +54,23 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values."""
         return asdict(self)
+
+
+def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
+    """The settings found best for features of that kind; `chosen` says otherwise where it may.
+
+    A spectrum is read as four bands and a single channel as one, with their rises and
+    restlessness; the classes of a pretrained network are read as they are, by a wider head that
+    trains for fewer steps. `None` in `chosen` leaves the choice.
+    """
+    if encoder == "log-mel":
+        kind: dict[str, Any] = {"bands": 4}
+    elif channels == 1:
+        kind = {"bands": 1}
+    else:
+        kind = {"bands": 0, "width": 32, "steps": 400}
+    kind.update((name, value) for name, value in chosen.items() if value is not None)
+    return Settings(encoder=encoder, **kind)
 
 
 PAPER = Settings(
