@@ -15,6 +15,7 @@ from earmark.job import Job
 from earmark.ledger import Run
 from earmark.triage import make_plan
 from making import make_video
+from servers import range_server
 
 
 @pytest.fixture
@@ -64,3 +65,21 @@ def test_a_recording_that_changed_is_refused(run, tmp_path):
     make_video(tmp_path / "shift.mp4", duration=20.0, clicks=[3.0])
     with pytest.raises(MediaError, match=r"shift\.mp4 is not the recording"):
         write_requests(run, tmp_path / "requests.jsonl", model="mail")
+
+
+def test_chapters_on_a_server_are_found_again(tmp_path):
+    """Two files of one action-camera recording, reached by addresses that nobody can list."""
+    (tmp_path / "card").mkdir()
+    for number in (1, 2):
+        path = tmp_path / "card" / f"GX0{number}0042.mp4"
+        make_video(path, duration=20.0, clicks=[5.0, 11.0], fps=5)
+    with range_server(tmp_path / "card") as server:
+        paths = [server.url(f"GX0{number}0042.mp4") for number in (1, 2)]
+        made = Job(make_plan(budget="8", frontline="flux"), TagsCaptioner())
+        folder = caption(paths, made, folder=tmp_path / "run").folder
+        written = write_requests(folder, tmp_path / "requests.jsonl", model="mail")
+    with Run.open(folder) as run:
+        (recording,) = run.recordings()
+        assert max(row.pick.end for row in run.picks(recording.id)) > 20.0
+    assert [path for path, _ in recording.chapters] == paths
+    assert (written.requests, written.left_out) == (8, [])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from archive_runs import windows_of
 from earmark.call import TagsCaptioner
+from earmark.gate.cache import HeardCache
 from earmark.gate.listen import Heard
 from earmark.job import Job
 from earmark.ledger import Ledger
@@ -83,3 +85,19 @@ def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
     assert first == second
     assert [(task.recording.key, task.window, task.request.times[0]) for task in first] == picks
     assert any(task.request.tags for task in first)
+
+
+def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
+    """Damaged packets show only while listening, so a resumed run takes them from the ledger."""
+    made = replace(job("2%"), cache=HeardCache(tmp_path / "cache"))
+    (source,) = archive(1)
+    heard = imagined(source).heard.recording
+
+    def unchanged(sources, _plan, *, known, cache):
+        assert known == {source: heard.key}
+        return [(source, heard)]
+
+    with Ledger.open(tmp_path, made.to_json()) as ledger, ledger.run() as run:
+        for listen in (ears, unchanged):
+            prepare([source], made, ledger, ears=listen)
+            assert run.choice(heard.key).notes == ("odd",)

@@ -11,7 +11,7 @@ from earmark.call import Limits, Request, read_batch, write_batch
 from earmark.caption import publish
 from earmark.errors import LedgerError, MediaError
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
-from earmark.media import Recording, Source, find, open_recording
+from earmark.media import Recording, Source, open_recording
 from earmark.media.ahead import Window, look_ahead
 from earmark.question import Ask, Sounds
 
@@ -129,13 +129,11 @@ def _shown(wanted: Sequence[Question], written: Written) -> Iterator[Request]:
 
 
 def _reopened(row: RecordingRow) -> Recording:
-    """The recording a run knows, found again where it was; its chapters lie beside it."""
-    beside = find([str(Path(row.path).parent)]) if Path(row.path).is_file() else []
-    sources = [source for source in beside if source.uris[0] == row.path]
-    for source in (*sources, Source((row.path,))):
-        recording = open_recording(source)
-        if recording.key == row.id:
-            return recording
+    """The recording a run knows, found again where it was."""
+    files = tuple(path for path, _ in row.chapters) or (row.path,)
+    recording = open_recording(Source(files, id=row.name))
+    if recording.key == row.id:
+        return recording
     raise MediaError(
         f"{row.path} is not the recording the run listened to: it has changed since; "
         "run `earmark caption` on it again"

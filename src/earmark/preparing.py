@@ -30,7 +30,6 @@ from earmark.job import Job
 from earmark.ledger import HeardRow, Ledger, RecordingRow
 from earmark.ledger.statements import as_place
 from earmark.media import Recording, Source, find
-from earmark.media.inspection import remarks
 from earmark.question import Sounds, Task
 from earmark.select import Choice, Pick
 from earmark.select.pick import explain
@@ -46,8 +45,6 @@ class Known:
     """A recording whose windows the ledger has."""
 
     recording: Recording
-    warnings: tuple[str, ...]
-    """What is odd about it, a line each."""
     owned: Places
     """Windows whose answer, to this very question, is kept already."""
 
@@ -157,7 +154,7 @@ def _keep_heard(
     missed = 0
     for source, one in told:
         if isinstance(one, EarmarkError):
-            ledger.miss(source.uris[0], source.uris[0], str(one))
+            ledger.miss(source.uris[0], source.uris[0], str(one), name=source.id)
             missed += 1
         else:
             heard[source] = _kept(one, job, ledger)
@@ -176,15 +173,13 @@ def _kept(one: Scored | Recording, job: Job, ledger: Ledger) -> Known:
             level=one.heard.level,
             sound_bytes=one.heard.bytes_read,
             access=one.heard.access,
+            warnings=one.heard.warnings,
         )
-        warnings = one.heard.warnings
-    else:
-        warnings = tuple(remarks(recording)) if recording.has_audio else ()
-    return Known(recording, warnings, _owned(recording, job, ledger))
+    return Known(recording, _owned(recording, job, ledger))
 
 
 def _row(recording: Recording) -> RecordingRow:
-    video = recording.video
+    video, parts = recording.video, recording.parts
     return RecordingRow(
         id=recording.key,
         path=recording.source.uris[0],
@@ -192,6 +187,8 @@ def _row(recording: Recording) -> RecordingRow:
         size_bytes=recording.size_bytes,
         frame_rate=video.mean_fps if video else 0.0,
         frame_count=round(video.mean_fps * recording.duration) if video else 0,
+        name=recording.source.id,
+        chapters=tuple((part.uri, part.start) for part in parts) if len(parts) > 1 else (),
     )
 
 
@@ -284,7 +281,7 @@ def _heard(known: Known, row: HeardRow, plan: Plan) -> Heard:
         access=row.access,
         bytes_read=row.sound_bytes,
         seconds=0.0,
-        warnings=known.warnings,
+        warnings=row.warnings,
         from_cache=True,
     )
 

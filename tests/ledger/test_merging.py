@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ def shard(folder: Path, *names: str, plan=PLAN, answered: tuple[int, ...] = (1, 
     """A run with some recordings, two picks each, of which some are answered."""
     with Ledger.open(folder, plan) as ledger:
         for name in names:
-            ledger.add(row(name))
-            ledger.hear(name, windows(".9.8.7"), key="v1", sound_bytes=50)
+            chapters = ((f"/cams/{name}-1.mp4", 0.0), (f"/cams/{name}-2.mp4", 12.0))
+            ledger.add(replace(row(name), name=f"cam {name}", chapters=chapters))
+            ledger.hear(
+                name, windows(".9.8.7"), key="v1", sound_bytes=50, warnings=[f"{name} is odd"]
+            )
             picks = explain(windows(".9.8.7"), [1, 3], said)
             ledger.choose(name, picks, tags={1: ("loud", name)}, rule="coverage", notes=(name,))
             calls = [call(name, window) for window in (1, 3)]
@@ -44,6 +48,7 @@ def story(folder: Path) -> list[object]:
             (
                 recording,
                 run.choice(recording.id),
+                (heard := run.heard(recording.id)) and heard.warnings,
                 [(pick, run.thumbnail(recording.id, pick.pick.window)) for pick in picks],
             )
             for recording in run.recordings()

@@ -4,6 +4,7 @@ import builtins
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,47 @@ def test_half_a_surrogate_pair_is_kept_as_text(tmp_path: Path):
         ledger.keep(call(1), answer("half \ud83d of a face"))
         (path,) = export(run, tmp_path / "a.jsonl", format="jsonl")
     assert "half ? of a face" in path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def named(tmp_path: Path):
+    """A run whose recording a manifest calls `cam 7/早`, in two files of twelve seconds."""
+    chapters = (("/cams/GX010042.MP4", 0.0), ("/cams/GX020042.MP4", 10.0))
+    with open_run(tmp_path / "named") as ledger:
+        ledger.add(replace(row("a"), name="cam 7/早", chapters=chapters))
+        fill(ledger, {1: "a board", 3: "a saw"})
+    with Run.open(tmp_path / "named") as run:
+        yield run
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_tables_say_what_the_user_calls_a_recording(named: Run, tmp_path: Path, kind: str):
+    (path,) = export(named, tmp_path / f"a.{kind}", format=kind)
+    if kind == "jsonl":
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    elif kind == "csv":
+        lines = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    else:
+        lines = parquet.read_table(path).to_pylist()
+    assert [(line["id"], line["recording"]) for line in lines] == [("cam 7/早", "a")] * 2
+
+
+def test_an_edit_list_names_the_chapter_and_counts_from_its_start(named: Run, tmp_path: Path):
+    (path,) = export(named, tmp_path / "a.edl", format="edl")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    events = [line.split()[4:6] for line in lines if re.match(r"\d{3} ", line)]
+    assert events == [["00:00:04:00", "00:00:08:00"], ["00:00:02:00", "00:00:06:00"]]
+    assert [line for line in lines if "CLIP NAME" in line] == [
+        "* FROM CLIP NAME: GX010042.MP4",
+        "* FROM CLIP NAME: GX020042.MP4",
+    ]
+    assert lines.count("* RECORDING ID: cam 7/早") == 2
+
+
+def test_subtitles_are_called_what_the_user_calls_the_recording(tmp_path: Path):
+    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+        for name, own in (("x", "cam 7/早"), ("y", "../../etc"), ("z", "")):
+            ledger.add(replace(row(name), name=own))
+        written = export(run, tmp_path / "subs", format="vtt")
+    assert [path.name for path in written] == ["cam_7_早.vtt", "_.._etc.vtt", "z.vtt"]
+    assert {path.parent for path in written} == {tmp_path / "subs"}

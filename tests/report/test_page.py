@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,18 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path: Path):
 )
 def test_links_lead_from_the_page_to_the_video(tmp_path: Path, path: str, link: str | None):
     assert link_to(path.format(folder=tmp_path), beside=tmp_path) == link
+
+
+def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
+    chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(replace(row("a"), name="cam 7", chapters=chapters))
+        (recording,) = data_of(render(tell(run, beside=tmp_path)))["recordings"]
+        ledger.add(replace(row("a"), path="s3://bucket/a.mp4"))
+        (away,) = data_of(render(tell(run, beside=tmp_path)))["recordings"]
+    assert recording["name"] == "cam 7"
+    assert recording["files"] == [["./GX010042.MP4", 0.0], ["./GX020042.MP4", 10.0]]
+    assert (away["name"], away["files"]) == ("a.mp4", [])
 
 
 def test_a_run_with_nothing_in_it_still_has_a_page(tmp_path: Path):

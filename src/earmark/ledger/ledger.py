@@ -33,6 +33,7 @@ from earmark.ledger.statements import (
     number_of,
     number_of_call,
     pick_values,
+    recording_values,
     remember_plan,
     tags_of,
 )
@@ -106,37 +107,33 @@ class Ledger:
         Another recording at the same path is replaced: its answers are kept, and it is no longer
         part of what the run tells.
         """
-        place = as_place(recording.path)
         with self._writing() as database:
             # Missed under another id before its content was known, or another content since.
             database.execute(
                 "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
-                (place, recording.id),
+                (as_place(recording.path), recording.id),
             )
             database.execute(
-                "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count)"
-                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
+                "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
+                " name, chapters) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
                 " duration = excluded.duration, size_bytes = excluded.size_bytes,"
                 " frame_rate = excluded.frame_rate, frame_count = excluded.frame_count,"
+                " name = excluded.name, chapters = excluded.chapters,"
                 " failure = NULL, is_replaced = 0",
-                (
-                    recording.id,
-                    place,
-                    recording.duration,
-                    recording.size_bytes,
-                    recording.frame_rate,
-                    recording.frame_count,
-                ),
+                recording_values(recording),
             )
 
-    def miss(self, recording: str, path: str, reason: str) -> None:
+    def miss(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
+        unknown = RecordingRow(as_text(recording), path, 0.0, 0, name=name)
         with self._writing() as database:
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
-                " failure) VALUES (?, ?, 0, 0, 0, 0, ?)"
-                " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, is_replaced = 0",
-                (as_text(recording), as_place(path), as_text(reason)),
+                " name, chapters, failure) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure,"
+                " name = excluded.name, is_replaced = 0",
+                (*recording_values(unknown), as_text(reason)),
             )
 
     def rate_by(self, survival: Survival) -> None:
@@ -154,6 +151,7 @@ class Ledger:
         level: Track | None = None,
         sound_bytes: int = 0,
         access: str = "",
+        warnings: Sequence[str] = (),
     ) -> None:
         """Keep what listening gave, in place of what an earlier listening gave.
 
@@ -164,11 +162,12 @@ class Ledger:
             level: Sound level in decibels; kept as coarse as the eye needs.
             sound_bytes: Bytes read to listen.
             access: How the sound was reached, in words.
+            warnings: What was odd about the recording or its sound, a line each.
         """
         sketch = blobs.sketch(level) if level is not None else None
         with self._writing() as database:
             database.execute(
-                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     number_of(database, recording),
                     key,
@@ -183,6 +182,7 @@ class Ledger:
                     sketch.hop if sketch else None,
                     sound_bytes,
                     access,
+                    json.dumps(list(warnings), ensure_ascii=False),
                 ),
             )
 

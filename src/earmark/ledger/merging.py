@@ -19,12 +19,14 @@ _TAKE = """
 INSERT OR IGNORE INTO main.notes
     SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
 INSERT INTO main.recordings
-    (id, path, duration, size_bytes, frame_rate, frame_count, failure, is_replaced)
-    SELECT id, path, duration, size_bytes, frame_rate, frame_count, failure, is_replaced
+    (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced)
+    SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure,
+        is_replaced
     FROM other.recordings WHERE true
     ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
         size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
-        frame_count = excluded.frame_count, failure = excluded.failure,
+        frame_count = excluded.frame_count, name = excluded.name,
+        chapters = excluded.chapters, failure = excluded.failure,
         is_replaced = excluded.is_replaced
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
@@ -37,7 +39,7 @@ CREATE UNIQUE INDEX temp.recording_of_old ON recording_of (old);
 
 INSERT OR IGNORE INTO main.heard
     SELECT new, key, window, duration, windows, expected, scores, instants, rates, level,
-        level_hop, sound_bytes, access
+        level_hop, sound_bytes, access, warnings
     FROM other.heard JOIN recording_of ON old = recording;
 INSERT OR IGNORE INTO main.looks
     SELECT new, window, thumbnail, frames_decoded, frames_sent, bytes_read

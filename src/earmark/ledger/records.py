@@ -22,6 +22,10 @@ class RecordingRow:
     """Frames a second; 0 when there is no video or it is not known."""
     frame_count: int = 0
     """Frames in the file; 0 when there is no video or it is not known."""
+    name: str = ""
+    """What the user's manifest calls it; empty where none does."""
+    chapters: tuple[tuple[str, float], ...] = ()
+    """Its files and the second each begins at, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,8 @@ class HeardRow:
     """Bytes read to listen."""
     access: str
     """How the sound was reached, in words."""
+    warnings: tuple[str, ...] = ()
+    """What was odd about the recording or its sound, a line each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ _SUMS = (
 
 
 _SUMMARIES = """
-SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count,
+SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
     coalesce(h.windows, 0), coalesce(h.expected, 0.0), count(p.window),
     coalesce(sum(a.kind = 'caption'), 0), coalesce(sum(c.state = 'failed'), 0),
     total(p.expected), total(a.spend)
@@ -99,6 +99,8 @@ class Missed:
     id: str
     path: str
     reason: str
+    name: str = ""
+    """What the user's manifest calls it; empty where none does."""
 
 
 class Run:
@@ -148,15 +150,15 @@ class Run:
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
         rows = self._rows(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count FROM present"
-            " ORDER BY path, id"
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters"
+            " FROM present ORDER BY path, id"
         )
-        return [RecordingRow(*row) for row in rows]
+        return [_recording(row) for row in rows]
 
     def summaries(self) -> Iterator[Summary]:
         """What each of the recordings has come to, by path."""
         for row in self._rows(_SUMMARIES, self._plan):
-            yield Summary(RecordingRow(*row[:6]), *row[6:])
+            yield Summary(_recording(row[:8]), *row[8:])
 
     def looked(self, recording: str) -> Look:
         """What decoding for a recording took in all; no window, no picture."""
@@ -178,7 +180,7 @@ class Run:
     def missed(self) -> list[Missed]:
         """The recordings that could not be worked on, by path."""
         rows = self._rows(
-            "SELECT id, path, failure FROM recordings"
+            "SELECT id, path, failure, name FROM recordings"
             " WHERE failure IS NOT NULL AND NOT is_replaced ORDER BY path, id"
         )
         return [Missed(*row) for row in rows]
@@ -195,13 +197,13 @@ class Run:
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
         row = self._row(
-            "SELECT window, scores, rates, level, level_hop, sound_bytes, access FROM heard"
-            " JOIN recordings ON number = recording WHERE id = ?",
+            "SELECT window, scores, rates, level, level_hop, sound_bytes, access, warnings"
+            " FROM heard JOIN recordings ON number = recording WHERE id = ?",
             recording,
         )
         if row is None:
             return None
-        window, scores, rates, level, hop, sound_bytes, access = row
+        window, scores, rates, level, hop, sound_bytes, access, warnings = row
         track = Track(blobs.unpack(level, "<f4"), hop=hop) if level is not None else None
         return HeardRow(
             recording,
@@ -211,6 +213,7 @@ class Run:
             track,
             sound_bytes,
             access,
+            tuple(json.loads(warnings)),
         )
 
     def choice(self, recording: str) -> ChoiceRow:
@@ -330,6 +333,11 @@ class Run:
 def find_runs(folder: Path) -> list[Path]:
     """The folder itself if it is a run, and every run in its subfolders, by name."""
     return sorted(path.parent for path in folder.rglob(FILE) if path.is_file())
+
+
+def _recording(row: tuple[Any, ...]) -> RecordingRow:
+    chapters = tuple((path, start) for path, start in json.loads(row[-1]))
+    return RecordingRow(*row[:-1], chapters=chapters)
 
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:

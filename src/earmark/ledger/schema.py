@@ -23,7 +23,7 @@ from earmark.errors import LedgerError
 FILE = "run.db"
 """Name of the database in a run's folder."""
 
-VERSION = 1
+VERSION = 2
 """Of the tables below; a change to them is a new version."""
 
 APPLICATION = 0x6561726D
@@ -34,15 +34,17 @@ CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE plans (id INTEGER PRIMARY KEY, plan TEXT NOT NULL UNIQUE, opened TEXT NOT NULL);
 CREATE TABLE recordings (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
-    duration REAL NOT NULL, size_bytes INTEGER NOT NULL, frame_rate REAL NOT NULL,
-    frame_count INTEGER NOT NULL, failure TEXT, is_replaced INTEGER NOT NULL DEFAULT 0);
+    name TEXT NOT NULL, chapters TEXT NOT NULL, duration REAL NOT NULL, size_bytes INTEGER NOT NULL,
+    frame_rate REAL NOT NULL, frame_count INTEGER NOT NULL, failure TEXT,
+    is_replaced INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX recordings_at ON recordings (path);
 CREATE VIEW present AS SELECT * FROM recordings WHERE failure IS NULL AND NOT is_replaced;
 CREATE TABLE heard (
     recording INTEGER PRIMARY KEY REFERENCES recordings, key TEXT NOT NULL,
     window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,
     scores BLOB NOT NULL, instants BLOB NOT NULL, rates BLOB NOT NULL,
-    level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL);
+    level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL,
+    warnings TEXT NOT NULL);
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, PRIMARY KEY (plan, recording));

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.call.request import Answer
-from earmark.ledger.records import CallRow
+from earmark.ledger.records import CallRow, RecordingRow
 from earmark.select.pick import Pick
 
 
@@ -32,6 +32,21 @@ def count_interrupted(database: sqlite3.Connection) -> int:
         "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
         " WHERE state = 'in flight'"
     ).rowcount
+
+
+def recording_values(recording: RecordingRow) -> tuple[object, ...]:
+    """The columns of a recording, in order."""
+    chapters = [(as_place(path), start) for path, start in recording.chapters]
+    return (
+        recording.id,
+        as_place(recording.path),
+        recording.duration,
+        recording.size_bytes,
+        recording.frame_rate,
+        recording.frame_count,
+        as_text(recording.name),
+        json.dumps(chapters, ensure_ascii=False),
+    )
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from earmark.select.pick import Pick
@@ -22,6 +22,8 @@ class Clip:
     start: float
     end: float
     comment: str = ""
+    id: str = ""
+    """What the user's manifest calls the recording."""
 
 
 def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RATE) -> str:
@@ -34,6 +36,8 @@ def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RA
         codes = " ".join(time_code(frame / frame_rate, frame_rate) for frame in frames)
         lines.append(f"\n{number:03d}  AX       V     C        {codes}")
         lines.append(f"* FROM CLIP NAME: {one_line(PurePosixPath(clip.path).name)}")
+        if clip.id:
+            lines.append(f"* RECORDING ID: {one_line(clip.id)}")
         if clip.comment:
             lines.append(f"* COMMENT: {one_line(clip.comment)}")
         place += end - start
@@ -47,12 +51,17 @@ def selection_edl(selection: Selection) -> str:
 
 
 def _clip(chosen: Chosen, pick: Pick) -> Clip:
-    """A pick on the clock of the file it begins in."""
-    if not chosen.chapters:
-        return Clip(chosen.path, pick.start, pick.end, pick.reason)
-    place = max(bisect_right(chosen.chapter_starts, pick.start) - 1, 0)
-    begin = chosen.chapter_starts[place]
-    return Clip(chosen.chapters[place], pick.start - begin, pick.end - begin, pick.reason)
+    whole = Clip(chosen.path, pick.start, pick.end, pick.reason)
+    return in_chapter(whole, tuple(zip(chosen.chapters, chosen.chapter_starts, strict=True)))
+
+
+def in_chapter(clip: Clip, chapters: Sequence[tuple[str, float]]) -> Clip:
+    """The clip on the clock of the file it begins in; as it is where there is but one."""
+    if not chapters:
+        return clip
+    place = max(bisect_right(chapters, clip.start, key=lambda chapter: chapter[1]) - 1, 0)
+    path, begin = chapters[place]
+    return replace(clip, path=path, start=clip.start - begin, end=clip.end - begin)
 
 
 def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
 from itertools import islice
@@ -11,10 +12,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from earmark.errors import MissingExtra
-from earmark.ledger import Run
+from earmark.ledger import RecordingRow, Run
 from earmark.media.files import replacing
 from earmark.report import subtitles
-from earmark.report.edl import FRAME_RATE, Clip, edit_list
+from earmark.report.edl import FRAME_RATE, Clip, edit_list, in_chapter
 from earmark.report.rows import Row, rows
 
 BATCH = 10_000
@@ -72,10 +73,15 @@ def write_parquet(run: Run, path: Path) -> None:
 def write_edl(run: Run, path: Path) -> None:
     """The picks as clips in a row; time codes at the recordings' frame rate if they share one."""
     rates = {recording.frame_rate for recording in run.recordings()} - {0.0}
-    clips = (Clip(row.path, row.start, row.end, row.caption or row.reason) for row in rows(run))
+    chapters = {recording.id: recording.chapters for recording in run.recordings()}
+    clips = (in_chapter(_clip(row), chapters[row.recording]) for row in rows(run))
     rate = rates.pop() if len(rates) == 1 else FRAME_RATE
     text = edit_list(run.folder.resolve().name, clips, frame_rate=rate)
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _clip(row: Row) -> Clip:
+    return Clip(row.path, row.start, row.end, row.caption or row.reason, row.id)
 
 
 TABLES: dict[str, Callable[[Run, Path], None]] = {
@@ -102,7 +108,7 @@ def _export_each(
     if len(by_recording) == 1:
         targets = [path]
     else:
-        names = [_stem(recording.path) for recording in run.recordings()]
+        names = [_stem(recording) for recording in run.recordings()]
         targets = [path / f"{name}.{suffix}" for name in _distinct(names)]
     for target, theirs in zip(targets, by_recording.values(), strict=True):
         with replacing(target) as scratch:
@@ -122,8 +128,11 @@ def _distinct(names: list[str]) -> Iterator[str]:
         yield free
 
 
-def _stem(path: str) -> str:
-    return PurePosixPath(path.replace("\\", "/")).stem or "recording"
+def _stem(recording: RecordingRow) -> str:
+    """What a file about a recording is called: as its user calls it, or after its own file."""
+    if recording.name:
+        return re.sub(r"[^\w.+-]+", "_", recording.name).strip(".") or "recording"
+    return PurePosixPath(recording.path.replace("\\", "/")).stem or "recording"
 
 
 def _groups(every: Iterator[Row]) -> Iterator[list[dict[str, Any]]]:

@@ -129,7 +129,7 @@ function rowOf(recording) {
   return row;
 }
 
-const rows = run.recordings.map((recording) => ({ recording, node: rowOf(recording), text: recording[at.path].toLowerCase() }));
+const rows = run.recordings.map((recording) => ({ recording, node: rowOf(recording), text: `${recording[at.name]} ${recording[at.path]}`.toLowerCase() }));
 let sorted = { name: "path", falls: false }, filter = "all";
 const FILTERS = [
   ["all", "All", () => true],

@@ -15,7 +15,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import Run, Summary, Totals
 from earmark.media.files import replacing
-from earmark.report.page import assemble, name_of, part, render, write_page
+from earmark.report.page import assemble, name_of, part, render, title_of, write_page
 from earmark.report.story import RecordingStory, Story, tell_recordings
 from earmark.select import ladder
 from earmark.timeline import FloatArray
@@ -111,7 +111,7 @@ def _plain(summary: Summary) -> list[Any]:
     row = summary.recording
     share = summary.touched / summary.expected if summary.expected else None
     return [
-        name_of(row.path),
+        title_of(row),
         row.path,
         f"{PAGES}/{quote(page_name(summary))}",
         round(row.duration, 1),
@@ -152,7 +152,7 @@ def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
 def _write_one(run: Run, summary: Summary, path: Path) -> None:
     (told,) = tell_recordings(run, [summary.recording], beside=path.parent)
     story = Story(
-        title=name_of(summary.recording.path),
+        title=title_of(summary.recording),
         opened=run.opened(),
         plan=run.plan(),
         totals=_totals(run, summary, told),

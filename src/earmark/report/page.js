@@ -270,9 +270,9 @@ function makeShot(recording, pick) {
     shown.observe(image);
     shot.append(image);
   }
-  pick.button = make(recording.link ? "button" : "span", "when", `${clock(pick.start)} – ${clock(pick.end)}`);
+  pick.button = make(recording.files.length ? "button" : "span", "when", `${clock(pick.start)} – ${clock(pick.end)}`);
   pick.button.tabIndex = 0;
-  if (recording.link) {
+  if (recording.files.length) {
     pick.button.type = "button";
     pick.button.setAttribute("aria-label", `Play ${recording.name} at ${clock(pick.start)}`);
     pick.button.addEventListener("click", () => play(recording, pick.start));
@@ -404,14 +404,16 @@ function drawFilters() {
 // ---- playing and moving about -------------------------------------------------------------
 
 function play(recording, time) {
-  if (!recording.link) return;
+  const file = recording.files.findLast(([, start]) => start <= time) || recording.files[0];
+  if (!file) return;
+  const [link, start] = file; // of several chapters, the one that shows this moment
   const video = $("video");
   $("player").hidden = false;
   $("playing").textContent = `${recording.name} · ${clock(time)}`;
   $("unplayable").hidden = true;
   video.hidden = false;
   video.dataset.path = recording.path;
-  video.src = `${recording.link}#t=${time.toFixed(3)}`;
+  video.src = `${link}#t=${(time - start).toFixed(3)}`;
   video.play().catch(() => {}); // a browser may want a second click; one that cannot play says so below
 }
 
@@ -443,8 +445,8 @@ function onKey(event) {
 }
 
 drawHead();
-$("picks").append(...drawContents(), ...run.recordings.map(makeRecording));
-if (!run.recordings.length) $("picks").append(make("p", "none", "This run has no recordings yet."));
+$("main").append(...drawContents(), ...run.recordings.map(makeRecording));
+if (!run.recordings.length) $("main").append(make("p", "none", "This run has no recordings yet."));
 drawFilters();
 search();
 $("search").addEventListener("input", search);

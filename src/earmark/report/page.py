@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.ledger import Run
+from earmark.ledger import RecordingRow, Run
 from earmark.media.files import replacing
 from earmark.report.story import PickStory, RecordingStory, Story, tell
 from earmark.timeline import FloatArray
@@ -39,8 +39,9 @@ def render(story: Story) -> str:
 
 
 def assemble(name: str, style: str, data: Any) -> str:
-    """The page `name` as HTML: its frame and script with `style` and `data` put in."""
-    page, script = part(f"{name}.html"), part(f"{name}.js")
+    """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
+    page = part("frame.html").replace("{{middle}}", part(f"{name}.html"))
+    script = part(f"{name}.js")
     # The data goes in last: what a model wrote is never searched for a placeholder.
     page = page.replace("{{style-hash}}", _hash(style)).replace("{{script-hash}}", _hash(script))
     page = page.replace("{{style}}", style).replace("{{script}}", script)
@@ -86,9 +87,9 @@ def _plain(story: Story) -> dict[str, Any]:
 def _plain_recording(story: RecordingStory) -> dict[str, Any]:
     recording = story.recording
     return {
-        "name": name_of(recording.path),
+        "name": title_of(recording),
         "path": recording.path,
-        "link": story.link,
+        "files": story.files,
         "duration": recording.duration,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
@@ -143,6 +144,11 @@ def _curve(values: FloatArray) -> list[int]:
     scaled = (values - low) / (high - low) if high > low else np.zeros(len(values))
     whole: list[int] = np.round(100 * np.clip(np.nan_to_num(scaled), 0, 1)).astype(int).tolist()
     return whole
+
+
+def title_of(recording: RecordingRow) -> str:
+    """What to call a recording: as its user does, or by its file."""
+    return recording.name or name_of(recording.path)
 
 
 def name_of(path: str) -> str:

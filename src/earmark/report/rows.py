@@ -13,6 +13,9 @@ class Row:
     """One pick and all that is known of it."""
 
     recording: str
+    """Of its content: the same wherever the file lies."""
+    id: str
+    """What the user's manifest calls the recording; empty where none does."""
     path: str
     window: int
     start: float
@@ -50,6 +53,7 @@ def _row(recording: RecordingRow, row: PickRow) -> Row:
     answer = kept.answer if kept else None
     return Row(
         recording=recording.id,
+        id=recording.name,
         path=recording.path,
         window=pick.window,
         start=pick.start,

@@ -33,8 +33,9 @@ class RecordingStory:
     """One recording: what was heard along it, and the picks."""
 
     recording: RecordingRow
-    link: str | None
-    """Where a browser beside the report finds the video; None where it cannot."""
+    files: tuple[tuple[str, float], ...]
+    """Where a browser beside the report finds each file, and the second it begins at; empty where
+    it cannot."""
     window: float
     """Seconds of one window; 0 when it was not listened to."""
     scores: FloatArray
@@ -100,6 +101,13 @@ def link_to(path: str, *, beside: Path) -> str | None:
     return quote(f"./{relative.as_posix()}")
 
 
+def _files(recording: RecordingRow, *, beside: Path) -> Iterator[tuple[str, float]]:
+    for path, start in recording.chapters or ((recording.path, 0.0),):
+        link = link_to(path, beside=beside)
+        if link is not None:
+            yield link, start
+
+
 def tell_recordings(
     run: Run, recordings: Iterable[RecordingRow], *, beside: Path
 ) -> Iterator[RecordingStory]:
@@ -111,7 +119,7 @@ def tell_recordings(
             level = thin(level, hop=max(level.hop, level.duration / MOST_POINTS))
         yield RecordingStory(
             recording=recording,
-            link=link_to(recording.path, beside=beside),
+            files=tuple(_files(recording, beside=beside)),
             window=heard.window if heard else 0.0,
             scores=heard.scores if heard else np.zeros(0),
             level=level.values if level else np.zeros(0),
