@@ -337,7 +337,7 @@ def find_runs(folder: Path) -> list[Path]:
 
 def _recording(row: tuple[Any, ...]) -> RecordingRow:
     chapters = tuple((path, start) for path, start in json.loads(row[-1]))
-    return RecordingRow(*row[:-1], chapters=chapters)
+    return RecordingRow(*(*row[:-1], chapters))
 
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
