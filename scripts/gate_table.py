@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import composites
 import numpy as np
 import torch
+from make_default_gate import settings_of
 
 from earmark.evaluate.bench import BUDGETS, Case, Row, run_case, write_rows
 from earmark.evaluate.metrics import dash
@@ -33,23 +35,25 @@ from earmark.timeline import Track
 from earmark.train.fit import make_head, score
 from earmark.train.material import Material, gather
 from earmark.train.objectives import OBJECTIVES
-from earmark.train.settings import Settings
 
 RULES = ("rank", "separated", "aks", "bolt", "coverage")
 SCORED = ("rank", "separated")
-HEADS = ("frame-head", "span-head", "rate-head")
 BLIND = ("uniform", "strata", "phases")
-TRAINED = ("frame", "span", "rate")
+TRAINED = ("frame", "span", "rate", "where", "yamnet")
+ALONE = ("frame", "span", "rate")
+HEADS = tuple(f"{system}-head" for system in ALONE)
 WEIGHTLESS = ("energy", "flux")
-SHIPPED = "shipped"
+SHIPPED, YAMNET = "shipped", "yamnet-all"
 PAIRS = (
     ((SHIPPED, "coverage"), ("none", "phases")),
     ((SHIPPED, "coverage"), ("none", "uniform")),
     ((SHIPPED, "coverage"), ("none", "strata")),
     ((SHIPPED, "coverage"), ("span", "separated")),
     ((SHIPPED, "coverage"), ("flux", "coverage")),
+    ((SHIPPED, "coverage"), (YAMNET, "coverage")),
     (("rate", "coverage"), ("none", "phases")),
     (("rate", "coverage"), ("span", "coverage")),
+    (("rate", "separated"), ("span", "separated")),
     (("span", "rank"), ("frame", "rank")),
     (("span-head", "rank"), ("frame-head", "rank")),
 )
@@ -78,22 +82,23 @@ def main() -> None:
 def judge(data: Path, runs: Path) -> list[Row]:
     """Every frontline and rule on every test recording; the blind rules once, as `none`."""
     _, test = composites.annotations(data)
-    media, cache = composites.media(data), runs / "features"
+
+    @cache
+    def heard(encoder: str) -> Material:
+        return gather(test, composites.media(data), encoder=encoder, cache=runs / "features")
+
+    gates = {SHIPPED: default_gate(), YAMNET: Gate.load(runs / "yamnet" / "gate.gate")}
+    for system in TRAINED:
+        for path in sorted((runs / system).glob("seed-*.gate")):
+            gates[f"{system}/{path.stem.removeprefix('seed-')}"] = Gate.load(path)
     rows: list[Row] = []
-    heard = gather(test, media, encoder="log-mel", cache=cache)
-    gates = {SHIPPED: default_gate()}
-    for objective in TRAINED:
-        for path in sorted((runs / objective).glob("seed-*.gate")):
-            gates[f"{objective}/{path.stem.removeprefix('seed-')}"] = Gate.load(path)
     for name, gate in gates.items():
-        rows += run_frontline(heard, gate.frontline(name=name), RULES)
-    for objective in TRAINED:
-        rows += run_heads(heard, runs, objective)
+        rows += run_frontline(heard(gate.card.encoder), gate.frontline(name=name), RULES)
+    for system in ALONE:
+        rows += run_heads(heard("log-mel"), runs, system)
     for name in WEIGHTLESS:
-        rows += run_frontline(
-            gather(test, media, encoder=name, cache=cache), frontline_named(name), RULES
-        )
-    blind = run_frontline(heard, gates[SHIPPED].frontline(), BLIND)
+        rows += run_frontline(heard(name), frontline_named(name), RULES)
+    blind = run_frontline(heard("log-mel"), gates[SHIPPED].frontline(), BLIND)
     return rows + [replace(row, frontline="none") for row in blind]
 
 
@@ -109,17 +114,16 @@ def run_frontline(material: Material, frontline: Frontline, rules: Sequence[str]
     return rows
 
 
-def run_heads(material: Material, runs: Path, objective: str) -> list[Row]:
-    """Every trained head of one objective by itself, by score alone: no averaging, no rates."""
-    settings = Settings(objective=objective)
-    rows: list[Row] = []
-    for path in sorted((runs / objective / "checkpoints").glob("*.pt")):
+def run_heads(material: Material, runs: Path, system: str) -> list[Row]:
+    """Every trained head of one system by itself, by score alone: no averaging, no rates."""
+    settings, rows = settings_of(system), []
+    for path in sorted((runs / system / "checkpoints").glob("*.pt")):
         head = make_head(LogMel().channels, settings)
         head.load_state_dict(torch.load(path, weights_only=True)["head"])
         for name, heard in material.items():
-            scores = Track(score(head, OBJECTIVES[objective], heard.features))
+            scores = Track(score(head, OBJECTIVES[settings.objective], heard.features))
             windows = Grid().score(scores, heard.duration, rates=RankRates(), survival=EVERYDAY)
-            case = Case(name, f"{objective}-head/{path.stem}", windows, heard.actions)
+            case = Case(name, f"{system}-head/{path.stem}", windows, heard.actions)
             rows += run_case(case, SCORED, BUDGETS).rows
     return rows
 
@@ -158,16 +162,17 @@ def write_up(rows: Sequence[Row]) -> str:
         "Composites, not kitchen audio. Points of coverage, mean over recordings; trained "
         "frontlines are the mean of their seeds, ± the standard deviation between them. `phases` "
         "is even spacing averaged over its phase, the baseline of every gain. `shipped` is the "
-        "gate that comes with earmark: all heads of all seeds of `rate` together. `frame-head`, "
-        "`span-head` and `rate-head` are single heads by score alone, meaned over all of them; a "
-        "seed of `frame`, `span` or `rate` averages the scores of its four heads. "
+        "gate that comes with earmark: all heads of all seeds of `where` together; `yamnet-all` is "
+        "the same over YAMNet's classes. `frame-head`, `span-head` and `rate-head` are single "
+        "heads by score alone, meaned over all of them; a seed of a trained frontline averages "
+        "the scores of its four heads. "
         "Remade by `scripts/gate_table.py`.",
         "",
         f"| frontline | rule | {heads} | gain, 10-50 % |",
         "|---|---|" + "---|" * (len(BUDGETS) + 1),
     ]
     systems = [("none", rule) for rule in BLIND]
-    systems += [(f, r) for f in (*WEIGHTLESS, *TRAINED, SHIPPED) for r in RULES]
+    systems += [(f, r) for f in (*WEIGHTLESS, *TRAINED, SHIPPED, YAMNET) for r in RULES]
     systems += [(f, r) for f in HEADS for r in SCORED]
     for frontline, rule in systems:
         cells = []

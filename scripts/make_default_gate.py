@@ -3,7 +3,7 @@
     python scripts/make_default_gate.py DATA RUNS
 
 DATA is the folder that holds `resound/` and `epic/`; RUNS is where the runs are kept (a stopped
-run goes on). Trains every objective over five seeds and puts the gate of `rate` into the package.
+run goes on). Trains every system over five seeds and puts the gate of `where` into the package.
 """
 
 from __future__ import annotations
@@ -17,10 +17,20 @@ import composites
 import torch
 
 import earmark
-from earmark.train.material import gather
-from earmark.train.objectives import OBJECTIVES
+from earmark.train.material import gather, make_encoder
 from earmark.train.recipe import Origin, Step, train
-from earmark.train.settings import Settings
+from earmark.train.settings import Settings, recommended
+
+SHIPPED = "where"
+
+SYSTEMS = {
+    "where": ("log-mel", "where"),
+    "rate": ("log-mel", "rate"),
+    "span": ("log-mel", "span"),
+    "frame": ("log-mel", "frame"),
+    "yamnet": ("yamnet", "where"),
+}
+"""What is trained, by the name of its run: encoder and objective, each with its own settings."""
 
 
 def main() -> None:
@@ -29,18 +39,17 @@ def main() -> None:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("runs", type=Path)
-    parser.add_argument("--objectives", nargs="*", default=["rate", "span", "frame"])
+    parser.add_argument("--systems", nargs="*", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    for objective in options.objectives:
-        assert objective in OBJECTIVES, objective
-        make(options.data, options.runs, objective, options.seeds)
+    for system in options.systems:
+        make(options.data, options.runs, system, options.seeds)
 
 
-def make(data: Path, runs: Path, objective: str, seeds: int) -> None:
-    settings = Settings(objective=objective, seeds=seeds)
+def make(data: Path, runs: Path, system: str, seeds: int) -> None:
+    settings = settings_of(system, seeds=seeds)
     develop, _ = composites.annotations(data)
     material = gather(
         develop,
@@ -51,14 +60,21 @@ def make(data: Path, runs: Path, objective: str, seeds: int) -> None:
         watch=lambda what, done, total: print(f"\r{what} {done}/{total}", end="", flush=True),
     )
     origin = Origin(composites.DATA, composites.LICENCE, commit())
-    trained = train(material, settings, folder=runs / objective, origin=origin, watch=show)
+    trained = train(material, settings, folder=runs / system, origin=origin, watch=show)
     for name, row in trained.coverage.items():
         shares = " ".join(f"{100 * value:5.1f}" for value in row.values())
-        print(f"{objective} {name}: dev coverage (composites) {shares}")
-    if objective == "rate":
+        print(f"{system} {name}: dev coverage (composites) {shares}")
+    if system == SHIPPED:
         package = Path(earmark.__file__).parent / "gate" / "default.gate"
-        shutil.copyfile(runs / objective / "gate.gate", package)
+        shutil.copyfile(runs / system / "gate.gate", package)
         print(f"wrote {package} ({package.stat().st_size / 1000:.0f} kB)")
+
+
+def settings_of(system: str, *, seeds: int = 1) -> Settings:
+    """How one of `SYSTEMS` is trained."""
+    encoder, objective = SYSTEMS[system]
+    channels = make_encoder(encoder).channels
+    return recommended(encoder, channels, objective=objective, seeds=seeds)
 
 
 def show(step: Step) -> None:

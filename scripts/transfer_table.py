@@ -21,9 +21,9 @@ from make_default_gate import commit, show
 from earmark.evaluate.metrics import Kept, count_kept
 from earmark.gate.gate import Gate
 from earmark.timeline import Track
-from earmark.train.material import Material, gather
+from earmark.train.material import Material, gather, make_encoder
 from earmark.train.recipe import Origin, train
-from earmark.train.settings import Settings
+from earmark.train.settings import recommended
 
 RECALL = 0.93
 WINDOW = 4.0
@@ -50,7 +50,8 @@ def main() -> None:
 
 def judge(data: Path, runs: Path, encoder: str, seeds: int) -> str:
     """One row of the table."""
-    settings = settings_for(encoder, seeds)
+    channels = make_encoder(encoder).channels
+    settings = recommended(encoder, channels, objective="span", seeds=seeds)
     develop, test = (
         gather(each, composites.media(data), encoder=encoder, cache=runs / "features")
         for each in composites.annotations(data)
@@ -67,13 +68,6 @@ def judge(data: Path, runs: Path, encoder: str, seeds: int) -> str:
         f"{reduction.mean():.1f} ± {reduction.std(ddof=1):.1f} | "
         f"{reduction.min():.0f}-{reduction.max():.0f} |"
     )
-
-
-def settings_for(encoder: str, seeds: int) -> Settings:
-    """The default's, for log-mel; features that are no spectra are read as they are."""
-    if encoder == "log-mel":
-        return Settings(objective="span", encoder=encoder, seeds=seeds)
-    return Settings(objective="span", encoder=encoder, seeds=seeds, bands=0, width=32, steps=400)
 
 
 def keep(gate: Gate, test: Material) -> Kept:
