@@ -137,6 +137,18 @@ def test_short_episodes_cost_more_calls_than_their_seconds():
         got + count_kept(DRAWN, spans, 16.0, window=2.0)
 
 
+def test_episodes_end_with_the_recording():
+    got = count_kept([Action(1, 2)], [Span(6.0, 30.0), Span(40.0, 50.0)], 10.0, window=4.0)
+    assert (got.kept, got.episodes, got.calls, got.reached) == (4.0, 1, 2, 0)
+    assert got.reduction == pytest.approx(0.6)
+
+
+def test_an_action_that_lasts_nothing_touches_nothing():
+    moments = [Action(5.0, 5.0), Action(4.0, 4.0)]
+    assert covered(moments, np.array([0, 1, 2]), windows=3, length=4.0).tolist() == [0, 0]
+    assert count_occupied(moments, 12.0, window=4.0) == Occupied(3, 0, 0)
+
+
 def test_the_paper_s_undercount():
     deployed = Kept(seconds=8700, kept=1201 * 4.0, episodes=2809, windows=2181, calls=2109)
     assert round(deployed.undercount, 2) == 1.76
@@ -155,6 +167,24 @@ def test_calls_saved_reads_the_baseline_sideways():
 def test_calls_saved_is_undefined_where_the_baseline_cannot_be_read(coverage: float):
     assert math.isnan(calls_saved(0.2, coverage, UNIFORM))
     assert math.isnan(calls_saved(0.2, coverage, []))
+
+
+@given(
+    curve=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1, max_size=6),
+    reached=st.integers(0, 80),
+)
+def test_calls_saved_equals_walking_along_the_curve(curve: list[tuple[int, int]], reached: int):
+    baseline = sorted({cost: (cost / 20, cover / 20) for cost, cover in curve}.values())
+    costs, covers = (np.array(side) for side in zip(*baseline, strict=True))
+    steps = np.unique(np.concatenate([np.linspace(costs[0], costs[-1], 20_001), costs]))
+    walked = np.interp(steps, costs, covers)
+    coverage = reached / 80
+    got = calls_saved(0.1, coverage, baseline)
+    if coverage < covers[0] or coverage > covers.max():
+        assert math.isnan(got)
+    else:
+        first = steps[np.argmax(walked >= coverage - 1e-9)]
+        assert got == pytest.approx(1 - 0.1 / first, abs=0.002)
 
 
 def test_forecast_error_counts_recordings_with_actions_only():

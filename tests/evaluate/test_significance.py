@@ -85,6 +85,16 @@ def test_bootstrap_is_repeatable_and_about_right():
     assert (low, high) == bootstrap_mean(values, seed=1)
     assert high - low == pytest.approx(2 * 1.96 * values.std() / 20, rel=0.1)
     assert all(map(math.isnan, bootstrap_mean([])))
+    assert all(map(math.isnan, bootstrap_mean([5.0])))  # one recording says nothing of others
+
+
+def test_bootstrap_equals_drawing_every_way():
+    parts, wholes = np.array([1.0, 6.0, 9.0]), np.array([10.0, 10.0, 30.0])
+    every = np.array(list(product(range(3), repeat=3)))  # the 27 ways to draw three of three
+    ratios = np.sort(parts[every].sum(axis=1) / wholes[every].sum(axis=1))
+    low, high = bootstrap_ratio(parts, wholes, confidence=0.8, draws=20_000)
+    # A tenth of 27 ways is 2.7: the third smallest and the third largest.
+    assert (low, high) == pytest.approx((ratios[2], ratios[-3]))
 
 
 def test_bootstrap_of_a_ratio_weighs_recordings_by_their_actions():
@@ -92,6 +102,15 @@ def test_bootstrap_of_a_ratio_weighs_recordings_by_their_actions():
     low, high = bootstrap_ratio([0, 90], [10, 90])
     assert (low, high) == (0.0, 1.0)
     assert all(map(math.isnan, bootstrap_ratio([0], [0])))
+    assert bootstrap_ratio([5, 2, 0], [10, 10, 0]) == bootstrap_ratio([5, 2], [10, 10])
+
+
+def test_one_recording_has_a_gain_and_no_interval():
+    got = compare_paired([0.5], [0.3])
+    assert (got.recordings, got.wins, got.p) == (1, 1, 1.0)
+    assert got.mean == pytest.approx(0.2)
+    assert math.isnan(got.low)
+    assert math.isnan(got.high)
 
 
 def test_welch():
@@ -99,7 +118,9 @@ def test_welch():
     assert got.mean == -3.0
     # Means 2 and 5, variances 1 and 20/3, so t = -3 / sqrt(1/3 + 5/3).
     assert got.t == pytest.approx(-3 / math.sqrt(2))
-    assert 0.05 < got.p < 0.15
+    # Welch and Satterthwaite's degrees of freedom from the two squared errors 1/3 and 5/3.
+    freedom = (1 / 3 + 5 / 3) ** 2 / ((1 / 3) ** 2 / 2 + (5 / 3) ** 2 / 3)
+    assert got.p == pytest.approx(2 * stats.t.sf(3 / math.sqrt(2), freedom))
     assert math.isnan(welch([1.0], [2.0, 3.0]).p)
     assert math.isnan(welch([1.0, 1.0], [2.0, 2.0]).p)
 
@@ -121,6 +142,8 @@ def test_mcnemar_is_the_exact_binomial():
     # Five disagreements, all one way: 2 * 0.5 ** 5.
     assert mcnemar(5, 0) == pytest.approx(0.0625)
     assert mcnemar(3, 3) == 1.0
+    ways = [math.comb(15, wins) for wins in range(16)]  # 4 against 11: at most 4, or at least 11
+    assert mcnemar(4, 11) == pytest.approx(2 * sum(ways[:5]) / 2**15)
     assert mcnemar(0, 0) == 1.0
     with pytest.raises(ValueError, match="never negative"):
         mcnemar(-1, 2)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from earmark.evaluate.annotations import Action
-from earmark.evaluate.metrics import share
+from earmark.evaluate.metrics import Sums, share
 from earmark.timeline import Span
 
 TOLERANCES = (0.5, 1.0, 2.0)
@@ -20,7 +20,7 @@ ONSET_COLLAR = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(Sums):
     """Matches between what is annotated and what was found; adds up over recordings.
 
     >>> (Hits(3, 4, 6) + Hits(1, 2, 0)).recall
@@ -33,11 +33,6 @@ class Hits:
     """Annotated."""
     found: int = 0
     """Found, rightly or wrongly."""
-
-    def __add__(self, other: Hits) -> Hits:
-        return Hits(
-            self.hits + other.hits, self.reference + other.reference, self.found + other.found
-        )
 
     @property
     def precision(self) -> float:

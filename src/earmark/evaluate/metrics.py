@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
@@ -34,7 +35,16 @@ def dash(value: float, spec: str = ".1f") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Sums:
+    """What was counted on one recording, to be added to another's field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        names = [field.name for field in fields(self)]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Sums):
     """What some calls came to; add recordings up, then ask for shares.
 
     >>> both = Counts(100, 25, 40, 20, 15) + Counts(50, 12, 0, 0, 0)
@@ -52,15 +62,6 @@ class Counts:
     """Actions that some picked window overlaps; a fraction where it is a mean over choices."""
     strict: float = 0
     """Actions that hold the representative instant of some picked window."""
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.windows + other.windows,
-            self.calls + other.calls,
-            self.actions + other.actions,
-            self.covered + other.covered,
-            self.strict + other.strict,
-        )
 
     @property
     def cost(self) -> float:
@@ -87,14 +88,14 @@ def reach(
 
         action [4, 8.5)  ->  1, 3        action [3.9, 4)  ->  0, 1
 
-    An action that lies past the grid touches nothing: both positions are `windows`.
+    What lies past the grid, or lasts no time at all, touches nothing: both positions are the same.
     """
     edges = np.arange(windows + 1) * length
     starts = np.array([action.start for action in reference], dtype=float)
     ends = np.array([action.end for action in reference], dtype=float)
     first = np.searchsorted(edges, starts, side="right") - 1
-    after = np.searchsorted(edges, ends, side="left")
-    return np.clip(first, 0, windows), np.clip(np.maximum(after, first), 0, windows)
+    after = np.where(ends > starts, np.searchsorted(edges, ends, side="left"), first)
+    return np.clip(first, 0, windows), np.clip(after, 0, windows)
 
 
 def covered(
@@ -132,21 +133,15 @@ def count_covered(
 
 
 @dataclass(frozen=True, slots=True)
-class Occupied:
+class Occupied(Sums):
     """How full a recording's windows are; adds up over recordings."""
 
     windows: int = 0
+    """Windows of the grid, the last one padded."""
     occupied: int = 0
     """Windows that overlap at least one action."""
     overlaps: int = 0
     """Pairs of an action and a window that overlap."""
-
-    def __add__(self, other: Occupied) -> Occupied:
-        return Occupied(
-            self.windows + other.windows,
-            self.occupied + other.occupied,
-            self.overlaps + other.overlaps,
-        )
 
     @property
     def occupancy(self) -> float:
@@ -169,7 +164,7 @@ def count_occupied(reference: Sequence[Action], duration: float, *, window: floa
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Sums):
     """What the episodes of a gate come to, in seconds and in calls; adds up over recordings."""
 
     seconds: float = 0.0
@@ -177,28 +172,22 @@ class Kept:
     kept: float = 0.0
     """Seconds inside an episode."""
     episodes: int = 0
+    """Episodes, those that touch joined into one."""
     windows: int = 0
+    """Windows of the grid: what a full scan would cost, in calls."""
     calls: int = 0
     """Windows of the grid an episode touches: the calls it really costs."""
     length: float = 4.0
     """Seconds of one window."""
     actions: int = 0
+    """Annotated actions."""
     reached: int = 0
     """Actions that overlap an episode."""
 
     def __add__(self, other: Kept) -> Kept:
         if self.length != other.length and self.windows and other.windows:
             raise ValueError(f"windows of {self.length} s and {other.length} s do not add up")
-        return Kept(
-            self.seconds + other.seconds,
-            self.kept + other.kept,
-            self.episodes + other.episodes,
-            self.windows + other.windows,
-            self.calls + other.calls,
-            other.length if not self.windows else self.length,
-            self.actions + other.actions,
-            self.reached + other.reached,
-        )
+        return replace(Sums.__add__(self, other), length=(self if self.windows else other).length)
 
     @property
     def retained(self) -> float:
@@ -229,8 +218,14 @@ class Kept:
 def count_kept(
     reference: Sequence[Action], episodes: Sequence[Span], duration: float, *, window: float
 ) -> Kept:
-    """What `episodes` of a recording of `duration` seconds keep, reach and cost."""
-    joined = [span for span in merge(episodes) if span.duration > 0]
+    """What `episodes` of a recording of `duration` seconds keep, reach and cost.
+
+    Episodes are cut at the end of the recording; those that touch one another count as one.
+    """
+    inside = [
+        Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration
+    ]
+    joined = [span for span in merge(inside) if span.duration > 0]
     touched = count_occupied([Action(s.start, s.end) for s in joined], duration, window=window)
     # The joined episodes are disjoint and in order, so only the first to end after an action's
     # start can be the one that touches it; past the last there is none.
@@ -258,40 +253,31 @@ def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, fl
     coverage below its cheapest point or above its best, or no cost at all.
     """
     points = sorted(point for point in baseline if not any(map(math.isnan, point)))
-    needed = math.nan
+    if not points or not coverage >= points[0][1]:
+        return math.nan
+    needed = points[0][0] if coverage == points[0][1] else math.nan
     for (low, reached), (high, further) in pairwise(points):
-        if reached <= coverage <= further and further > reached:
+        if math.isnan(needed) and reached < coverage <= further:
             needed = low + (high - low) * (coverage - reached) / (further - reached)
-            break
-    if points and coverage == points[0][1]:
-        needed = points[0][0]
     return 1 - cost / needed if needed > 0 else math.nan
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Sums):
     """Forecast against outcome; adds up over recordings."""
 
     recordings: int = 0
+    """Recordings with actions, and some foreseen."""
     expected: float = 0.0
     """Actions expected to be covered."""
     covered: float = 0.0
     """Actions covered."""
     actions: int = 0
+    """Annotated actions."""
     foreseen: float = 0.0
     """Actions expected in all."""
     absolute: float = 0.0
     """Sum over recordings of |forecast coverage - coverage|."""
-
-    def __add__(self, other: Forecast) -> Forecast:
-        return Forecast(
-            self.recordings + other.recordings,
-            self.expected + other.expected,
-            self.covered + other.covered,
-            self.actions + other.actions,
-            self.foreseen + other.foreseen,
-            self.absolute + other.absolute,
-        )
 
     @property
     def forecast(self) -> float:

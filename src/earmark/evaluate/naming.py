@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import AnnotationError
-from earmark.evaluate.metrics import share
+from earmark.evaluate.metrics import Sums, share
 
 _WORD = re.compile(r"[a-z]+")
 _PARTICLES = frozenset(
@@ -20,14 +20,13 @@ _PARTICLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Named(Sums):
     """Captions that name their class; adds up."""
 
     named: int = 0
+    """Captions that say the class."""
     asked: int = 0
-
-    def __add__(self, other: Named) -> Named:
-        return Named(self.named + other.named, self.asked + other.asked)
+    """Captions."""
 
     @property
     def accuracy(self) -> float:

@@ -35,8 +35,9 @@ class Paired:
     p: float
     """Two-sided Wilcoxon signed-rank; 1 when all are ties, nan without recordings."""
     low: float
-    """Lower end of the bootstrap interval of the mean gain."""
+    """Lower end of the bootstrap interval of the mean gain; nan for fewer than two recordings."""
     high: float
+    """Upper end."""
 
 
 def compare_paired(
@@ -89,7 +90,7 @@ def bootstrap_mean(
     confidence: float = 0.95,
     draws: int = 10_000,
 ) -> tuple[float, float]:
-    """Percentile interval of the mean, recordings drawn with replacement; nan without values."""
+    """Percentile interval of the mean, recordings drawn with replacement; nan below two."""
     seen = np.asarray(values, dtype=float)
     return bootstrap_ratio(seen, np.ones_like(seen), seed=seed, confidence=confidence, draws=draws)
 
@@ -104,14 +105,15 @@ def bootstrap_ratio(
 ) -> tuple[float, float]:
     """Percentile interval of `sum(parts) / sum(wholes)`, recordings drawn with replacement.
 
-    nan when there are no recordings or every whole is 0; draws without a whole are left out.
+    A recording whose whole is 0 has nothing to say and is not drawn; nan for fewer than two others,
+    which say nothing of how far recordings differ.
     """
     part, whole = np.asarray(parts, dtype=float), np.asarray(wholes, dtype=float)
-    if len(part) == 0 or not whole.any():
+    part, whole = part[whole > 0], whole[whole > 0]
+    if len(part) < 2:
         return math.nan, math.nan
     drawn = _draws(len(part), draws, seed)
-    sums = drawn @ whole
-    ratios = (drawn @ part)[sums > 0] / sums[sums > 0]
+    ratios = (drawn @ part) / (drawn @ whole)
     tail = (1 - confidence) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
     return float(low), float(high)
