@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from earmark.media import Source, find
-from earmark.media.source import is_remote, name_of
+from earmark.media.source import find_all, is_remote, name_of, place_of
 
 
 @pytest.fixture
@@ -54,6 +54,43 @@ def test_a_glob_gives_what_it_matches_and_each_file_once(card):
     assert names(find([str(card / "*.wav"), str(card / "talk.wav")])) == [["talk.wav"]]
 
 
+@pytest.mark.parametrize(
+    ("full", "copies"),
+    [
+        (["GX010042.MP4", "GX020042.MP4"], ["GL010042.LRV", "GL020042.LRV"]),
+        (["GH010001.MP4"], ["GL010001.LRV", "GH010001.THM"]),
+        (["GOPR0007.MP4"], ["GOPR0007.LRV", "GOPR0007.THM"]),
+        (["VID_20240101_120000_00_001.insv"], ["LRV_20240101_120000_11_001.insv"]),
+        (["VID_20240101_120000_00_001.insv"], ["LRV_20240101_120000_01_001.lrv"]),
+        (["DJI_20240101120000_0001_D.MP4"], ["DJI_20240101120000_0001_D.LRF"]),
+    ],
+)
+def test_the_small_copies_a_camera_makes_are_no_recordings(tmp_path, full, copies):
+    for name in (*full, *copies):
+        (tmp_path / name).write_bytes(b"x")
+    found = find_all(sorted(tmp_path.iterdir()))
+    assert names(found.sources) == [full]
+    assert sorted(Path(uri).name for uri in found.copies) == sorted(copies)
+    assert names(find([tmp_path])) == [full]
+
+
+def test_a_small_copy_without_its_recording_is_all_there_is(tmp_path):
+    (tmp_path / "GL010042.LRV").write_bytes(b"x")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "GX010042.MP4").write_bytes(b"x")
+    found = find_all([tmp_path])
+    assert names(found.sources) == [["GL010042.LRV"], ["GX010042.MP4"]]
+    assert found.copies == []
+
+
+def test_one_file_under_two_names_is_one_recording(tmp_path, monkeypatch):
+    (tmp_path / "a.mp4").write_bytes(b"x")
+    (tmp_path / "b.mp4").symlink_to("a.mp4")
+    (tmp_path / "round").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert names(find([".", "a.mp4", "./a.mp4", str(tmp_path / "a.mp4")])) == [["a.mp4"]]
+
+
 def test_what_is_missing_is_kept_to_be_reported_when_opened(tmp_path):
     sources = find([str(tmp_path / "no.mp4"), str(tmp_path / "*.mkv"), str(tmp_path)])
     assert [len(source.uris) for source in sources] == [1, 1, 1]
@@ -70,9 +107,11 @@ def test_addresses_of_chapters_are_one_source_too():
 
 
 def test_names_for_messages():
-    assert Source(("a/b.mp4",)).name == "b.mp4"
-    assert Source(("a/GX010001.MP4", "a/GX020001.MP4")).name == "GX010001.MP4 and 1 more"
+    assert Source(("a/b.mp4",)).name == "a/b.mp4"
+    assert Source(("a/GX010001.MP4", "a/GX020001.MP4")).name == "a/GX010001.MP4 and 1 more"
     assert name_of("https://host/") == "host"
+    assert place_of("a\nb.mp4") == "'a\\nb.mp4'"
+    assert place_of("s3://bucket/a?b.mp4") == "s3://bucket/a?b.mp4"
     assert is_remote("S3://bucket/a") and not is_remote("a/b://c")
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
-from earmark.media.source import name_of
+from earmark.media.source import place_of
 from earmark.media.storage import Storage, Stretch
 
 _FIRST = frozenset(
@@ -103,7 +103,7 @@ def read_layout(storage: Storage) -> Layout | None:
         raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in found))
     if index.end > storage.size_bytes:
         raise UnreadableFile(
-            f"{name_of(storage.uri)} is cut off inside its index (moov); copy the whole file again"
+            f"{place_of(storage.uri)} is cut off inside its index (moov); copy the whole file again"
         )
     if storage.read_ahead_bytes:
         storage.read(index.start, index.end)  # One request, held by the storage for what follows.
@@ -223,7 +223,7 @@ def _unpack(form: str, data: bytes, place: int) -> int:
 
 
 def _no_index(storage: Storage, *, has_fragments: bool) -> str:
-    name = name_of(storage.uri)
+    name = place_of(storage.uri)
     if has_fragments:
         return (
             f"{name} is a fragment without its header (no moov box); "

@@ -16,7 +16,7 @@ from av.video.stream import VideoStream
 from earmark.errors import MediaError, UnreadableFile
 from earmark.media.boxes import Layout, Trak, describe, read_layout, read_traks
 from earmark.media.packets import PacketIndex, read_packets, why_not_by_tables
-from earmark.media.source import name_of
+from earmark.media.source import place_of
 from earmark.media.storage import ByteFile, Meter, Storage, open_storage
 
 
@@ -59,7 +59,7 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
     storage = open_storage(uri, meter)
     try:
         if storage.size_bytes == 0:
-            raise UnreadableFile(f"{name_of(uri)} is empty (0 bytes); copy it again")
+            raise UnreadableFile(f"{place_of(uri)} is empty (0 bytes); copy it again")
         file = _open_indexed(storage, index_only=index_only)
         with file.container:
             yield file
@@ -115,7 +115,7 @@ def _open_container(file: io.IOBase, uri: str) -> InputContainer:
 def _unreadable(uri: str, error: Exception) -> UnreadableFile:
     reason = getattr(error, "strerror", None) or error
     return UnreadableFile(
-        f"{name_of(uri)} is not a media file libav can read ({reason}); check that it plays"
+        f"{place_of(uri)} is not a media file libav can read ({reason}); check that it plays"
     )
 
 

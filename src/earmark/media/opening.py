@@ -15,7 +15,7 @@ from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.container import Opened, moving_pictures, opened
 from earmark.media.extents import Extent, bounds, measure
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
-from earmark.media.source import Source, name_of
+from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 
 
@@ -66,11 +66,11 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
     pictures = moving_pictures(file.container)
     if not audio and pictures is None:
         raise UnreadableFile(
-            f"{name_of(uri)} holds neither sound nor pictures; check that it plays"
+            f"{place_of(uri)} holds neither sound nor pictures; check that it plays"
         )
     extents = measure(file, [*audio, *([pictures] if pictures else [])])
     if not extents:
-        raise UnreadableFile(f"{name_of(uri)} holds no packets; copy the whole file again")
+        raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
     heard = [extents[stream.index] for stream in audio if stream.index in extents]
     seen = extents.get(pictures.index) if pictures else None
     begin, end = bounds(heard, seen)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import fsspec
 
 from earmark.errors import EarmarkError, MissingExtra, RemoteError, UnreadableFile
-from earmark.media.source import name_of
+from earmark.media.source import place_of
 from earmark.media.storage import Meter, Stretch
 
 _BLOCK_BYTES = 1 << 16
@@ -47,13 +47,16 @@ class RemoteStorage:
 
     def __init__(self, uri: str, meter: Meter) -> None:
         self.uri = uri
+        self._place = place_of(uri)
         self._meter = meter
         self._files, self._path = connect(uri)
         self._facts = self._patiently(self._ask_facts)
         if self._facts.get("type") == "directory":
-            raise UnreadableFile(f"{uri} is a folder; name a media file in it")
+            raise UnreadableFile(f"{self._place} is a folder; name a media file in it")
         if self._facts.get("size") is None:
-            raise RemoteError(f"{uri}: the server does not say how large it is; download it first")
+            raise RemoteError(
+                f"{self._place}: the server does not say how large it is; download it first"
+            )
         self.size_bytes = int(self._facts["size"])
         self._blocks: list[_Block] = []
 
@@ -105,7 +108,7 @@ class RemoteStorage:
     def _check_ranges(self) -> None:
         """Make sure of getting a part where a part is asked for, and not the whole file."""
         refusal = (
-            f"{self.uri}: the server refuses byte ranges, so only the whole file can be had; "
+            f"{self._place}: the server refuses byte ranges, so only the whole file can be had; "
             "download it first"
         )
         if self._facts.get("partial") is False:
@@ -172,14 +175,15 @@ class RemoteStorage:
         error = self._root(error)
         if isinstance(error, EarmarkError):
             return error
+        said = _say(error).replace(self.uri, self._place)
         if isinstance(error, FileNotFoundError) or _status(error) == 404:
-            return UnreadableFile(f"{self.uri} does not exist on the server; check the address")
+            return UnreadableFile(f"{self._place} does not exist on the server; check the address")
         if _is_final(error):
             return RemoteError(
-                f"{self.uri}: the server refuses it ({_say(error)}); check your rights to it"
+                f"{self._place}: the server refuses it ({said}); check your rights to it"
             )
         return RemoteError(
-            f"{self.uri}: the server failed {len(_PAUSES) + 1} times ({_say(error)}); "
+            f"{self._place}: the server failed {len(_PAUSES) + 1} times ({said}); "
             "try again later, or download it first"
         )
 
@@ -203,9 +207,11 @@ def connect(uri: str) -> tuple[Any, str]:
         files, path = fsspec.core.url_to_fs(uri, **options)
     except ImportError as error:
         extra = "pip install 'earmark[s3]'" if scheme == "s3" else str(error)
-        raise MissingExtra(f"{name_of(uri)} is behind {scheme}://, which needs: {extra}") from error
+        place = place_of(uri)
+        raise MissingExtra(f"{place} is behind {scheme}://, which needs: {extra}") from error
     except ValueError as error:
-        raise UnreadableFile(f"{uri}: there is no way to read {scheme}:// ({error})") from error
+        place = place_of(uri)
+        raise UnreadableFile(f"{place}: there is no way to read {scheme}:// ({error})") from error
     return files, path
 
 

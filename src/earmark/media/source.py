@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from earmark.errors import UnreadableFile
+from earmark.media.cameras import chapter_of, without_copies
 
 _SUFFIXES = (
     ".3gp .aac .avi .flac .flv .insv .lrv .m2ts .m4a .m4v .mka .mkv .mov .mp3 .mp4 .mpg .mpeg "
@@ -22,11 +24,6 @@ LISTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
 """Endings of files that name recordings and hold none."""
 
 _REMOTE = re.compile(r"^[a-z][a-z0-9+]+://", re.IGNORECASE)
-# GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
-_GOPRO = re.compile(r"^(?P<camera>G[HXL])(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
-# GoPro HERO5 and earlier: GOPR0042 is the first chapter, GP010042 the second.
-_GOPRO_FIRST = re.compile(r"^GOPR(?P<number>\d{4})$", re.IGNORECASE)
-_GOPRO_LATER = re.compile(r"^GP(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Source:
     """Where one recording lies: one file or address, or its chapters in order.
 
     >>> Source(("a/GX010042.MP4", "a/GX020042.MP4")).name
-    'GX010042.MP4 and 1 more'
+    'a/GX010042.MP4 and 1 more'
     """
 
     uris: tuple[str, ...]
@@ -49,10 +46,10 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What to call it in a message: its id, or the first file's name and how many follow."""
+        """What to call it in a message: its id, or where the first file is and how many follow."""
         if self.id:
             return self.id
-        first = name_of(self.uris[0])
+        first = place_of(self.uris[0])
         return first if len(self.uris) == 1 else f"{first} and {len(self.uris) - 1} more"
 
 
@@ -65,8 +62,21 @@ def is_remote(uri: str) -> bool:
     return bool(_REMOTE.match(uri))
 
 
+def place_of(uri: str) -> str:
+    """Which file a message is about: a path as it was given, an address without its secrets.
+
+    >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4?token=1")
+    ('cam/a.mp4', 'https://host/a.mp4')
+    """
+    if uri.lower().startswith(("http://", "https://")):
+        parts = urlsplit(uri)
+        host = parts.netloc.rpartition("@")[2]
+        uri = parts._replace(netloc=host, query="", fragment="").geturl()
+    return uri if uri.isprintable() else ascii(uri)  # a name may hold any byte, line ends too
+
+
 def name_of(uri: str) -> str:
-    """The last part of a path or address, for messages.
+    """The last part of a path or address.
 
     >>> name_of("https://host/folder/a%20b.mp4?token=1")
     'a b.mp4'
@@ -77,29 +87,44 @@ def name_of(uri: str) -> str:
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.netloc
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found where somebody looked."""
+
+    sources: list[Source]
+    copies: list[str]
+    """Small copies and stills that a camera made of them, left out."""
+
+
 def find(paths: Sequence[str | Path | Source]) -> list[Source]:
-    """The recordings at `paths`, in the order given, each once.
+    """The recordings at `paths`: see `find_all`."""
+    return find_all(paths).sources
+
+
+def find_all(paths: Sequence[str | Path | Source]) -> Finding:
+    """The recordings at `paths`, in the order given, each once, and what was left out.
 
     A folder gives the media files beneath it in name order, and so does a prefix such as
     `s3://bucket/cams/`; a glob, what it matches; a list of addresses or a manifest, what it names,
     see `listing`; an address, itself; a Source, itself. Chapter files of one action-camera
-    recording in one folder are one Source. A path with nothing there still gives a Source: opening
-    it says what is wrong, so one bad path does not stop a batch.
+    recording in one folder are one Source; the small copies beside them are none. A path with
+    nothing there still gives a Source: opening it says what is wrong, so one bad path does not
+    stop a batch.
 
     Raises:
         MediaError: a prefix, a list or a manifest cannot be read, or two recordings share an id.
     """
     entries = [entry for path in paths for entry in _expand(path)]
     named = {entry.uris[0]: entry for entry in entries if isinstance(entry, Source)}
-    loose = dict.fromkeys(entry for entry in entries if isinstance(entry, str))
-    joined = _join_chapters(uri for uri in loose if uri not in named)
-    sources = [*named.values(), *joined]
+    loose = _once(entry for entry in entries if isinstance(entry, str))
+    kept, copies = without_copies(uri for uri in loose if uri not in named)
+    sources = [*named.values(), *_join_chapters(kept)]
     taken: set[str] = set()
     for source in sources:
         if source.id and source.id in taken:
             raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
         taken.add(source.id)
-    return sources
+    return Finding(sources, copies)
 
 
 def _expand(path: str | Path | Source) -> Iterable[str | Source]:
@@ -142,23 +167,17 @@ def _media_beneath(folder: Path) -> list[str]:
     return [str(path) for path in files if path.is_file() and not path.name.startswith(".")]
 
 
+def _once(uris: Iterable[str]) -> list[str]:
+    """Each file once, whatever names it has: links lead to it, and `./a` is `a`."""
+    first: dict[str, str] = {}
+    for uri in uris:
+        first.setdefault(uri if is_remote(uri) else os.path.realpath(uri), uri)
+    return list(first.values())
+
+
 def _join_chapters(uris: Iterable[str]) -> list[Source]:
     groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for uri in uris:
-        recording, chapter = _chapter_of(uri)
+        recording, chapter = chapter_of(uri)
         groups.setdefault(recording, []).append((chapter, uri))
     return [Source(tuple(uri for _, uri in sorted(group))) for group in groups.values()]
-
-
-def _chapter_of(uri: str) -> tuple[tuple[str, ...], int]:
-    """The recording a file belongs to, as a key to group by, and its place in it."""
-    folder, _, name = uri.rpartition("/")
-    stem, _, suffix = name.rpartition(".")
-    if match := _GOPRO.match(stem):
-        camera = match["camera"].upper()
-        return (folder, camera, match["number"], suffix.upper()), int(match["chapter"])
-    if match := _GOPRO_FIRST.match(stem):
-        return (folder, "GOPR", match["number"], suffix.upper()), 0
-    if match := _GOPRO_LATER.match(stem):
-        return (folder, "GOPR", match["number"], suffix.upper()), int(match["chapter"])
-    return (uri,), 0

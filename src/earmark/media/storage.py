@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from earmark.errors import UnreadableFile
-from earmark.media.source import is_remote, name_of
+from earmark.media.source import is_remote, place_of
 
 _SAMPLE_BYTES = 4096
 """Read at either end of a local file for its content key: enough to tell headers apart."""
@@ -97,20 +97,21 @@ class LocalStorage:
     def __init__(self, uri: str, meter: Meter) -> None:
         self.uri = uri
         self._meter = meter
+        place = place_of(uri)
         try:
             self._descriptor = os.open(uri, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError:
-            raise UnreadableFile(f"{uri} does not exist; check the path") from None
+            raise UnreadableFile(f"{place} does not exist; check the path") from None
         except OSError as error:
-            raise UnreadableFile(f"{uri} cannot be opened: {error.strerror}") from error
+            raise UnreadableFile(f"{place} cannot be opened: {error.strerror}") from error
         self._state = os.fstat(self._descriptor)
         self.size_bytes = self._state.st_size
         if stat.S_ISDIR(self._state.st_mode):
             self.close()
-            raise UnreadableFile(f"{uri} is a directory with no media in it; name a media file")
+            raise UnreadableFile(f"{place} is a directory with no media in it; name a media file")
         if not stat.S_ISREG(self._state.st_mode):
             self.close()
-            raise UnreadableFile(f"{uri} is not a file to read at any place; copy it first")
+            raise UnreadableFile(f"{place} is not a file to read at any place; copy it first")
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file."""
@@ -118,7 +119,7 @@ class LocalStorage:
             return self._meter.count(os.pread(self._descriptor, max(0, end - start), start))
         except OSError as error:
             raise UnreadableFile(
-                f"{name_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "
+                f"{place_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "
                 "copy it to a healthy disk"
             ) from error
 

@@ -16,7 +16,7 @@ from earmark.errors import UnreadableFile
 from earmark.media.container import Opened, discard_all_but, opened
 from earmark.media.gathering import gather
 from earmark.media.packets import PacketIndex
-from earmark.media.source import name_of
+from earmark.media.source import place_of
 from earmark.media.storage import Meter, Storage
 
 _BATCH_BYTES = 1 << 20
@@ -41,7 +41,7 @@ def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
             yield frame
     if is_silent and meter.damaged_packets > damaged:
         raise UnreadableFile(
-            f"{name_of(uri)}: not one packet of audio track {track} can be decoded; "
+            f"{place_of(uri)}: not one packet of audio track {track} can be decoded; "
             "check that it plays"
         )
 

@@ -14,7 +14,7 @@ from earmark.errors import MediaError
 from earmark.media.container import moving_pictures, opened
 from earmark.media.looking import FrameStats, Looker
 from earmark.media.pictures import Frame, upright
-from earmark.media.source import name_of
+from earmark.media.source import place_of
 
 
 class Reel(Protocol):
@@ -78,7 +78,7 @@ class Viewer:
                 yield from self._look(reel).look([time - shift for time in times])
         except av.error.FFmpegError as error:
             raise MediaError(
-                f"{name_of(reel.uri)} cannot be read near {times[0]:.3f} s ({error.strerror}); "
+                f"{place_of(reel.uri)} cannot be read near {times[0]:.3f} s ({error.strerror}); "
                 "check that it plays there"
             ) from error
 
@@ -94,6 +94,6 @@ class Viewer:
             file = self._stack.enter_context(opened(reel.uri, self._stats.meter))
             stream = moving_pictures(file.container)
             if stream is None or cast(object, stream.codec_context) is None:
-                raise MediaError(f"{name_of(reel.uri)} has no pictures that libav can decode")
+                raise MediaError(f"{place_of(reel.uri)} has no pictures that libav can decode")
             self._looker, self._open_uri = Looker(file, stream, self._stats), reel.uri
         return self._looker
