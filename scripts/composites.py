@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earmark.evaluate.annotations import Annotations, read_durations
+from earmark.evaluate.annotations import Annotations
 from earmark.evaluate.formats import read_annotations
+from earmark.evaluate.sheets import read_durations
 from earmark.train.split import hold_out
 
 DATA = (

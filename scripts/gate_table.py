@@ -18,7 +18,7 @@ from pathlib import Path
 import composites
 import numpy as np
 import torch
-from make_default_gate import settings_of
+from make_default_gate import SYSTEMS
 
 from earmark.evaluate.bench import BUDGETS, Case, Row, run_case, write_rows
 from earmark.evaluate.metrics import dash
@@ -39,8 +39,7 @@ from earmark.train.objectives import OBJECTIVES
 RULES = ("rank", "separated", "aks", "bolt", "coverage")
 SCORED = ("rank", "separated")
 BLIND = ("uniform", "strata", "phases")
-TRAINED = ("frame", "span", "rate", "where", "yamnet")
-ALONE = ("frame", "span", "rate")
+ALONE = ("frame", "span", "narrow-frame", "narrow-span")
 HEADS = tuple(f"{system}-head" for system in ALONE)
 WEIGHTLESS = ("energy", "flux")
 SHIPPED, YAMNET = "shipped", "yamnet-all"
@@ -56,6 +55,8 @@ PAIRS = (
     (("rate", "separated"), ("span", "separated")),
     (("span", "rank"), ("frame", "rank")),
     (("span-head", "rank"), ("frame-head", "rank")),
+    (("narrow-span", "rank"), ("narrow-frame", "rank")),
+    (("narrow-span-head", "rank"), ("narrow-frame-head", "rank")),
 )
 """What is compared, recording by recording."""
 
@@ -88,7 +89,7 @@ def judge(data: Path, runs: Path) -> list[Row]:
         return gather(test, composites.media(data), encoder=encoder, cache=runs / "features")
 
     gates = {SHIPPED: default_gate(), YAMNET: Gate.load(runs / "yamnet" / "gate.gate")}
-    for system in TRAINED:
+    for system in SYSTEMS:
         for path in sorted((runs / system).glob("seed-*.gate")):
             gates[f"{system}/{path.stem.removeprefix('seed-')}"] = Gate.load(path)
     rows: list[Row] = []
@@ -116,7 +117,7 @@ def run_frontline(material: Material, frontline: Frontline, rules: Sequence[str]
 
 def run_heads(material: Material, runs: Path, system: str) -> list[Row]:
     """Every trained head of one system by itself, by score alone: no averaging, no rates."""
-    settings, rows = settings_of(system), []
+    settings, rows = SYSTEMS[system], []
     for path in sorted((runs / system / "checkpoints").glob("*.pt")):
         head = make_head(LogMel().channels, settings)
         head.load_state_dict(torch.load(path, weights_only=True)["head"])
@@ -163,16 +164,17 @@ def write_up(rows: Sequence[Row]) -> str:
         "frontlines are the mean of their seeds, ± the standard deviation between them. `phases` "
         "is even spacing averaged over its phase, the baseline of every gain. `shipped` is the "
         "gate that comes with earmark: all heads of all seeds of `where` together; `yamnet-all` is "
-        "the same over YAMNet's classes. `frame-head`, `span-head` and `rate-head` are single "
-        "heads by score alone, meaned over all of them; a seed of a trained frontline averages "
-        "the scores of its four heads. "
+        "the same over YAMNet's classes. `frame`, `span` and `rate` have the paper's head (64 "
+        "channels as they are, width 128), the `narrow-` ones and `where` the shipped gate's "
+        "(four bands, width 16). A seed averages the scores of its four heads; `-head` is a "
+        "single one by score alone, meaned over all of them. "
         "Remade by `scripts/gate_table.py`.",
         "",
         f"| frontline | rule | {heads} | gain, 10-50 % |",
         "|---|---|" + "---|" * (len(BUDGETS) + 1),
     ]
     systems = [("none", rule) for rule in BLIND]
-    systems += [(f, r) for f in (*WEIGHTLESS, *TRAINED, SHIPPED, YAMNET) for r in RULES]
+    systems += [(f, r) for f in (*WEIGHTLESS, *SYSTEMS, SHIPPED, YAMNET) for r in RULES]
     systems += [(f, r) for f in HEADS for r in SCORED]
     for frontline, rule in systems:
         cells = []
