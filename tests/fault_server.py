@@ -4,6 +4,7 @@
         server.url          # http://127.0.0.1:PORT/v1
         server.count()      # chat requests it was asked so far
         server.asked()      # for each: the behaviour, the request's id, when it came
+        server.release(2)   # lets two requests that are held be answered
 
 A script is a list of behaviours, one a chat request, in the order they arrive; once it is used up
 every request is answered like `then`.
@@ -19,6 +20,8 @@ every request is answered like `then`.
 | `malformed`   | status 200, JSON that breaks off                                     |
 | `html`        | status 200, a page                                                   |
 | `empty`       | a well-formed answer without text                                    |
+| `length`      | an answer that was cut at the longest allowed                        |
+| `hold`        | an answer once it is released; nothing if the caller is gone by then |
 | `nousage`     | an answer that does not say what it cost                             |
 | `newer`       | status 400 to `max_tokens`, an answer to `max_completion_tokens`     |
 """
@@ -27,6 +30,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
+import socket
 import subprocess
 import sys
 import threading
@@ -57,6 +62,8 @@ class Script:
         self.asked: list[dict[str, Any]] = []
         self.in_flight = 0
         self.peak = 0
+        self.turn = threading.Condition()
+        self.released = 0
 
     def next(self, identity: str | None) -> str:
         with self.lock:
@@ -67,12 +74,35 @@ class Script:
             self.peak = max(self.peak, self.in_flight)
         return behaviour
 
+    def release(self, count: int) -> None:
+        with self.turn:
+            self.released += count
+            self.turn.notify_all()
+
+    def hold(self, caller: socket.socket) -> bool:
+        """Wait to be released; False if the caller went away first, and takes no release along."""
+        with self.turn:
+            while not is_gone(caller):
+                if self.released:
+                    self.released -= 1
+                    return True
+                self.turn.wait(0.02)
+        return False
+
     def done(self) -> None:
         with self.lock:
             self.in_flight -= 1
 
 
-def completion(text: str, *, usage: bool = True, looked: bool = False) -> dict[str, Any]:
+def is_gone(caller: socket.socket) -> bool:
+    """Whether a caller that awaits an answer has hung up."""
+    readable, _, _ = select.select([caller], [], [], 0)
+    return bool(readable) and not caller.recv(1, socket.MSG_PEEK)
+
+
+def completion(
+    text: str, *, usage: bool = True, looked: bool = False, finish: str = "stop"
+) -> dict[str, Any]:
     """A well-formed chat completion that says `text`.
 
     It takes 10 tokens out and 100 in, and 50 more when it `looked` at a video.
@@ -85,7 +115,7 @@ def completion(text: str, *, usage: bool = True, looked: bool = False) -> dict[s
         "choices": [
             {
                 "index": 0,
-                "finish_reason": "stop",
+                "finish_reason": finish,
                 "message": {"role": "assistant", "content": text},
             }
         ],
@@ -122,6 +152,9 @@ class Handler(BaseHTTPRequestHandler):
         script = self.server.script
         if self.path == "/count":
             self.reply({"count": len(script.asked), "peak": script.peak, "asked": script.asked})
+        elif self.path.startswith("/release/"):
+            script.release(int(self.path.rpartition("/")[2]))
+            self.reply({})
         elif self.path == "/v1/models":
             self.reply({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
         else:
@@ -154,6 +187,8 @@ class Handler(BaseHTTPRequestHandler):
             self.reply({"error": {"message": "scripted"}}, status=int(name), headers=headers)
         elif name in ("cut", "drop"):
             self.break_off(name)
+        elif name == "hold" and not self.server.script.hold(self.connection):
+            self.close_connection = True
         elif name in ("malformed", "html"):
             text = (
                 '{"id": "chatcmpl-0", "choices": [' if name == "malformed" else "<html>busy</html>"
@@ -163,7 +198,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             text = "" if name == "empty" else detail if name == "ok" and detail else "A hand stirs."
             looked = "video" in shown(body) and not self.refused(body)
-            self.reply(completion(text, usage=name != "nousage", looked=looked))
+            finish = "length" if name == "length" else "stop"
+            self.reply(completion(text, usage=name != "nousage", looked=looked, finish=finish))
 
     def refused(self, body: dict[str, Any]) -> list[str]:
         """What the request shows and the server does not take."""
@@ -228,6 +264,11 @@ class FaultServer:
         with urllib.request.urlopen(self.url.removesuffix("/v1") + "/count", timeout=10) as page:
             seen: dict[str, Any] = json.load(page)
         return seen
+
+    def release(self, count: int) -> None:
+        """Let so many of the requests that are held, or will be, be answered."""
+        url = f"{self.url.removesuffix('/v1')}/release/{count}"
+        urllib.request.urlopen(url, timeout=10).close()
 
     def count(self) -> int:
         """Chat requests that arrived so far."""

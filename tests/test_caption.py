@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
-import signal
 import subprocess
 import sys
-import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,7 +16,8 @@ from earmark.ledger import PickRow, Run
 from earmark.question import Ask
 from earmark.triage import make_plan
 from fault_server import fault_server
-from making import make_video, read_number
+from killing import kill_and_resume
+from making import make_audio, make_video, read_number
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +148,57 @@ def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp
     assert again.totals.failed == 0
 
 
+def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
+    limits = Limits(retries=0, concurrency=1, input_price=1.0, output_price=2.0)
+    with fault_server("empty", "malformed", "ok") as server:
+        done = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+    assert (done.tally.answered, done.tally.failed) == (1, 2)
+    # The empty answer says what it cost; the one that breaks off cannot.
+    assert (done.totals.prompt_tokens, done.totals.completion_tokens) == (200, 20)
+    assert done.totals.spend == pytest.approx(done.tally.spend) == pytest.approx(240e-6)
+
+
+def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path):
+    with fault_server(then="length") as server:
+        done = caption([video], job(server.url, budget="1"), folder=tmp_path)
+    (row,) = picks(done)
+    assert row.kept is not None
+    assert (row.status, row.kept.answer.finish) == ("answered", "length")
+    assert '"cut":true' in done.page.read_text(encoding="utf-8")
+
+
+def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):
+    """The file goes away after it was heard; more windows than failures end a run for a server."""
+    copy = tmp_path / "gone.mp4"
+    copy.write_bytes(video.read_bytes())
+    limits = Limits(most_failures=3)
+    with fault_server() as server:
+        done = caption(
+            [copy, video],
+            job(server.url, budget="5", limits=limits),
+            folder=tmp_path / "run",
+            step=lambda *_: copy.unlink(missing_ok=True),
+        )
+        assert server.count() == 5
+    assert (done.tally.answered, done.tally.failed, done.tally.attempts) == (5, 5, 5)
+    assert (done.totals.asked, done.totals.failed) == (5, 5)
+    assert done.tally.stopped is None
+    assert "gone.mp4" in done.tally.last_reason
+
+
+def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path):
+    sound = make_audio(tmp_path / "dictation.wav", duration=20.0, clicks=[5.0])
+    plan = make_plan(budget="4", across=True, frontline="flux")
+    with fault_server() as server:
+        made = Job(plan, OpenAICaptioner(server.url, "scripted"))
+        done = caption([sound, video], made, folder=tmp_path / "run")
+        assert server.count() == 4
+    assert (done.missed, done.tally.failed, done.totals.answered) == (1, 0, 4)
+    with Run.open(tmp_path / "run") as run:
+        (missed,) = run.missed()
+    assert "dictation.wav has sound and no pictures" in missed.reason
+
+
 def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"not a movie")
@@ -226,47 +274,10 @@ COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "-
 @pytest.mark.slow
 def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
     """SIGKILL over and over; in the end every window is answered, and what was kept never twice."""
-    rng = random.Random(7)
-    run = tmp_path / "run"
-    with fault_server(latency=0.05) as server:
-        words = [*COMMAND, str(video), "--run", str(run), "--vlm", server.url, "--no-cache"]
-        words += ["--model", "scripted", "--concurrency", "2"]
-        kills = kept_before = 0
-        for _ in range(40):
-            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            wait_for_more(server, run, child, rng)
-            if child.poll() is None:
-                child.send_signal(signal.SIGKILL)
-                kills += 1
-            code = child.wait()
-            kept = answered_in(run)
-            assert kept >= kept_before, "an answer that was kept is gone"
-            kept_before = kept
-            if code == 0:
-                break
-        asked = Counter(entry["id"] for entry in server.asked())
-    with Run.open(run) as finished:
-        totals = finished.totals()
-    assert kills >= 3
-    assert (code, totals.answered) == (0, 8)
-    assert len(asked) == 8
-    repeated = sum(asked.values()) - len(asked)
-    assert repeated <= totals.interrupted, "an answer that was kept was asked for again"
-
-
-def wait_for_more(server, run: Path, child: subprocess.Popen, rng: random.Random) -> None:
-    """Until the server was asked something new, and a random moment longer."""
-    before, deadline = server.count(), time.monotonic() + 20
-    while child.poll() is None and server.count() == before and time.monotonic() < deadline:
-        time.sleep(0.005)
-    time.sleep(rng.uniform(0.0, 0.15))
-
-
-def answered_in(run: Path) -> int:
-    if not (run / "run.db").exists():
-        return 0
-    with Run.open(run) as reader:
-        return reader.totals().answered
+    with fault_server(then="hold") as server:
+        words = [*COMMAND[3:], str(video), "--vlm", server.url, "--model", "scripted"]
+        words += ["--concurrency", "2", "--no-cache", "--no-sounds"]
+        kill_and_resume(words, tmp_path / "run", server, kills=7, windows=8)
 
 
 def test_the_command_says_where_the_report_is(video, tmp_path):
@@ -286,6 +297,7 @@ def test_the_command_says_where_the_report_is(video, tmp_path):
     [
         (["--vlm", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
         (["--gguf", "missing.gguf", "--mmproj", "missing-mmproj.gguf"], "missing.gguf"),
+        (["--gguf", "missing.gguf"], "no model at missing.gguf"),
         (["--model", "m"], "--vlm URL"),
         (["--prompt", "missing.txt"], "missing.txt"),
         (["--max-spend", "1"], "prices"),

@@ -168,15 +168,18 @@ def _ask(tasks: Tasks, job: Job, ledger: Ledger, step: Step | None, look: Show) 
         moved()
 
     def failed(failure: Failure) -> None:
-        ledger.fail(rows.pop(failure.request.identity), failure.reason)
+        row, tokens = rows.pop(failure.request.identity), failure.tokens
+        spent, was_sent = job.limits.price(*tokens), failure.attempts > 0
+        ledger.fail(row, failure.reason, was_sent=was_sent, tokens=tokens, spend=spent)
         moved()
 
     def sent(request: Request) -> None:
         ledger.begin(rows[request.identity])
 
     def unseen(task: Task, reason: str) -> None:
-        tally.calls, tally.failed = tally.calls + 1, tally.failed + 1
-        failed(Failure(task.request, reason, attempts=0))
+        failure = Failure(task.request, reason, attempts=0)
+        tally.fail(failure)
+        failed(failure)
 
     moved()
     with closing(look(noted(), ledger, unseen)) as shown:

@@ -20,7 +20,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, UnreadableFile
 from earmark.gate.frontline import EVERYDAY
 from earmark.gate.listen import Heard
 from earmark.gate.survival import Survival
@@ -91,7 +91,7 @@ def prepare(
     ledger.rate_by(_survival(job.plan))
     listen, known = ears or OwnEars(watch), _known(sources, job, ledger)
     told = listen(sources, job.plan, known=known, cache=job.cache)
-    heard, missed = _keep_heard(told, job, ledger)
+    heard, missed = _keep_heard(_with_pictures(told), job, ledger)
     shelf = _Shelf([heard[source] for source in sources if source in heard], job.plan, ledger)
     weights = [one.recording.source.weight for one in shelf.known]
     choices = spend(job.plan, shelf, weights=weights)
@@ -144,6 +144,22 @@ def _known(sources: Sequence[Source], job: Job, ledger: Ledger) -> dict[Source, 
     by_path = ledger.heard_at(key=_listening_key(job.plan))
     places = {source: by_path.get(as_place(source.uris[0])) for source in sources}
     return {source: key for source, key in places.items() if key is not None}
+
+
+def _with_pictures(told: Iterable[tuple[Source, Told]]) -> Iterator[tuple[Source, Told]]:
+    """The same, where a recording without pictures has failed: no call is planned for it."""
+    for source, one in told:
+        recording = one.heard.recording if isinstance(one, Scored) else one
+        if isinstance(recording, Recording) and recording.video is None:
+            yield (
+                source,
+                UnreadableFile(
+                    f"{source.uris[0]} has sound and no pictures, so there is nothing to caption; "
+                    "`earmark select` says which of its moments are worth hearing"
+                ),
+            )
+        else:
+            yield source, one
 
 
 def _keep_heard(

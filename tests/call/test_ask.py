@@ -313,10 +313,17 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
+def interrupt_once_asked(server, count):
+    """Ctrl-C once the server was asked so often."""
+    while server.count() < count:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_control_c_waits_for_what_is_in_flight(interruptible):
     with fault_server(latency=0.4) as server:
         outcome = Outcome()
-        threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Thread(target=interrupt_once_asked, args=(server, 3)).start()
         with pytest.raises(KeyboardInterrupt):
             captioner = OpenAICaptioner(server.url, "scripted")
             outcome.of(requests(1000), captioner, Limits(concurrency=4))

@@ -86,6 +86,25 @@ def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(
         assert server.count() == 14
 
 
+def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tmp_path):
+    manifest = tmp_path / "shift.csv"
+    rows = [f"{archive / f'{number}.mp4'},cam {number},{number + 1}" for number in range(3)]
+    manifest.write_text("\n".join(["path,id,weight", *rows, "gone.mp4,cam 9,1"]))
+    said = caption(manifest, tmp_path / "run", "--budget", "1")
+    assert "weights of the manifest play a part only with --across" in said.err
+    with Run.open(tmp_path / "run") as run:
+        assert [recording.name for recording in run.recordings()] == ["cam 0", "cam 1", "cam 2"]
+        assert [missed.name for missed in run.missed()] == ["cam 9"]
+    across = caption(manifest, tmp_path / "across", "--budget", "3", "--across")
+    assert "weights" not in across.err
+    exported = Said("export", tmp_path / "run", "--format", "csv")
+    assert [line.split(",")[1] for line in exported.out.splitlines()[1:]] == [
+        "cam 0",
+        "cam 1",
+        "cam 2",
+    ]
+
+
 def test_only_what_failed_is_taken_up_again(archive, tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from earmark.call.captioner import Captioner
 from earmark.call.limits import Limits
 from earmark.call.request import Answer, Request
-from earmark.errors import CallError, CallTimeout, UnreadableAnswer
+from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 
 AHEAD = 4
 """Requests kept ready beside those in flight, so that no slot waits for a frame to be decoded."""
@@ -25,9 +25,15 @@ class Failure:
     reason: str
     """One line for a person."""
     attempts: int
+    """Times it was sent; 0 where its pictures could not be decoded."""
     prompt_tokens: int = 0
     """What it cost all the same, as far as the server said."""
     completion_tokens: int = 0
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """In and out."""
+        return self.prompt_tokens, self.completion_tokens
 
 
 @dataclass(slots=True)
@@ -35,7 +41,7 @@ class Tally:
     """What has been asked so far, and what came of it."""
 
     calls: int = 0
-    """Requests settled: answered and failed."""
+    """Requests settled: answered, failed, and those that had no pictures to show."""
     answered: int = 0
     failed: int = 0
     attempts: int = 0
@@ -54,6 +60,13 @@ class Tally:
     def tokens(self) -> int:
         """In and out together."""
         return self.prompt_tokens + self.completion_tokens
+
+    def fail(self, failure: Failure) -> None:
+        """Count a request that stays unanswered; never sent, it says nothing of the server."""
+        self.calls += 1
+        self.failed += 1
+        self.failures_in_a_row += failure.attempts > 0
+        self.last_reason = failure.reason
 
 
 def ask_all(
@@ -124,6 +137,8 @@ class _Crew:
                 return Failure(request, str(error), attempt, *spent)
             except CallError as error:
                 return Failure(request, str(error), attempt)
+            except MediaError as error:
+                return Failure(request, str(error), attempt - 1)
             self._sleep(pause)
             attempt += 1
         return None
@@ -178,13 +193,11 @@ class _Books:
     def enter(self, request: Request, outcome: Answer | Failure) -> None:
         """Count one outcome."""
         tally = self.tally
-        tally.calls += 1
         tally.attempts += outcome.attempts
         if isinstance(outcome, Failure):
-            tally.failed += 1
-            tally.failures_in_a_row += 1
-            tally.last_reason = outcome.reason
+            tally.fail(outcome)
         else:
+            tally.calls += 1
             tally.answered += 1
             tally.failures_in_a_row = 0
         taken, given = outcome.prompt_tokens, outcome.completion_tokens

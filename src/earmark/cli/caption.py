@@ -133,6 +133,8 @@ def caption(
     sources = scale.sources(paths, budget=job.plan.budget, across=across)
     if retry_failed:
         sources = scaling.only_failed(sources, folder, across=across)
+    if not across and any(source.weight != 1 for source in sources):
+        warn("the weights of the manifest play a part only with --across: no call moves without it")
     with scale.at_work(sources, job) as hands:
         assert hands.job is not None
         if dry_run:

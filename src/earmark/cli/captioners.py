@@ -82,7 +82,9 @@ def _only_model(url: str, key: str | None) -> str:
 
 
 def _beside(gguf: Path) -> Path:
-    """The one mmproj file in the same folder."""
+    """The one mmproj file in the folder of the model."""
+    if not gguf.is_file():
+        raise EarmarkError(f"there is no model at {gguf}; check the path given with --gguf")
     found = sorted(path for path in gguf.parent.glob("*mmproj*.gguf") if path != gguf)
     if len(found) != 1:
         raise EarmarkError(

@@ -327,14 +327,35 @@ class Ledger:
             self._make_room()
             self._keep(call, answer, spend)
 
-    def fail(self, call: CallRow, reason: str) -> None:
-        """Note that `call` was sent and not answered, and why; it may be asked again."""
+    def fail(
+        self,
+        call: CallRow,
+        reason: str,
+        *,
+        was_sent: bool = True,
+        tokens: tuple[int, int] = (0, 0),
+        spend: float = 0.0,
+    ) -> None:
+        """Note that `call` is not answered, and why; it may be asked again.
+
+        Args:
+            call: Which.
+            reason: Why, in a line.
+            was_sent: False where it never left, so that it does not count as asked.
+            tokens: In and out, of an answer that could not be used and is paid for all the same.
+            spend: What that cost.
+        """
         with self._writing() as database:
             number = number_of_call(database, call)
-            database.execute("UPDATE calls SET state = 'failed' WHERE id = ?", (number,))
             database.execute(
-                "INSERT INTO failures (call, reason, at) VALUES (?, ?, ?)",
-                (number, as_text(reason), now()),
+                "UPDATE calls SET asked = asked - (state = 'in flight' AND NOT ?),"
+                " state = 'failed' WHERE id = ?",
+                (was_sent, number),
+            )
+            database.execute(
+                "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (number, as_text(reason), *tokens, spend, now()),
             )
 
     def _keep(self, call: CallRow, answer: Answer, spend: float) -> None:

@@ -71,8 +71,9 @@ INSERT INTO main.words (rowid, caption, tags)
         SELECT group_concat(value, ' ') FROM main.tags, json_each(tags.words)
         WHERE tags.recording = calls.recording AND tags.window = calls.window), '')
     FROM other.answers JOIN call_of ON old = call JOIN main.calls ON calls.id = new WHERE is_open;
-INSERT INTO main.failures (call, reason, at)
-    SELECT new, reason, at FROM other.failures JOIN call_of ON old = call WHERE NOT EXISTS (
+INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend, at)
+    SELECT new, reason, prompt_tokens, completion_tokens, spend, at
+    FROM other.failures JOIN call_of ON old = call WHERE NOT EXISTS (
         SELECT 1 FROM main.failures ours
         WHERE ours.call = new AND ours.reason = failures.reason AND ours.at = failures.at);
 

@@ -141,7 +141,7 @@ class Totals:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     spend: float = 0.0
-    """Of every answer in this run, under any plan; so are the tokens."""
+    """Of every answer in this run, under any plan, used or not; so are the tokens."""
     expected: float = 0.0
     """Actions expected in the recordings."""
     touched: float = 0.0

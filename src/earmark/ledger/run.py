@@ -74,7 +74,8 @@ _SUMS = (
     """
     SELECT coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
         coalesce(sum(completion_tokens), 0) AS completion_tokens, total(spend) AS spend
-    FROM answers
+    FROM (SELECT prompt_tokens, completion_tokens, spend FROM answers
+        UNION ALL SELECT prompt_tokens, completion_tokens, spend FROM failures)
     """,
 )
 """Each fills the totals it names."""

@@ -76,6 +76,7 @@ CREATE TABLE answers (
     spend REAL NOT NULL, at TEXT NOT NULL);
 CREATE TABLE failures (
     id INTEGER PRIMARY KEY, call INTEGER NOT NULL REFERENCES calls, reason TEXT NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, spend REAL NOT NULL,
     at TEXT NOT NULL);
 CREATE INDEX failures_of_call ON failures (call);
 CREATE VIRTUAL TABLE words USING fts5(

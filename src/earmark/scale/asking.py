@@ -18,7 +18,7 @@ from typing import Any
 
 from earmark.call import Answer, Captioner, Request
 from earmark.caption import look_of
-from earmark.errors import CallError, CallRejected, CallTimeout
+from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
 from earmark.ledger import Ledger, Look
 from earmark.media.ahead import Decoders, Window
 from earmark.question import Task
@@ -33,7 +33,7 @@ class Asked:
 
     look: Look | None
     """None where the window could not be decoded."""
-    outcome: Answer | CallError
+    outcome: Answer | CallError | MediaError
 
 
 class Seer:
@@ -49,7 +49,7 @@ class Seer:
             return Stranger(VERSION, platform.node())
         seen = self._decoders.submit(Window(task.recording, task.request.times)).result()
         if not seen.frames:
-            return Asked(None, CallRejected(seen.failure))
+            return Asked(None, UnreadableFile(seen.failure))
         look = look_of(task, seen)
         try:
             return Asked(look, self._captioner(task.request.showing(seen.frames), timeout=timeout))
@@ -100,7 +100,7 @@ class ClusterEyes:
         self, tasks: Iterable[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
     ) -> Generator[Request, None, None]:
         """The requests without frames: the workers add them."""
-        del unseen  # a window that cannot be decoded comes back as a call that was rejected
+        del unseen  # a window that cannot be decoded comes back as the error of its call
         for task in tasks:
             self._tasks[task.request.identity] = task, ledger
             yield task.request
@@ -111,9 +111,9 @@ class ClusterEyes:
         asked = self._send(task, timeout)
         if asked.look is not None:
             ledger.look(task.recording.key, asked.look)
-        if isinstance(asked.outcome, CallError):
-            raise asked.outcome
-        return asked.outcome
+        if isinstance(asked.outcome, Answer):
+            return asked.outcome
+        raise asked.outcome
 
     def close(self) -> None:
         """Let the workers go."""
