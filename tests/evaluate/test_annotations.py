@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluate.annotations import Entry, Listing, gather, read_durations, reconcile
+from earmark.evaluate.annotations import Entry, Listing, gather, reconcile
+from earmark.evaluate.sheets import read_durations
 
 
 def listing(*rows: tuple[float, float], name: str = "a") -> Listing:
@@ -58,6 +59,12 @@ def test_overlapping_actions_are_kept_and_counted():
     assert marked.overlapping == 2
 
 
+def test_rows_that_say_the_same_are_kept_and_counted():
+    marked = gather([listing((0, 4), (0, 4), (5, 6))])
+    assert (marked.actions, marked.repeated) == (3, 1)
+    assert "1 rows say the same as another; each counts by itself" in marked.notes()
+
+
 def test_an_id_used_twice_is_refused():
     twice = Listing(tuple(Entry("a", n, n + 1, "", f"f.csv line {n}", "k7") for n in (1, 2)))
     with pytest.raises(AnnotationError, match=r"line 2: the id k7 was used before \(f.csv line 1"):
@@ -86,12 +93,18 @@ def test_a_table_of_lengths(tmp_path: Path):
     table = tmp_path / "info.csv"
     table.write_text("video_id,duration,fps\na,12.5,60\nb,3,60\n")
     assert read_durations(table) == {"a": 12.5, "b": 3.0}
+    table.write_text("Recording;Duration\r\na;12,5\r\nb;01:02:03\r\n")
+    assert read_durations(table) == {"a": 12.5, "b": 3723.0}
+    with pytest.raises(AnnotationError, match=r"cannot read .*absent.csv: No such file"):
+        read_durations(tmp_path / "absent.csv")
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("video_id,fps\na,60\n", "needs the columns recording and duration"),
+        ("video_id,fps\na,60\n", "info.csv needs duration among its columns"),
+        ("name,duration\na,5\n", r"info.csv line 2: no recording \(or video_id\) is named"),
+        ("recording,duration\na,nan\n", "info.csv line 2: 'nan' is no length"),
         ("recording,duration\na,5\na,5\n", "info.csv line 3: a is listed twice"),
         ("recording,duration\na,minus\n", "info.csv line 2: 'minus' is no length"),
         ("recording,duration\na,-4\n", "info.csv line 2: '-4' is no length"),

@@ -144,6 +144,98 @@ def test_a_folder_is_read_whole_and_the_format_can_be_forced(tmp_path: Path):
         read_annotations(tmp_path, format="nope")
 
 
+def test_a_file_given_twice_is_read_once(tmp_path: Path):
+    path = tmp_path / "one.txt"
+    path.write_text("1\t2\tcut\n")
+    assert read_annotations([path, tmp_path, tmp_path / "." / "one.txt"]).actions == 1
+
+
+ODD = {
+    "a byte order mark": "\ufeffrecording,start,end,label\na,60.5,90,cut\n",
+    "semicolons and decimal commas": "recording;start;end;label\na;60,5;90;cut\n",
+    "tabs": "recording\tstart\tend\tlabel\na\t60.5\t90\tcut\n",
+    "Windows newlines": "recording,start,end,label\r\na,60.5,90,cut\r\n",
+    "old newlines": "recording,start,end,label\ra,60.5,90,cut\r",
+    "quotes": '"recording","start","end","label"\n"a","60.5","90","cut"\n',
+    "capitals, spaces, another order": "Label, End ,START,Recording\n cut , 90 ,60.5, a \n",
+    "empty lines": "\n\nrecording,start,end,label\n\na,60.5,90,cut\n,,,\n\n",
+    "empty cells at the end": "recording,start,end,label,,\na,60.5,90,cut,,\n",
+    "hours": "recording,start,end,label\na,0:01:00.5,1:30,cut\n",
+    "other columns": "id,recording,start,end,label,who\n7,a,60.5,90,cut,me\n",
+}
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_a_table_may_be_written_oddly(tmp_path: Path, text: str):
+    path = tmp_path / "odd.csv"
+    path.write_bytes(text.encode())
+    assert detect(path) == "csv"
+    found = read_annotations(path).recordings
+    assert {n: [(a.start, a.end, a.label) for a in got] for n, got in found.items()} == {
+        "a": [(60.5, 90.0, "cut")]
+    }
+
+
+def test_commas_in_quotes_belong_to_names_and_labels(tmp_path: Path):
+    path = tmp_path / "c.csv"
+    path.write_text('recording,start,end,label\n"a, b",1,2,"cut, then stir"\n')
+    (label,) = (action.label for action in read_annotations(path).recordings["a, b"])
+    assert label == "cut, then stir"
+    path.write_text("recording;start;end;label\na, b;1;2;cut, then stir\n")
+    assert read_annotations(path).recordings["a, b"][0].label == "cut, then stir"
+
+
+def test_more_than_a_hundred_minutes_may_be_written_as_minutes(tmp_path: Path):
+    path = tmp_path / "long.csv"
+    path.write_text("recording,start,end\na,123:45,123:50.5\n")
+    assert [(a.start, a.end) for a in read_annotations(path).recordings["a"]] == [(7425.0, 7430.5)]
+
+
+def test_point_labels_of_audacity_are_counted(tmp_path: Path):
+    path = tmp_path / "take.txt"
+    path.write_bytes(b"1.0\t1.0\tpoint\r\n\r\n2.0\t3.0\tcut\xe2\x80\xa8knife\r\n")
+    marked = read_annotations(path)
+    assert [action.label for action in marked.recordings["take"]] == ["cut\u2028knife"]
+    assert "1 rows left out: they last no time at all" in marked.notes()
+
+
+TIERS = """<ANNOTATION_DOCUMENT><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="1" TIME_VALUE="0"/>
+<TIME_SLOT TIME_SLOT_ID="2" TIME_VALUE="2000"/><TIME_SLOT TIME_SLOT_ID="3"/></TIME_ORDER>
+<TIER TIER_ID="hands"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="h1" TIME_SLOT_REF1="1"
+TIME_SLOT_REF2="2"><ANNOTATION_VALUE>cut</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="h2" TIME_SLOT_REF1="2" TIME_SLOT_REF2="3">
+</ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+<TIER TIER_ID="speech"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="s1" TIME_SLOT_REF1="1"
+TIME_SLOT_REF2="2"><ANNOTATION_VALUE>well</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+</TIER><TIER TIER_ID="empty"/></ANNOTATION_DOCUMENT>"""
+
+
+def test_tiers_of_elan_are_read_together_or_by_name(tmp_path: Path):
+    path = tmp_path / "s.eaf"
+    path.write_text(TIERS)
+    marked = read_annotations(path)
+    assert [action.label for action in marked.recordings["s"]] == ["cut", "well"]
+    notes = marked.notes()
+    assert "1 rows left out: the timestamp cannot be read" in notes  # its slot was never set
+    assert "s.eaf: all tiers were read (hands 2, speech 1); name some with elan:TIER,TIER" in notes
+    spoken = read_annotations(path, format="elan:speech")
+    assert [action.label for action in spoken.recordings["s"]] == ["well"]
+    assert not spoken.remarks
+    with pytest.raises(
+        AnnotationError, match=r"s.eaf has no tier feet; it has hands, speech, empty"
+    ):
+        read_annotations(path, format="elan:feet,speech")
+    with pytest.raises(ValueError, match="no annotation format 'csv:hands'"):
+        read_annotations(path, format="csv:hands")
+
+
+def test_egosound_with_a_line_separator_in_a_question(tmp_path: Path):
+    item = '{"timestamp": "0:10", "question": "a\u2028b", "video_path": "7.mp4"}'
+    path = tmp_path / "q.jsonl"
+    path.write_text(item + "\n" + item + "\n", encoding="utf-8")
+    assert read_annotations(path).actions == 2
+
+
 def test_two_files_for_one_recording_are_refused(tmp_path: Path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
@@ -155,16 +247,57 @@ def test_two_files_for_one_recording_are_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
-        ("a.csv", "", "a.csv is empty"),
+        ("a.csv", "", "a.csv is empty: remove it or"),
+        ("a.csv", "recording,start,end\n", "a.csv: no row, so nothing is annotated"),
+        ("a.csv", "recording,start,end\na,nan,2\n", "a.csv line 2: 'nan' is no time"),
+        ("a.csv", "recording,start,end\na,1,inf\n", "are not finite"),
+        ("a.csv", "recording,start,end\na,-1,2\n", "starts at -1 s, before the recording"),
+        ("a.csv", "recording,start,end\na,3,2\n", r"line 2 \(a\): ends at 2 s, before it starts"),
+        ("a.csv", 'recording,start,end\na,"1,5",2\n', "line 2: '1,5' is no time"),
+        ("a.csv", "recording,start,end,label\na,1,2,cut, stir\n", "line 2: 5 cells under 4 col"),
+        ("a.csv", "recording,start,end,start\na,1,2,3\n", "needs recording and start and end"),
+        ("a.csv", "recording,start,end\na,1\n", "a.csv line 2: a row needs recording, start"),
+        ("a.csv", f'recording,start,end\n"{"x" * 140_000}', "a.csv is no CSV: field larger"),
         ("a.csv", "who,when\n1,2\n", "in no format earmark knows"),
         ("a.csv", "recording,start,end\na,soon,2\n", "a.csv line 2: 'soon' is no time"),
         ("a.csv", "recording,start,end\n,1,2\n", "a.csv line 2: a row needs recording, start"),
         ("a.json", '{"question": ', "neither GoalStep"),
         ("a.json", '{"videos": [{"video_uid": "v", "segments": [', "a.json is not JSON"),
         ("a.json", '{"videos": [{"video_uid": "v", "segments": []}]}', "has no end_time"),
+        (
+            "a.json",
+            '{"videos": [{"video_uid": "v", "end_time": "soon"}]}',
+            "end_time is 'soon', which",
+        ),
+        (
+            "a.json",
+            '{"videos": [{"video_uid": "v", "end_time": NaN, "segments": []}]}',
+            "a.json video v: end_time is 'nan', which is no number",
+        ),
+        (
+            "a.json",
+            '{"videos": [{"video_uid": "v", "end_time": 9, "segments": "no"}]}',
+            "a.json video v: segments is no list",
+        ),
+        (
+            "a.json",
+            '{"videos": [{"video_uid": "v", "end_time": 9, "segments": [3]}]}',
+            "a.json video v has no start_time",
+        ),
+        (
+            "a.json",
+            '{"videos": [{"video_uid": "v", "end_time": 9, "segments": [{"start_time": 1}]}]}',
+            "a.json video v at 1 s has no end_time",
+        ),
+        ("a.json", '{"videos": 3, "segments": 1}', "holds no list of videos"),
         ("a.json", '[{"timestamp": "0:01", "question": "?"}]', "item 0 names no video"),
         ("a.eaf", "<ANNOTATION_DOCUMENT>", "a.eaf is not XML"),
-        ("a.txt", "1\t2\tcut\nnonsense\n", "a.txt line 2: a label is start, tab"),
+        (
+            "a.eaf",
+            '<ANNOTATION_DOCUMENT><TIME_SLOT TIME_VALUE="soon"/></ANNOTATION_DOCUMENT>',
+            "a.eaf: TIME_VALUE is 'soon', which is no number",
+        ),
+        ("a.txt", "1\t2\tcut\n\nnonsense\n", "a.txt line 3: a label is start, tab"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(

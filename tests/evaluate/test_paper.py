@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earmark.evaluate.annotations import Annotations, read_durations
+from earmark.evaluate.annotations import Annotations
 from earmark.evaluate.bench import Case, Row, run_case
 from earmark.evaluate.formats import read_annotations
 from earmark.evaluate.metrics import Counts, count_occupied
@@ -22,6 +22,7 @@ from earmark.evaluate.published import (
 )
 from earmark.evaluate.results import Results
 from earmark.evaluate.run import Design, run
+from earmark.evaluate.sheets import read_durations
 from earmark.evaluate.sources import EVIDENCE, evidence_tasks, plan_fitting
 from earmark.evaluate.table import mean
 from earmark.evaluate.tables import paper_table

@@ -17,7 +17,6 @@ from earmark.errors import AnnotationError
 from earmark.evaluate import cost as costs
 from earmark.evaluate import occupancy as occupancies
 from earmark.evaluate import study
-from earmark.evaluate.annotations import read_durations
 from earmark.evaluate.bench import BUDGETS, RULES, read_rows
 from earmark.evaluate.figures import can_draw
 from earmark.evaluate.formats import FORMATS, read_annotations
@@ -25,6 +24,7 @@ from earmark.evaluate.outcome import Outcome
 from earmark.evaluate.published import RECORDINGS
 from earmark.evaluate.results import Results
 from earmark.evaluate.run import Design
+from earmark.evaluate.sheets import read_durations
 from earmark.gate.registry import FRONTLINES
 
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)

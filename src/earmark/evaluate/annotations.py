@@ -6,12 +6,10 @@ lays them out by recording. Nothing here knows a file format, an experiment or a
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from earmark.errors import AnnotationError
 from earmark.timeline import Span
@@ -64,7 +62,9 @@ class Listing:
     recordings: tuple[str, ...] = ()
     """Recordings the file is about even if it marks nothing in them."""
     unreadable: int = 0
-    """Rows whose times the format allows to be unreadable (EgoSound); left out, and counted."""
+    """Rows whose times the format allows to be unreadable (EgoSound, ELAN); left out, counted."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know about how the file was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ class Annotations:
     """`table`, `media`, `annotations` or `last event`, for each recording."""
     excluded: dict[str, int] = field(default_factory=dict)
     """Rows left out, counted by reason."""
+    remarks: tuple[str, ...] = ()
+    """One line for each thing that was noted while reading."""
 
     @property
     def actions(self) -> int:
@@ -106,6 +108,11 @@ class Annotations:
                 latest = max(latest, action.end)
         return count
 
+    @property
+    def repeated(self) -> int:
+        """Actions that say exactly what another one of the same recording says."""
+        return sum(len(actions) - len(set(actions)) for actions in self.recordings.values())
+
     def only(self, names: Iterable[str]) -> Annotations:
         """The recordings called `names`, in that order.
 
@@ -132,6 +139,7 @@ class Annotations:
     def notes(self) -> list[str]:
         """One line for everything a reader of the results should know about the rows."""
         lines = [f"{count} rows left out: {reason}" for reason, count in self.excluded.items()]
+        lines += self.remarks
         guessed = sum(source == "last event" for source in self.duration_source.values())
         if guessed:
             lines.append(f"{guessed} recordings end with their last event: no length was given")
@@ -139,6 +147,8 @@ class Annotations:
             lines.append(
                 f"{self.overlapping} actions overlap an earlier one; each counts by itself"
             )
+        if self.repeated:
+            lines.append(f"{self.repeated} rows say the same as another; each counts by itself")
         silent = [name for name, actions in self.recordings.items() if not actions]
         if silent:
             lines.append(f"{len(silent)} recordings have no action, so no coverage: {few(silent)}")
@@ -182,7 +192,9 @@ def gather(
                 kept[entry.recording].append(action)
             else:
                 excluded["they last no time at all"] += 1
-    return Annotations({n: sorted(a) for n, a in kept.items()}, lengths, sources, dict(excluded))
+    ordered = {name: sorted(actions) for name, actions in kept.items()}
+    remarks = tuple(note for listing in listings for note in listing.notes)
+    return Annotations(ordered, lengths, sources, dict(excluded), remarks)
 
 
 def _lengths(
@@ -264,38 +276,3 @@ def reconcile(
             f"annotations {few(annotated)}"
         )
     return common
-
-
-def read_durations(path: Path) -> dict[str, float]:
-    """Seconds by recording, from a CSV with a `duration` column and one that names the recording.
-
-    The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
-
-    Raises:
-        AnnotationError: missing columns, an unreadable length, a recording listed twice.
-    """
-    durations: dict[str, float] = {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        name = next((c for c in ("recording", "video_id") if c in (reader.fieldnames or ())), None)
-        if name is None or "duration" not in (reader.fieldnames or ()):
-            raise AnnotationError(
-                f"{path.name} is no table of lengths: it needs the columns recording and duration"
-            )
-        for row in reader:
-            where = f"{path.name} line {reader.line_num}"
-            if row[name] in durations:
-                raise AnnotationError(f"{where}: {row[name]} is listed twice")
-            durations[row[name]] = _length(row["duration"], where)
-    return durations
-
-
-def _length(text: str, where: str) -> float:
-    """A positive number of seconds, or an error that names the row."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise AnnotationError(f"{where}: {text!r} is no length in seconds")
-    return seconds

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
 
 from earmark.errors import AnnotationError
-from earmark.evaluate.annotations import Entry, Listing
+from earmark.evaluate.annotations import Entry, Listing, few
 from earmark.evaluate.sheets import seconds
 
 _DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
@@ -60,28 +60,32 @@ def _goalstep(path: Path, *, depths: tuple[int, ...]) -> Listing:
         name = _field(video, "video_uid", f"{path.name} video {number}")
         if name in durations:
             raise AnnotationError(f"{path.name} video {number}: {name} is listed twice")
-        durations[name] = float(_field(video, "end_time", f"{path.name} video {name}"))
-        for depth, segment in _segments(video.get("segments", ()), 0):
+        place = f"{path.name} video {name}"
+        durations[name] = _number(video, "end_time", place)
+        for depth, segment in _segments(video, place, 0):
             if depth in depths:
-                entries.append(_segment(segment, name, f"{path.name} video {name}"))
+                entries.append(_segment(segment, name, place))
     return Listing(tuple(entries), durations, tuple(durations))
 
 
-def _segments(segments: Any, depth: int) -> Iterator[tuple[int, Any]]:
-    """Every segment with its depth, parents first."""
-    for segment in segments:
+def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
+    """Every segment below `parent` with its depth, parents first; none is no segment."""
+    segments = parent.get("segments") if isinstance(parent, dict) else None
+    if not isinstance(segments or [], list):
+        raise AnnotationError(f"{where}: segments is no list")
+    for segment in segments or ():
         yield depth, segment
-        yield from _segments(segment.get("segments", ()), depth + 1)
+        yield from _segments(segment, where, depth + 1)
 
 
 def _segment(segment: Any, recording: str, where: str) -> Entry:
     """The row of one step or substep."""
-    start = float(_field(segment, "start_time", where))
+    start = _number(segment, "start_time", where)
     return Entry(
         recording=recording,
         start=start,
-        end=float(_field(segment, "end_time", where)),
-        label=segment.get("step_description") or segment.get("step_category") or "",
+        end=_number(segment, "end_time", f"{where} at {start:g} s"),
+        label=str(segment.get("step_description") or segment.get("step_category") or ""),
         place=f"{where} at {start:g} s",
     )
 
@@ -130,7 +134,7 @@ def _clip(item: Any, place: str) -> str:
 def _items(path: Path) -> list[Any]:
     """The questions of a JSON list or of a file with one JSON object a line."""
     if path.suffix.lower() == ".jsonl":
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
         return [
             _parse(line, f"{path.name} line {n}") for n, line in enumerate(lines, 1) if line.strip()
         ]
@@ -140,26 +144,59 @@ def _items(path: Path) -> list[Any]:
     return items
 
 
-def read_elan(path: Path) -> Listing:
-    """ELAN annotations of every tier that is tied to the time line, named after the file.
+def read_elan(path: Path, *, tiers: Collection[str] = ()) -> Listing:
+    """ELAN annotations that are tied to the time line, named after the file.
 
-    Annotations that only refer to another one have no time of their own and are passed over.
+    Annotations that only refer to another one have no time of their own and are passed over; those
+    between time slots that were never set are left out and counted.
+
+    Args:
+        path: an `.eaf` file.
+        tiers: the tiers to read, by name; all of them if none is named, and then a note says so.
     """
     try:
         document = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own file
     except ElementTree.ParseError as error:
         raise AnnotationError(f"{path.name} is not XML: {error}") from error
-    slots = {
-        slot.get("TIME_SLOT_ID", ""): float(slot.get("TIME_VALUE", "nan")) / 1000
-        for slot in document.iter("TIME_SLOT")
+    marked = {
+        tier.get("TIER_ID", ""): list(tier.iter("ALIGNABLE_ANNOTATION"))
+        for tier in document.iter("TIER")
     }
-    entries = []
-    for mark in document.iter("ALIGNABLE_ANNOTATION"):
-        key = mark.get("ANNOTATION_ID", "")
-        start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))
-        label = (mark.findtext("ANNOTATION_VALUE") or "").strip()
-        entries.append(Entry(path.stem, start, end, label, f"{path.name} {key}", key))
-    return Listing(tuple(entries), recordings=(path.stem,))
+    unknown = [name for name in tiers if name not in marked]
+    if unknown:
+        raise AnnotationError(
+            f"{path.name} has no tier {few(unknown)}; it has {few(marked, most=9)}"
+        )
+    chosen = {
+        name: marks for name, marks in marked.items() if marks and (name in tiers or not tiers)
+    }
+    slots = {
+        slot.get("TIME_SLOT_ID", ""): _number(slot.attrib, "TIME_VALUE", path.name) / 1000
+        for slot in document.iter("TIME_SLOT")
+        if "TIME_VALUE" in slot.attrib
+    }
+    found = [_elan(mark, slots, path) for marks in chosen.values() for mark in marks]
+    entries = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
+    return Listing(
+        entries,
+        recordings=(path.stem,),
+        unreadable=len(found) - len(entries),
+        notes=_tier_note(path, chosen) if len(chosen) > 1 and not tiers else (),
+    )
+
+
+def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> Entry:
+    """The row of one annotation; nan for a time slot that was never set."""
+    key = mark.get("ANNOTATION_ID", "")
+    start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))
+    label = (mark.findtext("ANNOTATION_VALUE") or "").strip()
+    return Entry(path.stem, start, end, label, f"{path.name} {key}", key)
+
+
+def _tier_note(path: Path, chosen: Mapping[str, Sequence[Any]]) -> tuple[str]:
+    """That several tiers were read as one."""
+    tiers = few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
+    return (f"{path.name}: all tiers were read ({tiers}); name some with elan:TIER,TIER",)
 
 
 def _json(path: Path) -> Any:
@@ -171,7 +208,7 @@ def _parse(text: str, place: str) -> Any:
     """`text` as JSON, or an error that names the place."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise AnnotationError(f"{place} is not JSON: {error}") from error
 
 
@@ -180,3 +217,15 @@ def _field(item: Any, name: str, where: str) -> Any:
     if not isinstance(item, dict) or item.get(name) is None:
         raise AnnotationError(f"{where} has no {name}")
     return item[name]
+
+
+def _number(item: Any, name: str, where: str) -> float:
+    """A field that must be a finite number."""
+    found = _field(item, name, where)
+    try:
+        number = float(found)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise AnnotationError(f"{where}: {name} is {str(found)[:40]!r}, which is no number")
+    return number

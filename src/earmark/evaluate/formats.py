@@ -8,6 +8,7 @@ from pathlib import Path
 from earmark.errors import AnnotationError
 from earmark.evaluate import documents, sheets
 from earmark.evaluate.annotations import Annotations, Listing, few, gather
+from earmark.evaluate.sheets import reading
 
 FORMATS: dict[str, Callable[[Path], Listing]] = {
     "epic": sheets.read_epic,
@@ -38,7 +39,8 @@ def read_annotations(
     Args:
         paths: one or many.
         format: a name of `FORMATS`; found by looking into each file when not given. GoalStep files
-            are read as their steps unless a substep format is named.
+            are read as their steps unless a substep format is named, ELAN files with all their
+            tiers unless some are named: `elan:TIER,TIER`.
         durations: seconds by recording, which win over what the files say.
         duration_source: where `durations` come from, kept beside each length.
 
@@ -48,19 +50,24 @@ def read_annotations(
     files = _files([paths] if isinstance(paths, Path) else list(paths))
     listings = [read_listing(file, format=format) for file in files]
     _refuse_repeated_stems(files, listings)
+    if not any(listing.entries or listing.recordings for listing in listings):
+        raise AnnotationError(
+            f"{few(file.name for file in files)}: no row, so nothing is annotated"
+        )
     return gather(listings, durations=durations, duration_source=duration_source)
 
 
 def read_listing(path: Path, *, format: str | None = None) -> Listing:  # noqa: A002
     """The rows of one file."""
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"no annotation format {format!r}; there are {', '.join(FORMATS)}")
-    try:
-        return FORMATS[format or detect(path)](path)
-    except OSError as error:
-        raise AnnotationError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise AnnotationError(f"{path.name} is not UTF-8 text (byte {error.start})") from error
+    name, _, part = (format or "").partition(":")
+    if (format is not None and name not in FORMATS) or (part and name != "elan"):
+        raise ValueError(
+            f"no annotation format {format!r}; there are {', '.join(FORMATS)} and elan:TIER,TIER"
+        )
+    with reading(path):
+        if part:
+            return documents.read_elan(path, tiers=part.split(","))
+        return FORMATS[name or detect(path)](path)
 
 
 def detect(path: Path) -> str:
@@ -80,21 +87,21 @@ def detect(path: Path) -> str:
 
 
 def _files(paths: list[Path]) -> list[Path]:
-    """The annotation files in `paths`, folders searched in order of name."""
-    files: list[Path] = []
+    """The annotation files in `paths`, each once, folders searched in order of name."""
+    files: dict[Path, Path] = {}
     for path in paths:
         if not path.is_dir():
-            files.append(path)
+            files[path.resolve()] = path
             continue
         inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
         if not inside:
             raise AnnotationError(
                 f"{path} holds no annotation file ({', '.join(sorted(SUFFIXES))})"
             )
-        files.extend(inside)
+        files.update({each.resolve(): each for each in inside})
     if not files:
         raise AnnotationError("no annotation file was given")
-    return files
+    return list(files.values())
 
 
 def _refuse_repeated_stems(files: list[Path], listings: list[Listing]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from earmark.errors import AnnotationError
 from earmark.evaluate.metrics import Sums, share
+from earmark.evaluate.sheets import reading
 
 _WORD = re.compile(r"[a-z]+")
 _PARTICLES = frozenset(
@@ -50,7 +51,7 @@ class Vocabulary:
     def from_epic(cls, path: Path) -> Vocabulary:
         """The classes of `EPIC_100_noun_classes.csv` or `EPIC_100_verb_classes.csv`."""
         ways: dict[str, tuple[str, ...]] = {}
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
             for row in csv.DictReader(file):
                 try:
                     ways[row["key"]] = tuple(ast.literal_eval(row["instances"]))

@@ -1,12 +1,18 @@
-"""Annotations kept one row a line: EPIC and generic CSV, DCASE frames, Audacity labels."""
+"""Annotations kept one row a line: EPIC and generic CSV, DCASE frames, Audacity labels.
+
+A CSV may be cut by commas, semicolons or tabs; with the latter two a decimal comma is a point. Its
+columns may come in any order and case, with more beside them.
+"""
 
 from __future__ import annotations
 
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from sys import intern
 
 from earmark.errors import AnnotationError
 from earmark.evaluate.annotations import Entry, Listing
@@ -14,7 +20,7 @@ from earmark.evaluate.annotations import Entry, Listing
 FRAME = 0.1
 """Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
 
-_CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)")
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d{1,2}(?:\.\d+)?)")
 
 
 def seconds(text: str) -> float:
@@ -37,8 +43,11 @@ def detect(path: Path, head: str) -> str:
     """
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
-        raise AnnotationError(f"{path.name} is empty: there is nothing annotated in it")
-    columns = {column.strip() for column in lines[0].split(",")}
+        raise AnnotationError(
+            f"{path.name} is empty: remove it or, if it marks a recording without events, name "
+            f"its format (--spans-format)"
+        )
+    columns = set(_columns(next(csv.reader([lines[0]], delimiter=_delimiter(lines[0])))))
     if {"video_id", "start_timestamp", "stop_timestamp"} <= columns:
         return "epic"
     if {"recording", "start", "end"} <= columns:
@@ -55,41 +64,34 @@ def detect(path: Path, head: str) -> str:
 
 def read_epic(path: Path) -> Listing:
     """EPIC-KITCHENS-100 actions, EPIC-SOUNDS events, or the train-split file."""
-    entries = []
-    for place, row in _rows(path, ("video_id", "start_timestamp", "stop_timestamp")):
-        entries.append(
-            Entry(
-                recording=row["video_id"],
-                start=_time(row["start_timestamp"], place),
-                end=_time(row["stop_timestamp"], place),
-                label=_epic_label(row),
-                place=place,
-                key=row.get("narration_id") or row.get("annotation_id") or "",
-            )
+    rows = _rows(path, ("start_timestamp", "stop_timestamp"), name="video_id")
+    return Listing(
+        tuple(
+            _entry(row, row["video_id"], row["start_timestamp"], row["stop_timestamp"])
+            for row in rows
         )
-    return Listing(tuple(entries))
-
-
-def _epic_label(row: dict[str, str]) -> str:
-    """The narration, the sound class, or verb and noun, whichever the file has."""
-    verb_and_noun = f"{row.get('verb') or ''} {row.get('noun') or ''}".strip()
-    return row.get("narration") or row.get("class") or verb_and_noun or row.get("description") or ""
+    )
 
 
 def read_generic(path: Path) -> Listing:
     """A CSV with the columns recording, start, end and, if it likes, label and id."""
-    entries = [
-        Entry(
-            recording=row["recording"],
-            start=_time(row["start"], place),
-            end=_time(row["end"], place),
-            label=row.get("label") or "",
-            place=place,
-            key=row.get("id") or "",
-        )
-        for place, row in _rows(path, ("recording", "start", "end"))
-    ]
-    return Listing(tuple(entries))
+    rows = _rows(path, ("start", "end"), name="recording")
+    return Listing(tuple(_entry(row, row["recording"], row["start"], row["end"]) for row in rows))
+
+
+def _entry(row: dict[str, str], recording: str, start: str, end: str) -> Entry:
+    """The entry of one row; names and labels that come again and again are kept once."""
+    place = row[PLACE]
+    times = _time(start, place), _time(end, place)
+    key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
+    return Entry(intern(recording), *times, intern(_label(row)), place, key)
+
+
+def _label(row: dict[str, str]) -> str:
+    """The label, the narration, the sound class, or verb and noun, whichever the file has."""
+    verb_and_noun = f"{row.get('verb', '')} {row.get('noun', '')}".strip()
+    known = (row.get(column) for column in ("label", "narration", "class"))
+    return next(filter(None, known), verb_and_noun or row.get("description", ""))
 
 
 def read_frames(path: Path) -> Listing:
@@ -99,9 +101,9 @@ def read_frames(path: Path) -> Listing:
     recording is named after the file; the file does not say how long it is.
     """
     frames: dict[tuple[str, str], set[int]] = {}
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in _lines(path):
         cells = line.split(",")
-        if len(cells) not in (5, 6) or not cells[0].strip().isdigit():
+        if len(cells) not in (5, 6) or not cells[0].strip().isdecimal():
             raise AnnotationError(
                 f"{path.name} line {number}: a frame is five or six numbers, not {line[:40]!r}"
             )
@@ -131,7 +133,7 @@ def read_audacity(path: Path) -> Listing:
     Lines that begin with a backslash hold a frequency range and are passed over.
     """
     entries = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in _lines(path):
         if line.startswith("\\"):
             continue
         place, times = f"{path.name} line {number}", _label_times(line)
@@ -149,24 +151,98 @@ def _label_times(line: str) -> tuple[float, float] | None:
     return (times[0], times[1]) if len(times) == 2 and not any(map(math.isnan, times)) else None
 
 
-def _lines(path: Path) -> list[str]:
-    """The lines of a file that hold something."""
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """The lines of a file that hold something, with their numbers."""
     text = path.read_text(encoding="utf-8-sig")
-    return [line for line in text.splitlines() if line.strip()]
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
-def _rows(path: Path, needed: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Every row of a CSV with the place it stands at, for messages."""
+def read_durations(path: Path) -> dict[str, float]:
+    """Seconds by recording, from a CSV with a `duration` column and one that names the recording.
+
+    The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
+
+    Raises:
+        AnnotationError: missing columns, an unreadable length, a recording listed twice.
+    """
+    durations: dict[str, float] = {}
+    with reading(path):
+        for row in _rows(path, ("duration",)):
+            name = row.get("recording") or row.get("video_id")
+            if not name:
+                raise AnnotationError(f"{row[PLACE]}: no recording (or video_id) is named")
+            if name in durations:
+                raise AnnotationError(f"{row[PLACE]}: {name} is listed twice")
+            length = seconds(row["duration"])
+            if not (math.isfinite(length) and length > 0):
+                raise AnnotationError(f"{row[PLACE]}: {row['duration']!r} is no length in seconds")
+            durations[name] = length
+    return durations
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say in one line what is wrong with a file that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise AnnotationError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise AnnotationError(
+            f"{path.name} is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from error
+    except csv.Error as error:
+        raise AnnotationError(f"{path.name} is no CSV: {error}") from error
+
+
+PLACE = " place"
+"""Where a row stands, kept under a name that no column has: `file.csv line 12`."""
+
+
+def _rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[dict[str, str]]:
+    """Every row of a CSV by column, cells stripped, with its `PLACE`.
+
+    Raises:
+        AnnotationError: a column of `times` or the column `name` is absent, or empty in a row; a
+            column is there twice; a row has more cells than columns.
+    """
+    needed = (name, *times) if name else times
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, skipinitialspace=True)
-        absent = [column for column in needed if column not in (reader.fieldnames or ())]
-        if absent:
-            raise AnnotationError(f"{path.name} has no column {' or '.join(absent)}")
-        for row in reader:
-            place = f"{path.name} line {reader.line_num}"
-            if any(not row[column] for column in needed):
-                raise AnnotationError(f"{place}: a row needs {', '.join(needed)}")
-            yield place, row
+        mark = _delimiter(next((line for line in file if line.strip()), ""))
+        file.seek(0)
+        reader = csv.reader(file, delimiter=mark, skipinitialspace=True)
+        columns = _columns(next((cells for cells in reader if any(cells)), []))
+        if any(columns.count(column) != 1 for column in needed):
+            wanted = " and ".join(needed)
+            raise AnnotationError(f"{path.name} needs {wanted} among its columns, each once")
+        for cells in reader:
+            row = dict.fromkeys(columns, "") | dict(
+                zip(columns, map(str.strip, cells), strict=False)
+            )
+            row[PLACE] = f"{path.name} line {reader.line_num}"
+            if any(cell.strip() for cell in cells[len(columns) :]):
+                raise AnnotationError(
+                    f"{row[PLACE]}: {len(cells)} cells under {len(columns)} columns; put quotes "
+                    f"around a cell that holds {mark!r}"
+                )
+            if not any(map(str.strip, cells)):
+                continue
+            if not all(row[column] for column in needed):
+                raise AnnotationError(f"{row[PLACE]}: a row needs {', '.join(needed)}")
+            if mark != ",":
+                row |= {column: row[column].replace(",", ".") for column in times}
+            yield row
+
+
+def _delimiter(header: str) -> str:
+    """The mark that cuts the cells of a CSV whose first line is `header`."""
+    return max(",;\t", key=header.count)
+
+
+def _columns(cells: Sequence[str]) -> list[str]:
+    """The names of the columns, in small letters; those without a name are told by their place."""
+    names = [cell.strip().lower() for cell in cells]
+    return [name or f" {place}" for place, name in enumerate(names)]
 
 
 def _time(text: str, place: str) -> float:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError
-from earmark.evaluate.annotations import Annotations, few, read_durations, reconcile
+from earmark.evaluate.annotations import Annotations, few, reconcile
 from earmark.evaluate.bench import Row, rows_as_csv
 from earmark.evaluate.downsample import Scores, Unit, downsample_table
 from earmark.evaluate.formats import read_annotations
 from earmark.evaluate.occupancy import read_data_sets
 from earmark.evaluate.outcome import Outcome, claim
 from earmark.evaluate.run import ROWS, Design, Tasks, Watch, report, run
+from earmark.evaluate.sheets import read_durations
 from earmark.evaluate.sources import (
     EVIDENCE,
     evidence_tasks,
