@@ -72,9 +72,10 @@ class Shelf:
         if state == "here":
             return path
         found = f"{path.name} is not in" if state == "absent" else f"{path.name} is cut off in"
+        fetch = f"fetch it with `earmark models get {name}`, or "
         raise ModelMissing(
-            f"{found} {self.folder}; fetch it with `earmark models get {name}`, or bring it with "
-            f"`earmark models add {name} FILE`"
+            f"{found} {self.folder}; {fetch if checkpoint_named(name).origins else ''}"
+            f"bring it with `earmark models add {name} FILE`"
         )
 
     def add(self, name: str, file: Path, *, progress: Progress | None = None) -> Got:

@@ -12,36 +12,9 @@ import torch
 
 from earmark.errors import ModelMismatch
 from earmark.hear.published import PUBLISHED, published
-from earmark.hear.published.catalogue import Published, find_checkpoint, state
+from earmark.hear.published.catalogue import find_checkpoint
 from earmark.hear.published.checkpoint import build, drop_layers, load_detector
-from earmark.hear.published.detector import Transformer
-from published_weights import as_published, seeded_sound, seeded_weights
-
-SMALL = Transformer(width=32, heads=2, layers=3)
-
-
-def small(name: str) -> Published:
-    """The published model at a size that loads in no time, its names and layout unchanged."""
-    options = {
-        "frame-mn06": (("width", 0.1),),
-        "frame-mn10": (("width", 0.1),),
-        "panns": (("channels", 2),),
-        "slowfast": (("channels", 8),),
-    }.get(name, (("size", SMALL),))
-    return replace(published(name), options=options)
-
-
-def saved(known: Published, path: Path, **changes: object) -> Path:
-    """A checkpoint of random weights, laid out as published, with `changes` to its entries."""
-    held = as_published(seeded_weights(build(known).state_dict()), known)
-    inner = held[known.section] if known.section else held
-    for name, value in changes.items():
-        if value is None:
-            del inner[name]
-        else:
-            inner[name] = value
-    torch.save(held, path)
-    return path
+from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, small
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -195,11 +168,3 @@ def test_the_last_layers_may_be_dropped(name, tmp_path):
 def test_convolutions_have_no_layers_to_drop():
     with pytest.raises(ValueError, match="cannot drop 2 of the 0 layers of FrameMobileNet"):
         drop_layers(build(small("frame-mn06")), 2)
-
-
-def test_state_says_what_is_missing(tmp_path):
-    assert state("beats") == "needs a checkpoint: BEATs_strong_1.pt"
-    assert state("beats", tmp_path) == "needs a checkpoint: BEATs_strong_1.pt"
-    (tmp_path / "BEATs_strong_1.pt").touch()
-    assert state("beats", tmp_path) == "ready"
-    assert state("beats", tmp_path / "BEATs_strong_1.pt") == "ready"

@@ -30,7 +30,7 @@ from earmark.hear.published.checkpoint import build
 from earmark.hear.published.reading import logit, max_pooled
 from earmark.media import Sound, open_recording
 from making import make_audio
-from published_weights import as_published, seeded_sound, seeded_weights
+from published_weights import as_published, saved, seeded_sound, seeded_weights, small
 
 
 def blocks(samples: np.ndarray, rate: int, *sizes: int) -> Iterator[Sound]:
@@ -212,3 +212,35 @@ class TestMaxPooling:
 def test_logits_of_certainty_are_finite():
     assert np.abs(logit(np.array([0.0, 1.0]))).max() < 16.2
     np.testing.assert_allclose(logit(np.array([0.25])), np.log(1 / 3), rtol=1e-6)
+
+
+class TestHalfPrecision:
+    """What an accelerator does, on the CPU: the same code, the same arithmetic, only slower."""
+
+    def test_it_is_for_accelerators_unless_asked_for(self):
+        assert not Listening().is_half and not Listening(device="cpu:0").is_half
+        assert Listening(device="cuda:1").is_half and Listening(half=True).is_half
+        assert not Listening(device="mps", half=False).is_half
+
+    @pytest.mark.parametrize("output", ["posteriors", "embeddings"])
+    @pytest.mark.parametrize("name", PUBLISHED)
+    def test_every_model_hears_nearly_the_same(self, name, output, tmp_path, monkeypatch):
+        known = small(name)
+        monkeypatch.setitem(PUBLISHED, name, known)
+        path = saved(known, tmp_path / known.files[0])
+        sound = seeded_sound(known.layout.chunk / 25, known.sample_rate)[None]
+        reading = Embeddings() if output == "embeddings" else None
+        full, half = (
+            open_encoder(name, path, reading=reading, listening=Listening(half=how)).hear(sound)
+            for how in (False, True)
+        )
+        assert np.isfinite(half).all() and half.dtype == full.dtype
+        away = np.sqrt(np.mean((half - full) ** 2)) / full.std()
+        assert away > 0, "it ran in full precision"
+        assert away < 0.1, "of what random weights make of sound, hardly anything is lost"
+
+    def test_it_is_known_by_another_name(self, light_checkpoint):
+        """What was heard in full precision is not taken for it."""
+        full = open_encoder("frame-mn06", light_checkpoint)
+        half = open_encoder("frame-mn06", light_checkpoint, listening=Listening(half=True))
+        assert repr(full) != repr(half)

@@ -10,7 +10,8 @@ import pytest
 
 from earmark.errors import EarmarkError
 from earmark.hear import SoundEncoder
-from earmark.hear.published import PUBLISHED, open_encoder
+from earmark.hear.published import PUBLISHED, catalogue, open_encoder
+from earmark.hear.published.catalogue import find_checkpoint
 from earmark.hear.published.on_shelf import DETECTORS_ON_SHELF, ON_SHELF
 from earmark.media import Sound
 from published_weights import seeded_sound
@@ -52,3 +53,28 @@ def test_what_cannot_be_read_is_refused():
         ON_SHELF["beats"](reads="tags")
     with pytest.raises(ValueError, match="has embeddings and nothing else"):
         ON_SHELF["beats"](drop_layers=2)
+    with pytest.raises(ValueError, match="has a threshold for its activity and for nothing else"):
+        ON_SHELF["beats"](threshold=0.5)
+    with pytest.raises(ValueError, match=r"a threshold on posteriors is 0 to 1, not 1\.0"):
+        ON_SHELF["beats"](reads="activity", threshold=1.0)
+
+
+def test_weights_by_path_are_named_by_what_is_in_them(light_checkpoint, tmp_path):
+    """What was heard is kept under this name: another file must not be taken for it."""
+    first = ON_SHELF["frame-mn06"](weights=str(light_checkpoint))
+    copy = tmp_path / "elsewhere.pt"
+    copy.write_bytes(light_checkpoint.read_bytes())
+    second = ON_SHELF["frame-mn06"](weights=str(copy))
+    assert repr(first) == repr(second)
+    copy.write_bytes(light_checkpoint.read_bytes() + b"!")
+    assert repr(first) != repr(second)
+    copy.unlink()
+    assert repr(second).endswith("weights=absent)")
+
+
+def test_an_exported_model_in_a_folder_is_found_first_without_pytorch(tmp_path, monkeypatch):
+    (tmp_path / "BEATs_strong_1.pt").touch()
+    (tmp_path / "BEATs_strong_1.onnx").touch()
+    assert find_checkpoint("beats", tmp_path).suffix == ".pt"
+    monkeypatch.setattr(catalogue, "find_spec", lambda _: None)
+    assert find_checkpoint("beats", tmp_path).suffix == ".onnx"

@@ -3,8 +3,9 @@
 Nothing here imports PyTorch until a checkpoint is opened.
 """
 
-from earmark.hear.published.catalogue import PUBLISHED, Published, published, state
+from earmark.hear.published.catalogue import PUBLISHED, Published, published
 from earmark.hear.published.dasm import QueryEncoder, QueryModel, open_queries
+from earmark.hear.published.dasm_on_shelf import DasmOnShelf
 from earmark.hear.published.encoder import ChunkEncoder, Listening
 from earmark.hear.published.listening import PublishedEncoder, open_encoder
 from earmark.hear.published.on_shelf import DETECTORS_ON_SHELF, ON_SHELF, OnShelf
@@ -18,6 +19,7 @@ __all__ = [
     "PUBLISHED",
     "Activity",
     "ChunkEncoder",
+    "DasmOnShelf",
     "Embeddings",
     "Listening",
     "Logits",
@@ -35,5 +37,4 @@ __all__ = [
     "published",
     "read_names",
     "segments",
-    "state",
 ]

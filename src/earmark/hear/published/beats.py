@@ -154,7 +154,8 @@ class _GatedAttention(nn.Module):
             projection(rows).reshape(batch, count, self._heads, -1).transpose(1, 2)
             for projection in (self.q_proj, self.k_proj, self.v_proj)
         )
-        likeness = query @ key.transpose(2, 3) / math.sqrt(query.shape[-1])
+        shrunk = query / math.sqrt(query.shape[-1])  # before the product: half precision ends soon
+        likeness = shrunk @ key.transpose(2, 3)
         seen = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
         out: Tensor = self.out_proj(seen.transpose(1, 2).flatten(2))
         return out

@@ -130,7 +130,7 @@ PUBLISHED: dict[str, Published] = {
         unused=(),
     ),
 }
-"""Every model that a checkpoint on disk turns into an encoder; `dasm` needs a model of its own."""
+"""Every model that a checkpoint on disk turns into an encoder; `dasm` is a model of the user's."""
 
 
 def published(name: str) -> Published:
@@ -143,13 +143,16 @@ def published(name: str) -> Published:
 def find_checkpoint(name: str, place: Path) -> Path:
     """The file of weights at `place`, which may be the folder that holds it.
 
+    A folder may hold an exported model instead; it goes first where PyTorch is not installed.
+
     Raises:
         ModelMismatch: There is none.
     """
     known = published(name)
     if place.is_file():
         return place
-    names = (*known.files, *(str(Path(file).with_suffix(".onnx")) for file in known.files))
+    exported = tuple(str(Path(file).with_suffix(".onnx")) for file in known.files)
+    names = (*known.files, *exported) if find_spec("torch") else (*exported, *known.files)
     inside = [place / file for file in names if (place / file).is_file()]
     if not inside:
         where = f"in {place}" if place.is_dir() else f"at {place}"
@@ -161,20 +164,3 @@ def require(library: str, *, what: str) -> None:
     """`MissingExtra` where `library`, which `what` needs, is not installed; does not import it."""
     if find_spec(library) is None:
         raise MissingExtra(f"{what} needs {library}: pip install 'earmark[{EXTRA}]'")
-
-
-def state(name: str, place: Path | None = None) -> str:
-    """Whether `name` can be run with what lies at `place`, in a few words.
-
-    `ready`, `needs a checkpoint: ...` or `needs the extra 'encoders'`. The file is not opened.
-    """
-    files = published(name).files
-    try:
-        file = None if place is None else find_checkpoint(name, place)
-    except ModelMismatch:
-        file = None
-    if file is None:
-        return f"needs a checkpoint: {files[0]}"
-    if file.suffix != ".onnx" and find_spec("torch") is None:
-        return f"needs the extra {EXTRA!r}"
-    return "ready"

@@ -6,6 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from earmark.hear.encoder import SoundEncoder, as_track
@@ -66,9 +67,9 @@ class Weights:
 
     @classmethod
     def of(cls, file: Path) -> Weights:
-        """Read `file` once for its digest."""
-        with file.open("rb") as opened:
-            return cls(file, hashlib.file_digest(opened, "sha256").hexdigest())
+        """Read `file` for its digest, once a process unless it changes."""
+        facts = file.stat()
+        return cls(file, _digest(file, facts.st_size, facts.st_mtime_ns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,23 @@ class Listening:
     threads: int | None = field(default=None, repr=False)
     """For a CPU; None leaves it to the library."""
     device: str = "cpu"
-    """`cuda` and its like run in half precision, spectra aside."""
+    """Where PyTorch runs the network: `cuda` and its like."""
+    half: bool | None = None
+    """Whether the network runs in half precision, spectra and posteriors aside; None for on an
+    accelerator and not on a CPU."""
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the network runs in half precision."""
+        on_cpu = self.device.partition(":")[0] == "cpu"
+        return not on_cpu if self.half is None else self.half
 
     def __post_init__(self) -> None:
         if self.batch < 1 or (self.threads is not None and self.threads < 1):
             raise ValueError(f"needs at least one chunk and one thread at a time, not {self}")
+
+
+@lru_cache(maxsize=16)
+def _digest(file: Path, size_bytes: int, changed: int) -> str:  # noqa: ARG001 - the key's
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

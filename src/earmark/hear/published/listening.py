@@ -57,11 +57,14 @@ class PublishedEncoder(ChunkEncoder):
         detector, device = self.detector(), torch.device(self.listening.device)
         with torch.inference_mode(), _threads(self.listening.threads):
             spectrum = detector.spectrum(torch.from_numpy(chunks).to(device))
-            with torch.autocast(device.type, torch.float16, enabled=device.type != "cpu"):
+            with torch.autocast(device.type, torch.float16, enabled=self.listening.is_half):
                 rows = detector.embed(spectrum).float()
                 if self.reading.output == "posteriors":
-                    rows = detector.posteriors(detector.classify(rows).float())
-            heard: FloatArray = rows.cpu().numpy()
+                    rows = detector.classify(rows).float()
+            rows = rows.cpu()  # not every device has the double precision of posteriors
+            if self.reading.output == "posteriors":
+                rows = detector.posteriors(rows)
+            heard: FloatArray = rows.numpy()
         return heard
 
 

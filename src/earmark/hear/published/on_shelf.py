@@ -1,21 +1,23 @@
 """Published models by name alone: weights from the user's shelf, looked for on first use.
 
 `earmark models add beats BEATs_strong_1.pt` puts a checkpoint on the shelf; an exported model
-beside it, `BEATs_strong_1.onnx`, is taken where there is no checkpoint or no PyTorch.
+beside it, `BEATs_strong_1.onnx`, is taken where there is no checkpoint or no PyTorch. A file that
+is elsewhere is named by its path: `beats:weights=/data/BEATs_strong_1.pt`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
+from earmark.errors import EarmarkError
 from earmark.hear.encoder import Encoder, SoundEncoder
-from earmark.hear.published.catalogue import published
-from earmark.hear.published.encoder import ChunkEncoder
+from earmark.hear.published.catalogue import find_checkpoint, published
+from earmark.hear.published.encoder import ChunkEncoder, Listening, Weights
 from earmark.hear.published.listening import open_encoder
 from earmark.hear.published.reading import Activity, Embeddings, Logits, Reading
 from earmark.media import Sound
@@ -24,9 +26,12 @@ from earmark.timeline import Track
 Reads = Literal["logits", "activity", "embeddings"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OnShelf(SoundEncoder):
-    """A published model; every option is a plain value, so that a gate's card can hold it."""
+    """A published model; every option is a plain value, so that a gate's card can hold it.
+
+    Its `repr`, under which what was heard is kept, names the weights by what is in them.
+    """
 
     name: ClassVar[str]
     """Of `PUBLISHED`."""
@@ -37,14 +42,32 @@ class OnShelf(SoundEncoder):
     """Leave out so many of a transformer's last layers; embeddings only."""
     hop: float | None = None
     """Seconds from one chunk to the next; None for the model's own."""
+    threshold: float = 0.0
+    """Posteriors below this count as 0; activity only."""
+    weights: str | None = None
+    """The checkpoint, or the folder that holds it; None takes it from the user's shelf."""
+    device: str = "cpu"
+    """Where PyTorch runs it; `cuda` and its like in half precision."""
 
     def __post_init__(self) -> None:
-        if self.reads not in ("logits", "activity", "embeddings"):
+        if self.reads not in get_args(Reads):
             raise ValueError(
                 f"{self.name} reads logits, activity or embeddings, not {self.reads!r}"
             )
         if self.drop_layers and self.reads != "embeddings":
             raise ValueError(f"{self.name} without its last layers has embeddings and nothing else")
+        if self.threshold and self.reads != "activity":
+            raise ValueError(f"{self.name} has a threshold for its activity and for nothing else")
+        self.reading()
+
+    def __repr__(self) -> str:
+        named = [each.name for each in fields(self) if each.name != "weights"]
+        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
+        try:
+            held = Weights.of(find_weights(self.name, self.weights)).digest
+        except EarmarkError:
+            held = "absent"
+        return f"{type(self).__name__}({options}, weights={held})"
 
     @property
     def sample_rate(self) -> int:
@@ -67,7 +90,7 @@ class OnShelf(SoundEncoder):
         """What is made of the model's rows."""
         if self.reads == "embeddings":
             return Embeddings(self.drop_layers)
-        return Activity() if self.reads == "activity" else Logits()
+        return Activity(self.threshold) if self.reads == "activity" else Logits()
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The features of `sound`, whose blocks follow each other from time 0.
@@ -77,52 +100,53 @@ class OnShelf(SoundEncoder):
             ModelMismatch: The file there is not this model's.
             MissingExtra: PyTorch is not installed, and no exported model lies there.
         """
-        return _opened(self, find_weights(self.name)).encode(sound)
+        weights = Weights.of(find_weights(self.name, self.weights))
+        return _opened(self, weights).encode(sound)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BeatsOnShelf(OnShelf):
     """BEATs with its AudioSet-Strong head: the paper's encoder."""
 
     name: ClassVar[str] = "beats"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AtstFrameOnShelf(OnShelf):
     """ATST-Frame with its AudioSet-Strong head."""
 
     name: ClassVar[str] = "atst-frame"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FrequencyPasstOnShelf(OnShelf):
     """fPaSST with its AudioSet-Strong head."""
 
     name: ClassVar[str] = "fpasst"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FrameMobileNet06OnShelf(OnShelf):
     """frame_mn06 with its AudioSet-Strong head: the lightest."""
 
     name: ClassVar[str] = "frame-mn06"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FrameMobileNet10OnShelf(OnShelf):
     """frame_mn10 with its AudioSet-Strong head: light."""
 
     name: ClassVar[str] = "frame-mn10"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PannsOnShelf(OnShelf):
     """PANNs Cnn14_DecisionLevelMax, 527 AudioSet classes."""
 
     name: ClassVar[str] = "panns"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SlowFastOnShelf(OnShelf):
     """Auditory SlowFast with the 44 classes of EPIC-SOUNDS."""
 
@@ -142,20 +166,23 @@ _KINDS: tuple[type[OnShelf], ...] = (
 ON_SHELF: dict[str, type[OnShelf]] = {kind.name: kind for kind in _KINDS}
 """Encoders by name: posteriors in logit space, for a gate."""
 
-DETECTORS_ON_SHELF: dict[str, Callable[[], Encoder]] = {
+DETECTORS_ON_SHELF: dict[str, Callable[..., Encoder]] = {
     kind.name: partial(kind, reads="activity") for kind in _KINDS
 }
 """Detectors by name: one score a moment, without a gate."""
 
 
-def find_weights(name: str) -> Path:
-    """The checkpoint of `name` on the user's shelf, or the exported model beside it.
+def find_weights(name: str, place: str | None = None) -> Path:
+    """The checkpoint of `name` at `place`, or on the user's shelf, or the exported model beside it.
 
     Raises:
-        ModelMissing: Neither is there; says how to get it.
+        ModelMismatch: There is none at `place`.
+        ModelMissing: Neither is on the shelf; says how to get it.
     """
     from earmark.models import Shelf
 
+    if place is not None:
+        return find_checkpoint(name, Path(place).expanduser())
     shelf = Shelf()
     exported = shelf.path(name).with_suffix(".onnx")
     has_checkpoint = shelf.state(name) == "here" and find_spec("torch") is not None
@@ -163,5 +190,8 @@ def find_weights(name: str) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _opened(wanted: OnShelf, weights: Path) -> ChunkEncoder:
-    return open_encoder(wanted.name, weights, reading=wanted.reading(), hop=wanted.hop)
+def _opened(wanted: OnShelf, weights: Weights) -> ChunkEncoder:
+    listening = Listening(device=wanted.device)
+    return open_encoder(
+        wanted.name, weights.file, reading=wanted.reading(), hop=wanted.hop, listening=listening
+    )

@@ -42,7 +42,11 @@ class Reading(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """The posteriors in logit space: what the paper's gate reads. Nothing is thresholded."""
+    """The posteriors in logit space: what the paper's gate reads. Nothing is thresholded.
+
+    Most classes are nearly always absent, so that the values lie around -10; a gate brings them
+    to 0 by what it measured on its own training recordings.
+    """
 
     @property
     def output(self) -> str:
@@ -71,6 +75,10 @@ class Activity:
     """Posteriors below this count as 0."""
     excluded: tuple[str, ...] | None = None
     """Names of the classes that do not count; None for the documented list."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.threshold < 1.0:
+            raise ValueError(f"a threshold on posteriors is 0 to 1, not {self.threshold}")
 
     @property
     def output(self) -> str:
