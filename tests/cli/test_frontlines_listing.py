@@ -20,6 +20,11 @@ PAPER = (
 )  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch):
+    monkeypatch.delenv("EARMARK_CHECKPOINTS", raising=False)
+
+
 def rows(capsys, folder) -> dict[str, dict]:
     frontlines(format=Format.json, models=folder)
     return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
@@ -34,9 +39,8 @@ def test_names_are_those_of_the_registries():
     assert len(set(names)) == len(names)
     for system in SYSTEMS:
         known = SELECTORS if system.kind == "rule" else FRONTLINES
-        if not (system.extra == "encoders" or system.name in known):
-            pytest.fail(f"{system.name} is listed and nobody knows it")
-    assert set(FRONTLINES) <= set(names)
+        assert system.name in known, "it is listed and nobody knows it"
+    assert {*FRONTLINES, *SELECTORS} == set(names)
 
 
 def test_what_is_ready_can_be_made():
@@ -58,6 +62,24 @@ def test_an_extra_that_is_missing_is_named_with_its_cure(capsys, tmp_path, monke
     listed = rows(capsys, tmp_path)
     assert listed["flow"]["state"] == "needs an extra"
     assert listed["flow"]["cure"] == "pip install 'earmark[vision]'"
+
+
+def test_what_was_exported_needs_neither_checkpoint_nor_extra(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(listing.EXTRAS, "encoders", "no_such_library")
+    assert rows(capsys, tmp_path)["beats"]["cure"] == "pip install 'earmark[encoders]'"
+    (tmp_path / "BEATs_strong_1.onnx").touch()
+    assert rows(capsys, tmp_path)["beats"]["state"] == "ready"
+
+
+def test_the_setting_is_looked_at_too(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "Cnn14_DecisionLevelMax.pth").touch()
+    monkeypatch.setenv("EARMARK_CHECKPOINTS", str(tmp_path / "checkpoints"))
+    listed = rows(capsys, tmp_path)
+    assert (listed["panns"]["state"], listed["beats"]["state"]) == ("ready", "needs a checkpoint")
+    monkeypatch.setenv("EARMARK_CHECKPOINTS", str(tmp_path / "nowhere"))
+    assert rows(capsys, tmp_path)["panns"]["state"] == "needs a checkpoint"
 
 
 def test_the_table_names_them_all(capsys, tmp_path):

@@ -207,3 +207,12 @@ def test_options_are_checked_where_they_are_made(options):
 def test_it_is_registered_and_its_options_are_plain_values():
     made = ENCODERS["yamnet"]()
     assert made.channels == CLASSES and repr(made) == repr(YAMNet())
+
+
+def test_a_detector_may_be_thresholded(weights):
+    free = features(YAMNetDetector(weights=weights), noise(5))
+    middle = float(np.median(free))
+    strict = features(YAMNetDetector(weights=weights, threshold=middle), noise(5))
+    np.testing.assert_array_equal(strict, np.where(free >= middle, free, 0))
+    with pytest.raises(ValueError, match="a threshold on posteriors is 0 to 1, not 7"):
+        YAMNetDetector(threshold=7)

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from earmark.cli import options
+from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import emit_json, err, out, progress_bar, warn
 from earmark.errors import AnnotationError
 from earmark.evaluate import cost as costs
@@ -83,7 +84,13 @@ def evaluate(
     evidence_format: EvidenceFormat = None,
     recordings: Chosen = None,
     frontlines: Annotated[
-        str, typer.Option("--frontlines", "-f", help=f"With commas: {', '.join(FRONTLINES)}.")
+        str,
+        typer.Option(
+            "--frontlines",
+            "-f",
+            help=f"With commas: {', '.join(FRONTLINES)}.",
+            callback=with_checkpoints,
+        ),
     ] = "auto",
     rules: Annotated[
         str, typer.Option("--rules", "-r", help=f"With commas: {', '.join(RULES)}.")

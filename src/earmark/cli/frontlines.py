@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from earmark.cli.checkpoints import files_at, place
 from earmark.cli.console import Format, emit_json, out
 from earmark.cli.models import Folder, shelf_at
-from earmark.models import Shelf
+from earmark.hear.published import PUBLISHED
+from earmark.models import Shelf, checkpoint_named
 
 READY = "ready"
 
@@ -35,17 +38,25 @@ class System:
     """Seconds of processor time for an hour of recording, see experiments/LOG.md: those that need
     a checkpoint with random weights of the same size; None where there was nothing to measure."""
     extra: str = ""
-    checkpoint: str = ""
-    """Its name in `earmark models`; `-` for one that only its user has."""
+    checkpoints: tuple[str, ...] = ()
+    """Their names in `earmark models`."""
 
-    def state(self, shelf: Shelf) -> str:
-        """`ready`, or the first thing it needs and how to get it."""
+    def state(self, shelf: Shelf, folder: Path | None = None) -> str:
+        """`ready`, or the first thing it needs and how to get it.
+
+        Checkpoints may lie on `shelf` or in `folder`; a published model that was exported needs
+        neither its checkpoint nor its extra.
+        """
+        located = files_at(self.name, folder) if folder else {}
+        exported = shelf.path(self.name).with_suffix(".onnx") if self.name in PUBLISHED else None
+        if located.get("weights", "").endswith(".onnx") or (exported and exported.is_file()):
+            return READY
         if self.extra and find_spec(EXTRAS[self.extra]) is None:
             return f"needs an extra: pip install 'earmark[{self.extra}]'"
-        if self.checkpoint == "-":
-            return "needs a checkpoint: your own, see docs/frontlines.md"
-        if self.checkpoint and shelf.state(self.checkpoint) != "here":
-            return f"needs a checkpoint: earmark models get {self.checkpoint}"
+        for name in () if located else self.checkpoints:
+            if shelf.state(name) != "here":
+                way = f"get {name}" if checkpoint_named(name).origins else f"add {name} FILE"
+                return f"needs a checkpoint: earmark models {way}"
         return READY
 
 
@@ -62,25 +73,27 @@ SYSTEMS = (
     System("flux", "frontline", "Spectral flux", "onset strength", _SOUND, 8.9),
     System(
         "panns", "frontline", "PANNs / CNN14", "AudioSet posteriors, 527 classes", _SOUND, 353,
-        extra="encoders", checkpoint="panns",
+        extra="encoders", checkpoints=("panns",),
     ),
     System(
-        "beats", "frontline", "BEATs", _STRONG, _SOUND, 667, extra="encoders", checkpoint="beats"
+        "beats", "frontline", "BEATs", _STRONG, _SOUND, 667,
+        extra="encoders", checkpoints=("beats",),
     ),
     System(
-        "fpasst", "frontline", "fPaSST", _STRONG, _SOUND, 340, extra="encoders", checkpoint="fpasst"
+        "fpasst", "frontline", "fPaSST", _STRONG, _SOUND, 340,
+        extra="encoders", checkpoints=("fpasst",),
     ),
     System(
         "atst-frame", "frontline", "ATST-Frame", _STRONG, _SOUND, 333,
-        extra="encoders", checkpoint="atst-frame",
+        extra="encoders", checkpoints=("atst-frame",),
     ),
     System(
         "dasm", "frontline", "DASM", "open-vocabulary queries", _SOUND,
-        extra="encoders", checkpoint="-",
+        checkpoints=("dasm", "dasm-queries"),
     ),
     System(
         "slowfast", "frontline", "BEATs–SlowFast", "44 in-domain sound classes", _SOUND, 1640,
-        extra="encoders", checkpoint="slowfast",
+        extra="encoders", checkpoints=("slowfast",),
     ),
     System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO, 640),
     System(
@@ -99,18 +112,20 @@ SYSTEMS = (
     System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND, 7.7),
     System(
         "yamnet", "frontline", "", "AudioSet posteriors, 521 classes", _SOUND, 21.5,
-        extra="yamnet", checkpoint="yamnet",
+        extra="yamnet", checkpoints=("yamnet",),
     ),
     System(
         "frame-mn06", "frontline", "", _STRONG, _SOUND, 17.4,
-        extra="encoders", checkpoint="frame-mn06",
+        extra="encoders", checkpoints=("frame-mn06",),
     ),
     System(
         "frame-mn10", "frontline", "", _STRONG, _SOUND, 35.6,
-        extra="encoders", checkpoint="frame-mn10",
+        extra="encoders", checkpoints=("frame-mn10",),
     ),
     System("packets", "frontline", "", "compressed-domain motion", "index", 0.08),
     System("coverage", "rule", "", "exact expected coverage", _SCORES, 0.0),
+    System("facility", "rule", "", "facility location", _SCORES, 0.0),
+    System("strata", "rule", "", "one window in each of equal stretches", "nothing", 0.0),
 )  # fmt: skip
 """The paper's table of compared systems in its order, then those that are earmark's own."""
 
@@ -126,27 +141,32 @@ def frontlines(
       earmark frontlines
 
       earmark frontlines --format json
+
+      EARMARK_CHECKPOINTS=/data/checkpoints earmark frontlines
     """
-    shelf = shelf_at(models)
+    shelf, folder = shelf_at(models), place()
+    states = {system: system.state(shelf, folder) for system in SYSTEMS}
     if format is Format.json:
-        emit_json([as_row(system, shelf) for system in SYSTEMS])
+        emit_json([as_row(system, state) for system, state in states.items()])
         return
     table = Table(box=None, pad_edge=False)
     for name in ("name", "in the paper", "reads", "s/hour", "state"):
         table.add_column(name, no_wrap=True, justify="right" if name == "s/hour" else "left")
-    for system in SYSTEMS:
+    for system, told in states.items():
         cost = "–" if system.cost is None else f"{system.cost:g}"
-        state, _, _ = system.state(shelf).partition(": ")
+        state, _, _ = told.partition(": ")
         table.add_row(system.name, system.title or "–", system.reads, cost, state)
     out.print(table)
-    out.print("\nSeconds of processor time for an hour of recording. To make the others ready:")
-    for system in SYSTEMS:
-        _, _, cure = system.state(shelf).partition(": ")
+    out.print("\nSeconds of processor time for an hour of recording.")
+    wanting = {system.name: told.partition(": ")[2] for system, told in states.items()}
+    if any(wanting.values()):
+        out.print("To make the others ready:")
+    for name, cure in wanting.items():
         if cure:
-            out.print(f"  {system.name}: {cure}")
+            out.print(f"  {name}: {cure}")
 
 
-def as_row(system: System, shelf: Shelf) -> dict[str, Any]:
+def as_row(system: System, state: str) -> dict[str, Any]:
     """One system as plain values; null where the paper has no name or the cost is not known."""
     return {
         "name": system.name,
@@ -155,6 +175,6 @@ def as_row(system: System, shelf: Shelf) -> dict[str, Any]:
         "scores": system.scores,
         "reads": system.reads,
         "seconds_per_hour": system.cost,
-        "state": system.state(shelf).partition(":")[0],
-        "cure": system.state(shelf).partition(": ")[2] or None,
+        "state": state.partition(":")[0],
+        "cure": state.partition(": ")[2] or None,
     }

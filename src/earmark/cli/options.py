@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from earmark.cli.checkpoints import with_checkpoints
 from earmark.gate.cache import HeardCache
 from earmark.gate.registry import AUTO, FRONTLINES
 from earmark.select import SELECTORS
@@ -30,7 +31,9 @@ FrontlineName = Annotated[
     typer.Option(
         "--frontline",
         "-f",
-        help=f"What listens: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file.",
+        help=f"What listens: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file. Options follow "
+        "after colons: beats:threshold=0.5, beats:weights=FILE.",
+        callback=with_checkpoints,
     ),
 ]
 WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
-from earmark.hear import DETECTORS, ENCODERS
+from earmark.hear import ENCODERS, detector_named
+from earmark.hear.named import moved, split_name
 
 AUTO = "auto"
 """The best frontline there is: the gate that comes with earmark."""
@@ -24,17 +26,22 @@ FRONTLINES = (GATE, *ENCODERS)
 def frontline_named(name: str) -> Frontline:
     """The frontline called `name`, or the one in the gate file of that name.
 
+    Options of an encoder follow its name after colons: see `earmark.hear.named`. Those of a gate
+    are fixed but for where its encoder's files are and what it runs on.
+
     Raises:
-        ValueError: there is no such frontline; the message lists those there are.
+        ValueError: there is no such frontline, or option; the message lists those there are.
         ModelMismatch: the gate file is damaged or made for something else.
     """
     if name in (AUTO, GATE):
         return default_gate().frontline()
-    if name.endswith(SUFFIX):
-        return Gate.load(Path(name)).frontline(name=Path(name).name)
-    if name not in ENCODERS:
+    file, options = split_name(name)
+    if file.endswith(SUFFIX):
+        line = Gate.load(Path(file)).frontline(name=Path(file).name)
+        return replace(line, encoder=moved(line.encoder, options)) if options else line
+    if file not in ENCODERS:
         raise ValueError(
             f"there is no frontline {name!r}; there are {AUTO}, {', '.join(FRONTLINES)}, "
             f"and your own gate files ({SUFFIX})"
         )
-    return Frontline(name, DETECTORS.get(name, ENCODERS[name])())
+    return Frontline(name, detector_named(name))

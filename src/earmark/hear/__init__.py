@@ -1,14 +1,16 @@
 """Turns a recording into features on one clock: an `Encoder` takes a Recording, yields Tracks."""
 
 from collections.abc import Callable
+from functools import partial
 
 from earmark.hear.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
 from earmark.hear.logmel import LogMel
 from earmark.hear.loudness import Energy, EnergyVariance
 from earmark.hear.motion import CompensatedFlow, FrameDifference, OpticalFlow
+from earmark.hear.named import make_named
 from earmark.hear.onset import Flux
 from earmark.hear.packets import Packets
-from earmark.hear.published import DETECTORS_ON_SHELF, ON_SHELF
+from earmark.hear.published import DETECTORS_ON_SHELF, ON_SHELF, DasmOnShelf
 from earmark.hear.yamnet import YAMNet, YAMNetDetector
 
 ENCODERS: dict[str, type[Encoder]] = {
@@ -22,11 +24,27 @@ ENCODERS: dict[str, type[Encoder]] = {
     "flow": OpticalFlow,
     "flow-compensated": CompensatedFlow,
     **ON_SHELF,
+    "dasm": DasmOnShelf,
 }
 """Every encoder by the name the command line uses; weights are looked for on first use."""
 
-DETECTORS: dict[str, Callable[[], Encoder]] = {"yamnet": YAMNetDetector, **DETECTORS_ON_SHELF}
+DETECTORS: dict[str, Callable[..., Encoder]] = {
+    "yamnet": YAMNetDetector,
+    **DETECTORS_ON_SHELF,
+    "dasm": partial(DasmOnShelf, reads="activity"),
+}
 """For encoders whose features are no score: what ranks moments by itself, without a gate."""
+
+
+def encoder_named(text: str) -> Encoder:
+    """The encoder that gives a gate its features: a name, with options after colons."""
+    return make_named(text, ENCODERS)
+
+
+def detector_named(text: str) -> Encoder:
+    """What ranks moments by itself under that name; takes options like `encoder_named`."""
+    return make_named(text, {**ENCODERS, **DETECTORS})
+
 
 __all__ = [
     "DETECTORS",
@@ -45,4 +63,6 @@ __all__ = [
     "SoundEncoder",
     "YAMNet",
     "YAMNetDetector",
+    "detector_named",
+    "encoder_named",
 ]

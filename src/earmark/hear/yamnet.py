@@ -22,6 +22,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from earmark.hear.encoder import STEP, SoundEncoder, as_track
+from earmark.hear.published.reading import Activity
+from earmark.hear.published.vocabulary import kept_classes, not_manipulation
 from earmark.media import Meter, Recording, Sound
 from earmark.timeline import FloatArray, IndexArray, Span, Track
 
@@ -151,17 +153,21 @@ class YAMNetDetector(SoundEncoder):
 
     cell: int = 12
     weights: Path | None = None
+    threshold: float = 0.0
+    """Probabilities below this count as 0."""
+
+    def __post_init__(self) -> None:
+        Activity(self.threshold)  # which says what a threshold may be
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The probability of the likeliest class of handiwork in `sound`."""
-        from earmark.hear.published.vocabulary import kept_classes, not_manipulation
-
         network = YAMNet("logits", self.cell, self.weights)
         kept: IndexArray | None = None
         for track in network.encode(sound):
             kept = kept if kept is not None else kept_classes(network.names, not_manipulation())
-            strongest = track.values[:, kept].max(axis=1)
-            yield Track(1 / (1 + np.exp(-strongest)), hop=track.hop, start=track.start)
+            likely = 1 / (1 + np.exp(-track.values[:, kept].max(axis=1)))
+            scores = np.where(likely >= self.threshold, likely, np.float32(0))
+            yield Track(scores, hop=track.hop, start=track.start)
 
 
 class _Network:

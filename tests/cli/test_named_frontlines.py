@@ -1,0 +1,204 @@
+"""Every acoustic system of the paper runs by its name, with weights that a user brings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from earmark.cli.app import app
+from earmark.gate.gate import default_gate
+from earmark.hear.published import PUBLISHED, published
+from published_weights import saved, seeded_sound, small
+from tone_model import tones, write_model, write_queries
+
+
+def write_sound(path: Path, samples: np.ndarray) -> Path:
+    with wave.open(str(path), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+        file.writeframes((samples * 32_000).astype(np.int16).tobytes())
+    return path
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    """A shelf and a cache of the test's own; one thread, for the machine is shared."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("EARMARK_CHECKPOINTS", raising=False)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def recording(tmp_path) -> Path:
+    return write_sound(tmp_path / "shift.wav", seeded_sound(13.0, 16_000))
+
+
+@pytest.fixture
+def tone_recording(tmp_path) -> Path:
+    """The low tone in the window from 8 s, the high one in that from 20 s."""
+    return write_sound(tmp_path / "tones.wav", tones(30.0, low=9.2, high=21.6))
+
+
+def earmark(*words: object):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def selected(*words: object) -> dict:
+    said = earmark("select", *words, "--format", "json")
+    assert said.exit_code == 0, said.output + str(said.exception)
+    (chosen,) = json.loads(said.stdout)["recordings"]
+    return chosen
+
+
+def starts(*words: object) -> list[float]:
+    return [pick["start"] for pick in selected(*words, "--rule", "rank")["picks"]]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_model_runs_with_a_checkpoint(name, recording, tmp_path, monkeypatch):
+    """At a size that takes no time: names and layout as published, weights that mean nothing."""
+    known = small(name)
+    monkeypatch.setitem(PUBLISHED, name, known)
+    file = saved(known, tmp_path / known.files[0])
+    by_path = selected(recording, "--frontline", f"{name}:weights={file}", "--budget", "2")
+    assert len(by_path["picks"]) == 2 and by_path["frontline"].startswith(name)
+    assert all(0 < pick["score"] <= 1 for pick in by_path["picks"])
+    monkeypatch.setenv("EARMARK_CHECKPOINTS", str(tmp_path))
+    by_setting = selected(recording, "--frontline", name, "--budget", "2")
+    assert by_setting["picks"] == by_path["picks"]
+
+
+def test_one_at_its_full_size_in_a_process_of_its_own(recording, tmp_path):
+    """From `earmark models add` to the windows, as a person would type it."""
+    known = published("frame-mn06")
+    file = saved(known, tmp_path / "download.pt")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+    def run(*words: object) -> str:
+        line = [sys.executable, "-m", "earmark", *map(str, words)]
+        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("models", "add", "frame-mn06", file)
+    states = {row["name"]: row["state"] for row in json.loads(run("frontlines", "--format=json"))}
+    assert states["frame-mn06"] == "ready"
+    chosen = json.loads(run("select", recording, "-f", "frame-mn06", "-b", "50%", "--format=json"))
+    assert len(chosen["recordings"][0]["picks"]) == 2
+
+
+def test_another_checkpoint_under_the_same_name_is_heard_anew(recording, tmp_path, monkeypatch):
+    """What was heard is kept under what is in the weights, not under what they are called."""
+    known = small("atst-frame")
+    monkeypatch.setitem(PUBLISHED, "atst-frame", known)
+    file = saved(known, tmp_path / known.files[0])
+    words = (recording, "-f", f"atst-frame:weights={file}", "-b", "100%")
+    before = [pick["score"] for pick in selected(*words)["picks"]]
+    assert [pick["score"] for pick in selected(*words)["picks"]] == before
+    saved(known, file, **{"strong_head.bias": torch.full((447,), 3.0)})
+    assert [pick["score"] for pick in selected(*words)["picks"]] != before
+
+
+def test_a_detector_may_be_thresholded(recording, tmp_path, monkeypatch):
+    known = small("atst-frame")
+    monkeypatch.setitem(PUBLISHED, "atst-frame", known)
+    file = saved(known, tmp_path / known.files[0])
+    frontline = f"atst-frame:weights={file}"
+    free = [p["score"] for p in selected(recording, "-f", frontline, "-b", "100%")["picks"]]
+    middle = sorted(free)[2]
+    frontline += f":threshold={middle - 1e-4}"
+    strict = [p["score"] for p in selected(recording, "-f", frontline, "-b", "100%")["picks"]]
+    assert all(low <= high for low, high in zip(strict, free, strict=True))
+    assert sorted(strict) != sorted(free)
+
+
+class TestDasm:
+    def test_by_path_the_queries_decide_what_is_heard(self, tone_recording, tmp_path):
+        model = write_model(tmp_path / "my model.onnx")
+        for query, window in (("a low hum", 8.0), ("a high whistle", 20.0)):
+            queries = write_queries(tmp_path / f"{query}.txt", query)
+            frontline = f"dasm:weights={model}:queries={queries}"
+            assert starts(tone_recording, "-f", frontline, "-b", "1") == [window]
+        both = write_queries(tmp_path / "both.txt", "a low hum", "a high whistle")
+        frontline = f"dasm:weights={model}:queries={both}"
+        assert starts(tone_recording, "-f", frontline, "-b", "2") == [8.0, 20.0]
+
+    def test_from_the_shelf_its_name_is_enough(self, tone_recording, tmp_path):
+        def state() -> tuple[str, str | None]:
+            rows = json.loads(earmark("frontlines", "--format", "json").stdout)
+            return next((row["state"], row["cure"]) for row in rows if row["name"] == "dasm")
+
+        assert state() == ("needs a checkpoint", "earmark models add dasm FILE")
+        model = write_model(tmp_path / "model.onnx")
+        assert earmark("models", "add", "dasm", model).exit_code == 0
+        assert state() == ("needs a checkpoint", "earmark models add dasm-queries FILE")
+        queries = write_queries(tmp_path / "kitchen.txt", "a high whistle")
+        assert earmark("models", "add", "dasm-queries", queries).exit_code == 0
+        assert state() == ("ready", None)
+        said = earmark("select", tone_recording, "-f", "dasm", "-b", "1")
+        assert said.exit_code == 1 and "dasm.npy" in said.output
+        embeddings = queries.with_suffix(".npy")
+        assert earmark("models", "add", "dasm-embeddings", embeddings).exit_code == 0
+        assert starts(tone_recording, "-f", "dasm", "-b", "1") == [20.0]
+        changed = write_queries(tmp_path / "kitchen.txt", "a low hum")
+        earmark("models", "add", "dasm-queries", changed)
+        earmark("models", "add", "dasm-embeddings", changed.with_suffix(".npy"))
+        assert starts(tone_recording, "-f", "dasm", "-b", "1") == [8.0]
+
+    def test_from_the_setting(self, tone_recording, tmp_path, monkeypatch):
+        folder = tmp_path / "checkpoints"
+        folder.mkdir()
+        write_model(folder / "dasm.onnx")
+        write_queries(folder / "dasm.txt", "a low hum")
+        monkeypatch.setenv("EARMARK_CHECKPOINTS", str(folder))
+        assert starts(tone_recording, "-f", "dasm", "-b", "1") == [8.0]
+        rows = json.loads(earmark("frontlines", "--format", "json").stdout)
+        assert next(row["state"] for row in rows if row["name"] == "dasm") == "ready"
+
+    def test_without_its_files_it_says_what_to_do(self, tone_recording):
+        said = earmark("select", tone_recording, "-f", "dasm")
+        assert said.exit_code == 1
+        assert "bring it with `earmark models add dasm FILE`" in said.output
+
+
+@pytest.mark.parametrize(
+    ("frontline", "complaint"),
+    [
+        ("beats:loudness=3", "beats has no option 'loudness'; it has reads, drop_layers"),
+        ("beats:threshold=high", "beats: threshold is a number, not 'high'"),
+        ("beats:threshold=2", "a threshold on posteriors is 0 to 1, not 2.0"),
+        ("beats:reads=tags", "beats reads logits, activity or embeddings, not 'tags'"),
+        ("energy:x=1", "energy has no option 'x'; it has none"),
+        ("beat", "there is no frontline 'beat'"),
+    ],
+)
+def test_a_bad_name_or_option_is_one_clear_line(frontline, complaint, recording):
+    said = earmark("select", recording, "--frontline", frontline)
+    assert isinstance(said.exception, ValueError) and complaint in str(said.exception)
+
+
+def test_a_gate_may_be_told_where_its_encoders_files_are(recording, tmp_path):
+    default_gate().save(tmp_path / "mine.gate")
+    chosen = selected(recording, "-f", tmp_path / "mine.gate", "-b", "1")
+    assert chosen["frontline"] == "mine.gate"
+    for option, complaint in (("device=cuda", "LogMel has no option"), ("bands=3", "gate fixes")):
+        said = earmark("select", recording, "-f", f"{tmp_path / 'mine.gate'}:{option}")
+        assert isinstance(said.exception, ValueError) and complaint in str(said.exception)
+
+
+def test_weights_that_are_not_there_are_named(recording, tmp_path):
+    said = earmark("select", recording, "-f", f"beats:weights={tmp_path / 'no.pt'}")
+    assert said.exit_code == 1
+    assert "beats needs its checkpoint BEATs_strong_1.pt; there is none at" in said.output
