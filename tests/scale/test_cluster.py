@@ -23,6 +23,8 @@ from earmark.scale.cluster import RayEngine
 from earmark.scale.hearing import ManyEars
 from earmark.scale.local import LocalEngine
 from earmark.triage import make_plan
+from fault_server import fault_server
+from killing import kill_and_resume
 from making import make_video
 from scale_work import Dies, Notes, heavy, square
 from servers import free_port, s3_server
@@ -214,10 +216,54 @@ def test_a_node_lost_in_the_middle_changes_nothing_in_the_ledger(cluster, archiv
                 cluster.remove_node(doomed.pop(), allow_graceful=False)
 
         lossy = on_cluster(RayEngine(), job(url), archive, tmp_path / "lossy", step=step)
+
+        # A whole run while the store of the driver's node is full of something else.
+        filling = [ray.put(bytes(12_000_000)) for _ in range(6)]
+        on_cluster(RayEngine(), job(url), archive, tmp_path / "full")
+        del filling
     assert not doomed
     assert lossy.totals.answered == 12
     assert contents(tmp_path / "lossy") == contents(tmp_path / "here")
+    assert contents(tmp_path / "full") == contents(tmp_path / "here")
     assert lossy.totals.asked == 12
+
+
+@pytest.mark.slow
+def test_a_window_that_cannot_be_decoded_is_no_call_here_or_there(cluster, tmp_path):
+    """The file is gone once it was heard; both engines say the same of it."""
+    told = []
+    with fault_server() as server:
+        for place in ("here", "there"):
+            path = make_video(tmp_path / f"{place}.mp4", duration=16.0, clicks=[5.0], fps=5)
+            made = Job(
+                make_plan(budget="2", frontline="flux"), OpenAICaptioner(server.url, "scripted")
+            )
+
+            def gone(*_, path=path) -> None:
+                path.unlink(missing_ok=True)
+
+            run = tmp_path / place
+            if place == "here":
+                done = caption([path], made, folder=run, step=gone)
+            else:
+                done = on_cluster(RayEngine(), made, str(path), run, step=gone)
+            assert "does not exist" in done.tally.last_reason
+            told.append((replace(done.tally, last_reason=""), done.totals))
+        assert server.count() == 0
+    assert told[0] == told[1]
+    assert (told[0][0].failed, told[0][0].attempts, told[0][1].asked) == (2, 0, 0)
+
+
+@pytest.mark.slow
+def test_the_driver_killed_at_random_asks_nothing_kept_again(cluster, tmp_path):
+    """SIGKILL of the whole command, over and over, on a cluster that outlives it."""
+    for number in range(2):
+        make_video(tmp_path / f"{number}.mp4", duration=24.0, clicks=[5.0, 13.0], fps=5)
+    with fault_server(then="hold") as server:
+        words = ["caption", str(tmp_path / "*.mp4"), "--frontline", "flux", "--budget", "3"]
+        words += ["--vlm", server.url, "--model", "scripted", "--concurrency", "2", "--no-sounds"]
+        words += ["--no-cache", "--engine", "ray", "--address", cluster.address]
+        kill_and_resume(words, tmp_path / "run", server, kills=3, windows=6)
 
 
 @pytest.mark.slow
