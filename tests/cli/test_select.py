@@ -172,7 +172,7 @@ class TestProbe:
     def test_what_would_go_wrong(self, folder):
         said = Said("probe", folder / "b.mkv")
         assert said.code == 0
-        assert "keeps no index" in said.err
+        assert "no index to find the sound by" in said.err
 
     def test_what_cannot_be_opened_is_a_line(self, tmp_path):
         said = Said("probe", tmp_path / "missing.mp4")

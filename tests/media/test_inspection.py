@@ -33,7 +33,35 @@ def test_without_an_index_all_is_read(media):
     assert inspection.audio_pass_bytes == recording.size_bytes
     assert (inspection.audio_packet_bytes, inspection.index_bytes) == (None, 0)
     (line,) = inspection.warnings
-    assert "keeps no index" in line and "remux it to MP4" in line
+    assert "no index to find the sound by" in line and "remux it to MP4" in line
+
+
+def test_a_file_of_sound_alone_has_nothing_to_save(media):
+    assert warnings(media("a.flac", audio=AudioPlan(CLICKS, noise=0.1))) == ()
+
+
+@pytest.mark.parametrize("suffix", ["mkv", "ts"])
+def test_sound_that_starts_after_the_demuxer_looked_is_late(media, suffix):
+    plan = AudioPlan((9.0,), start=8.0, noise=0.01)
+    lines = warnings(media(f"late.{suffix}", duration=12.0, audio=plan))
+    assert any("sound starts 8.0 s late" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("a.mkv", {}, "its header says 12.0 s"),
+        ("a.mp4", {"layout": "fragmented"}, "packets of its index lie past the end of the file"),
+    ],
+)
+def test_a_file_cut_off_is_said_to_be(media, tmp_path, name, options, words):
+    plan = AudioPlan((3.0,), noise=0.1)
+    data = media(name, duration=12.0, audio=plan, **options).read_bytes()
+    (tmp_path / name).write_bytes(data[: len(data) // 2])
+    recording = open_recording(tmp_path / name)
+    assert 3.0 < recording.duration < 9.0
+    (line,) = [line for line in inspect(recording).warnings if "cut off" in line]
+    assert words in line and f"taken to last {recording.duration:.1f} s" in line
 
 
 @pytest.mark.parametrize(
@@ -66,5 +94,5 @@ def test_a_chapter_without_sound(media):
     uris = (str(media("a.mp4")), str(media("mute.mp4", has_audio=False)))
     recording = open_recording(Source(uris))
     assert recording.has_audio
-    assert any("mute.mp4 has no sound" in line for line in inspect(recording).warnings)
+    assert any("mute.mp4: no sound on this track" in line for line in inspect(recording).warnings)
     assert sum(len(block) for block in recording.sound()) == 8 * 16_000

@@ -106,6 +106,18 @@ def test_a_container_that_starts_later_than_zero_starts_at_zero(media, suffix):
     assert heard(recording.source) == near(CLICKS)
 
 
+@pytest.mark.parametrize("before", [1.7, 90.0])
+def test_a_clock_that_runs_over_loses_nothing(media, before):
+    """MPEG-TS counts 33 bits of 1/90000 s and then from 0; libav tells both sides of it apart."""
+    duration = before + 2.3
+    clicks = (1.0, before, before + 1.0)
+    offset = 2**33 / 90_000 - before
+    path = media("over.ts", duration=duration, clicks=clicks, offset=offset, fps=2)
+    recording = open_recording(path)
+    assert recording.duration == pytest.approx(duration, abs=0.6)
+    assert click_times(whole_sound(recording), 16_000) == pytest.approx(clicks, abs=0.01)
+
+
 def test_an_mp4_starts_where_its_edit_list_says(media):
     recording = open_recording(media("offset.mp4", offset=2.0))
     assert recording.duration == pytest.approx(6.0)

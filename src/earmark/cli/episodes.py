@@ -13,6 +13,7 @@ from rich.table import Table
 
 from earmark.cli import options
 from earmark.cli.console import emit_json, err, out
+from earmark.cli.finding import sources_at
 from earmark.cli.listing import as_clock
 from earmark.cli.plan import parse_share
 from earmark.cli.watching import hearing_bar
@@ -20,7 +21,7 @@ from earmark.errors import EarmarkError
 from earmark.gate.episodes import Episodes
 from earmark.gate.finding import Found, find_episodes
 from earmark.gate.gate import Gate, default_gate
-from earmark.media import Source, find, open_recording
+from earmark.media import Source, open_recording
 from earmark.triage import Watch
 
 
@@ -62,7 +63,7 @@ def episodes(
     rule = operating_point(chosen, recall, guarantee, confidence)
     found, failed = [], False
     with hearing_bar() as watch:
-        for source in find(paths):
+        for source in sources_at(paths):
             try:
                 recording = open_recording(source, audio_track=audio_track)
                 told = partial(_tell, watch, source, recording.duration)

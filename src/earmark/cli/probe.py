@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from earmark.cli.console import Format, emit_json, err, out, warn
+from earmark.cli.finding import sources_at
 from earmark.cli.listing import as_clock, as_size, counted
 from earmark.cli.options import AudioTrack, Paths
 from earmark.errors import EarmarkError
-from earmark.media import Inspection, Recording, find, inspect, open_recording
+from earmark.media import Inspection, Recording, inspect, open_recording
 
 
 def probe(
@@ -31,7 +32,7 @@ def probe(
     """
     found: list[dict[str, Any]] = []
     failures: list[dict[str, str]] = []
-    for source in find(paths):
+    for source in sources_at(paths):
         try:
             recording = open_recording(source, audio_track=audio_track)
             inspection = inspect(recording)
@@ -65,10 +66,10 @@ def show(recording: Recording, inspection: Inspection) -> None:
     for place, track in enumerate(recording.audio_tracks):
         chosen = " (listened to)" if place == recording.audio_track else ""
         language = f", {track.language}" if track.language else ""
-        out.print(
-            f"  audio {place}: {track.codec} {track.sample_rate} Hz, "
-            f"{counted(track.channels, 'channel')}{language}{chosen}"
-        )
+        # A track that begins late may not have been seen when the container was looked at.
+        shape = f" {track.sample_rate} Hz, {counted(track.channels, 'channel')}"
+        shape = shape if track.sample_rate else ""
+        out.print(f"  audio {place}: {track.codec}{shape}{language}{chosen}")
     if recording.has_audio:
         share = inspection.audio_pass_bytes / max(1, recording.size_bytes)
         out.print(
@@ -76,7 +77,7 @@ def show(recording: Recording, inspection: Inspection) -> None:
             f"by {recording.access}: {recording.access_reason}"
         )
     for line in inspection.warnings:
-        warn(line if recording.name in line else f"{recording.name}: {line}")
+        warn(f"{recording.name}: {line}")
 
 
 def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:

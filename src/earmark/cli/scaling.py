@@ -21,11 +21,12 @@ from rich.progress import Progress as Bars
 from earmark.call import Tally
 from earmark.caption import Show, Step
 from earmark.cli.console import err
+from earmark.cli.finding import sources_at
 from earmark.cli.watching import hearing_bar
 from earmark.job import Job
 from earmark.ledger import Run
 from earmark.ledger.statements import as_place
-from earmark.media import Source, find
+from earmark.media import Source
 from earmark.scale.asking import ClusterEyes
 from earmark.scale.cluster import RayEngine
 from earmark.scale.engine import Engine
@@ -58,7 +59,9 @@ EngineName = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", help="At work at once.", show_default="cores", rich_help_panel=PANEL),
+    typer.Option(
+        "--workers", help="At work at once.", show_default="cores", min=1, rich_help_panel=PANEL
+    ),
 ]
 Address = Annotated[
     str | None,
@@ -124,7 +127,7 @@ class Scaling:
         Raises:
             ValueError: One number of calls over all recordings, of which a shard sees only some.
         """
-        found = find(paths)
+        found = sources_at(paths)
         if self.shard is None:
             return found
         part = Shard.parse(self.shard)

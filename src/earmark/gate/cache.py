@@ -18,7 +18,7 @@ from earmark.media.describing import content_key, recording_from_json, recording
 from earmark.media.files import replacing
 from earmark.timeline import Track
 
-LAYOUT = 2
+LAYOUT = 3
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
 
 

@@ -26,6 +26,12 @@ _GUESSES: int = cast(Any, Flags.generic_index).value
 _TAIL = 10.0
 """Seconds before the claimed end from which packets are read to find the real one."""
 
+_HAIR = 1e-6
+"""Seconds of arithmetic by which two times that are the same may differ."""
+
+_HEAD = 60.0
+"""Seconds up to which packets are read to find when a stream begins; the header may not know."""
+
 
 @dataclass(frozen=True, slots=True)
 class Extent:
@@ -44,8 +50,25 @@ def measure(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     if file.has_index:
         return _by_index(file, streams)
     if file.layout is not None and file.layout.is_fragmented:
-        return _by_fragments(file.container, streams)
+        return _by_fragments(file, streams)
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
+
+
+def zero_of(file: Opened, begin: float) -> float:
+    """The container's time that is the recording's 0, where the first packet is shown at `begin`.
+
+    An MP4's own 0 is shown first, whatever comes later. Elsewhere the first packet is; a hair
+    before 0 it is a codec's priming, further before it a clock that ran over (MPEG-TS).
+    """
+    if file.has_index:
+        return 0.0
+    return begin if begin < -OVERHANG and file.layout is None else max(0.0, begin)
+
+
+def promised(file: Opened) -> float:
+    """Seconds that the header says there are; 0 where it says nothing, or no more than a guess."""
+    is_told = file.layout is None and not file.container.format.flags & _GUESSES
+    return (file.container.duration or 0) / av.time_base if is_told else 0.0
 
 
 def bounds(heard: list[Extent], seen: Extent | None) -> tuple[float, float]:
@@ -70,37 +93,52 @@ def _by_index(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     return extents
 
 
-def _by_fragments(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
+def _by_fragments(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     """Extents from the index pieces of all fragments; the media of all is skipped."""
-    for stream in container.streams:
+    for stream in file.container.streams:
         stream.discard = Discard.all
-    for _ in container.demux():
+    for _ in file.container.demux():
         pass
     extents = {}
     for stream in streams:
-        entries = stream.index_entries
-        if len(entries) and stream.time_base is not None:
-            first, last = entries[0].timestamp, entries[-1].timestamp
-            step = last - entries[-2].timestamp if len(entries) > 1 else 0
-            # Pictures are stored by decode time; they are shown as much later as the first one.
-            begin = first if stream.start_time is None else max(first, stream.start_time)
-            delay = begin - first if stream.type == "video" else 0
-            ends = [last + delay + step, begin + (stream.duration or 0)]
-            end = ends[1] if last + delay < ends[1] < ends[0] else ends[0]
-            tick = float(stream.time_base)
-            extents[stream.index] = Extent(max(0, begin) * tick, end * tick, len(entries))
+        count = _entries_within(stream, file.storage.size_bytes)
+        if count and stream.time_base is not None:
+            extents[stream.index] = _by_entries(stream, count, float(stream.time_base))
     return extents
 
 
+def _entries_within(stream: Stream, size_bytes: int) -> int:
+    """How many packets of an index lie in the file; those that do not are the last."""
+    entries = stream.index_entries
+    count = len(entries)
+    while count and entries[count - 1].pos + entries[count - 1].size > size_bytes:
+        count -= 1
+    return count
+
+
+def _by_entries(stream: Stream, count: int, tick: float) -> Extent:
+    """The extent of the first `count` packets of an index."""
+    entries = stream.index_entries
+    first, last = entries[0].timestamp, entries[count - 1].timestamp
+    step = last - entries[count - 2].timestamp if count > 1 else 0
+    # Pictures are stored by decode time; they are shown as much later as the first one.
+    begin = first if stream.start_time is None else max(first, stream.start_time)
+    delay = begin - first if stream.type == "video" else 0
+    ends = [last + delay + step, begin + (stream.duration or 0)]
+    end = ends[1] if last + delay < ends[1] < ends[0] else ends[0]
+    return Extent(max(0, begin) * tick, end * tick, count, len(entries) - count)
+
+
 def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
-    """Extents from the last packets; empty where the container's end cannot be sought."""
+    """Extents from the first and last packets; empty where the end cannot be sought."""
     if container.duration is None or container.format.flags & _GUESSES:
         return {}
     begin = container.start_time or 0
     target = begin + container.duration - round(_TAIL * av.time_base)
     try:
+        firsts = _begin(container, streams)
         container.seek(max(begin, target))
-        extents = _by_scan(container, streams)
+        extents = _by_scan(container, streams, firsts)
     except av.error.FFmpegError:
         extents = {}
     if all(stream.index in extents for stream in streams):
@@ -109,9 +147,24 @@ def _by_tail(container: InputContainer, streams: list[Stream]) -> dict[int, Exte
     return {}
 
 
-def _by_scan(container: InputContainer, streams: list[Stream]) -> dict[int, Extent]:
-    """Extents from the packets between here and the end of the file."""
+def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]:
+    """When the first packet of each stream is shown; reads until each has had one."""
     firsts: dict[int, float] = {}
+    limit = (container.start_time or 0) / av.time_base + _HEAD
+    for packet in container.demux(streams):
+        if packet.pts is not None and packet.time_base is not None:
+            time = packet.pts * float(packet.time_base)
+            firsts.setdefault(packet.stream.index, time)
+            if len(firsts) == len(streams) or time > limit:
+                break
+    return firsts
+
+
+def _by_scan(
+    container: InputContainer, streams: list[Stream], known: dict[int, float] | None = None
+) -> dict[int, Extent]:
+    """Extents from the packets between here and the end of the file; some may be `known`."""
+    firsts = dict(known or {})
     lasts: dict[int, tuple[float, float]] = {}
     for packet in container.demux(streams):
         if packet.pts is None or packet.time_base is None:
@@ -121,7 +174,7 @@ def _by_scan(container: InputContainer, streams: list[Stream]) -> dict[int, Exte
         step = packet.duration * tick if packet.duration else _usual_step(packet.stream)
         firsts[place] = min(time, firsts.get(place, time))
         lasts[place] = max((time, time + step), lasts.get(place, (time, time)))
-    found = [stream for stream in streams if stream.index in firsts]
+    found = [stream for stream in streams if stream.index in lasts]
     return {
         stream.index: _extent_of(stream, firsts[stream.index], *lasts[stream.index])
         for stream in found
@@ -132,10 +185,11 @@ def _extent_of(stream: Stream, first: float, last: float, end: float) -> Extent:
     """What the header says where the packets bear it out, else what the packets say."""
     if stream.start_time is None or stream.time_base is None:
         return Extent(first, end)
-    # Later than the first packet where the demuxer knows of priming to leave out (MP3).
-    start = stream.start_time * float(stream.time_base)
-    claimed = start + (stream.duration or 0) * float(stream.time_base)
-    return Extent(start, claimed if last < claimed < end else end)
+    told = stream.start_time * float(stream.time_base)
+    claimed = told + (stream.duration or 0) * float(stream.time_base)
+    # Told later than the first packet where there is priming to leave out (MP3), and earlier where
+    # the stream begins after the part of the file that the demuxer looked at.
+    return Extent(max(told, first), claimed if last + _HAIR < claimed < end else end)
 
 
 def _usual_step(stream: Stream) -> float:

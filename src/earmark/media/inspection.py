@@ -9,12 +9,15 @@ import numpy as np
 from earmark.media.container import opened
 from earmark.media.listening import JITTER
 from earmark.media.packets import PacketIndex
-from earmark.media.recording import Part, Recording
+from earmark.media.recording import AudioTrack, Part, Recording
 from earmark.media.source import name_of
 from earmark.media.storage import Meter
 
 _LATE = 0.5
 """Seconds of missing sound at either end that are worth a word."""
+
+_SHORT = 2.0
+"""Seconds by which a file may end before its header says so: headers are rough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +41,22 @@ def remarks(recording: Recording) -> list[str]:
     """What is odd about a recording as far as its description tells, a line each."""
     lines = _about_tracks(recording)
     for part in recording.parts:
-        lines += [*_about_cuts(part), *_about_ends(part, recording.audio_track)]
+        lines += _named(recording, part, _about_part(recording, part))
     return lines
 
 
 def inspect(recording: Recording) -> Inspection:
     """Look closer at a recording, at its index and not at its media."""
-    looks = [_look(part, recording.audio_track) for part in recording.parts]
-    packets = [look.packet_bytes for look in looks]
+    looks = {part: _look(recording, part) for part in recording.parts}
+    told = [line for part, look in looks.items() for line in _named(recording, part, look.warnings)]
+    packets = [look.packet_bytes for look in looks.values()]
     return Inspection(
-        audio_pass_bytes=sum(look.pass_bytes for look in looks) if recording.has_audio else 0,
+        audio_pass_bytes=sum(look.pass_bytes for look in looks.values())
+        if recording.has_audio
+        else 0,
         audio_packet_bytes=None if None in packets else sum(size or 0 for size in packets),
-        index_bytes=sum(look.index_bytes for look in looks),
-        warnings=(*_about_tracks(recording), *(line for look in looks for line in look.warnings)),
+        index_bytes=sum(look.index_bytes for look in looks.values()),
+        warnings=(*_about_tracks(recording), *told),
     )
 
 
@@ -64,13 +70,21 @@ class _Look:
     warnings: list[str]
 
 
-def _look(part: Part, track: int) -> _Look:
-    warnings = [*_about_cuts(part), *_about_ends(part, track)]
+def _named(recording: Recording, part: Part, lines: list[str]) -> list[str]:
+    """Lines about one file; with its name where the recording has several."""
+    if len(recording.parts) == 1:
+        return lines
+    return [f"{name_of(part.uri)}: {line}" for line in lines]
+
+
+def _look(recording: Recording, part: Part) -> _Look:
+    track, warnings = recording.audio_track, _about_part(recording, part)
     if not part.has_index:
-        warnings.append(
-            f"{name_of(part.uri)} keeps no index of every packet, so all of it "
-            f"({part.size_bytes / 1e6:.1f} MB) is read to hear it; remux it to MP4 to read less"
-        )
+        if part.video:
+            warnings.append(
+                f"no index to find the sound by, so all {part.size_bytes / 1e6:.2g} MB are read "
+                "to hear it; remux it to MP4 to read less"
+            )
         return _Look(part.size_bytes, None, 0, warnings)
     with opened(part.uri, Meter(), index_only=True) as file:
         index_bytes = file.layout.index.size_bytes if file.layout else 0
@@ -80,7 +94,7 @@ def _look(part: Part, track: int) -> _Look:
         index = file.index_of(streams[track])
         is_raw = part.track(track).codec.startswith("pcm")
         if not is_raw:  # A packet of raw samples may last any time.
-            warnings += _about_stamps(part, index)
+            warnings += _about_stamps(index)
     return _Look(index_bytes + index.size_bytes, index.size_bytes, index_bytes, warnings)
 
 
@@ -93,26 +107,30 @@ def _about_tracks(recording: Recording) -> list[str]:
             f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
             "is listened to; choose another with `--audio-track`"
         )
-    silent = [part for part in recording.parts if part.track(recording.audio_track).is_empty]
-    lines += [f"{name_of(part.uri)} has no sound on this track" for part in silent]
     return lines
+
+
+def _about_part(recording: Recording, part: Part) -> list[str]:
+    """What one file lacks."""
+    sound = part.track(recording.audio_track)
+    lines = _about_cuts(part)
+    if sound.is_empty and recording.has_audio:
+        lines.append("no sound on this track")
+    return lines if sound.is_empty else lines + _about_ends(part, sound)
 
 
 def _about_cuts(part: Part) -> list[str]:
     missing = sum(track.missing_packets for track in part.audio_tracks)
     missing += part.video.missing_packets if part.video else 0
-    if not missing:
-        return []
-    return [
-        f"{name_of(part.uri)} is cut off: {missing} packets of its index lie past the end of the "
-        f"file, so it is taken to last {part.duration:.1f} s; copy the whole file again"
-    ]
+    taken = f"it is taken to last {part.duration:.1f} s; copy the whole file again"
+    if missing:
+        return [f"cut off: {missing} packets of its index lie past the end of the file, so {taken}"]
+    if part.promised - part.duration > _SHORT:
+        return [f"cut off: its header says {part.promised:.1f} s, but {taken}"]
+    return []
 
 
-def _about_ends(part: Part, track: int) -> list[str]:
-    sound = part.track(track)
-    if sound.is_empty:
-        return []
+def _about_ends(part: Part, sound: AudioTrack) -> list[str]:
     lines = []
     if sound.start - part.zero > _LATE:
         lines.append(f"sound starts {sound.start - part.zero:.1f} s late; silence until then")
@@ -122,7 +140,7 @@ def _about_ends(part: Part, track: int) -> list[str]:
     return lines
 
 
-def _about_stamps(part: Part, index: PacketIndex) -> list[str]:
+def _about_stamps(index: PacketIndex) -> list[str]:
     """Holes and steps back in the times of audio packets."""
     steps = np.diff(index.stamps[index.is_shown]) / index.ticks_a_second
     if not len(steps):
@@ -132,12 +150,11 @@ def _about_stamps(part: Part, index: PacketIndex) -> list[str]:
     holes = steps[steps > usual + JITTER] - usual
     if len(holes):
         lines.append(
-            f"{name_of(part.uri)}: {len(holes)} hole{'s' * (len(holes) > 1)} in the sound, "
+            f"{len(holes)} hole{'s' * (len(holes) > 1)} in the sound, "
             f"{holes.sum():.1f} s in all, heard as silence"
         )
     if np.any(steps < 0):
         lines.append(
-            f"{name_of(part.uri)}: audio timestamps step back {np.sum(steps < 0)} times; "
-            "what overlaps is heard once"
+            f"audio timestamps step back {np.sum(steps < 0)} times; what overlaps is heard once"
         )
     return lines

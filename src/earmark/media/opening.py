@@ -13,7 +13,7 @@ from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.container import Opened, moving_pictures, opened
-from earmark.media.extents import Extent, bounds, measure
+from earmark.media.extents import Extent, bounds, measure, promised, zero_of
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
@@ -74,7 +74,7 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
     heard = [extents[stream.index] for stream in audio if stream.index in extents]
     seen = extents.get(pictures.index) if pictures else None
     begin, end = bounds(heard, seen)
-    zero = 0.0 if file.has_index else max(0.0, begin)
+    zero = zero_of(file, begin)
     turned = file.traks.get(pictures.id) if pictures else None
     return Part(
         uri=uri,
@@ -87,6 +87,7 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
         if pictures
         else None,
         size_bytes=file.storage.size_bytes,
+        promised=promised(file),
     )
 
 

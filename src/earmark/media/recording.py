@@ -78,6 +78,8 @@ class Part:
     audio_tracks: tuple[AudioTrack, ...]
     video: VideoTrack | None
     size_bytes: int
+    promised: float = 0.0
+    """Seconds its header says there are, where it says so and no index tells."""
 
     def track(self, number: int) -> AudioTrack:
         """One of its audio tracks; an empty one where it has not so many."""
