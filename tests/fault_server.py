@@ -23,6 +23,7 @@ every request is answered like `then`.
 | `length`      | an answer that was cut at the longest allowed                        |
 | `hold`        | an answer once it is released; nothing if the caller is gone by then |
 | `nousage`     | an answer that does not say what it cost                             |
+| `warm`        | status 400 to a `temperature`, an answer without                     |
 | `newer`       | status 400 to `max_tokens`, an answer to `max_completion_tokens`     |
 """
 
@@ -181,6 +182,9 @@ class Handler(BaseHTTPRequestHandler):
             self.reply({"error": {"message": message}}, status=self.server.script.refusal)
         elif name == "newer" and "max_tokens" in body:
             message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            self.reply({"error": {"message": message}}, status=400)
+        elif name == "warm" and "temperature" in body:
+            message = "Unsupported value: 'temperature' does not support 0 with this model."
             self.reply({"error": {"message": message}}, status=400)
         elif name.isdigit():
             headers = {"Retry-After": detail} if detail else {}

@@ -199,6 +199,19 @@ def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path
     assert "dictation.wav has sound and no pictures" in missed.reason
 
 
+def test_why_a_call_failed_says_where_and_what_was_tried(video, tmp_path):
+    with fault_server("429:5000") as server:
+        asked = job(server.url, budget="1")
+        done = caption([video], asked, folder=tmp_path / "one")
+        assert server.count() == 1
+    assert "shift.mp4 at " in done.tally.last_reason
+    assert "left alone for 5000 s" in done.tally.last_reason
+    with fault_server(then="503:0") as server:
+        asked = job(server.url, budget="1", limits=Limits(retries=1))
+        done = caption([video], asked, folder=tmp_path / "two")
+    assert done.tally.last_reason.endswith("answered 503: scripted (asked 2 times)")
+
+
 def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"not a movie")
@@ -292,6 +305,16 @@ def test_the_command_says_where_the_report_is(video, tmp_path):
     assert said["totals"]["answered"] == 8
 
 
+def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
+    with fault_server(then="warm") as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--vlm", server.url]
+        words += ["--temperature", "server", "--answer-tokens", "99"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with Run.open(tmp_path) as run:
+        assert (run.plan()["ask"]["temperature"], run.plan()["ask"]["answer_tokens"]) == (None, 99)
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -301,6 +324,7 @@ def test_the_command_says_where_the_report_is(video, tmp_path):
         (["--model", "m"], "--vlm URL"),
         (["--prompt", "missing.txt"], "missing.txt"),
         (["--max-spend", "1"], "prices"),
+        (["--temperature", "warm"], "neither a number nor `server`"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complaint):

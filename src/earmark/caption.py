@@ -17,7 +17,7 @@ from pathlib import Path
 
 from earmark.call import Answer, Failure, Request, TagsCaptioner, Tally, ask_all
 from earmark.job import Job
-from earmark.ledger import CallRow, Ledger, Look, Totals
+from earmark.ledger import Ledger, Look, Totals
 from earmark.media import Frame, Source
 from earmark.media.ahead import Seen, Window, look_ahead
 from earmark.preparing import Tasks, prepare
@@ -149,13 +149,13 @@ def publish(ledger: Ledger) -> tuple[Path, Totals]:
 
 def _ask(tasks: Tasks, job: Job, ledger: Ledger, step: Step | None, look: Show) -> Tally:
     """Decode and ask, and keep each outcome as it arrives."""
-    rows: dict[str, CallRow] = {}
+    under_way: dict[str, Task] = {}
     tally = Tally()
     total = len(tasks)
 
     def noted() -> Iterator[Task]:
         for task in tasks:
-            rows[task.request.identity] = task.row
+            under_way[task.request.identity] = task
             yield task
 
     def moved() -> None:
@@ -164,17 +164,18 @@ def _ask(tasks: Tasks, job: Job, ledger: Ledger, step: Step | None, look: Show) 
 
     def answered(request: Request, answer: Answer) -> None:
         spent = job.limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
-        ledger.keep(rows.pop(request.identity), answer, spend=spent)
+        ledger.keep(under_way.pop(request.identity).row, answer, spend=spent)
         moved()
 
     def failed(failure: Failure) -> None:
-        row, tokens = rows.pop(failure.request.identity), failure.tokens
+        task, tokens = under_way.pop(failure.request.identity), failure.tokens
+        tally.last_reason = f"{task}: {failure.reason}"
         spent, was_sent = job.limits.price(*tokens), failure.attempts > 0
-        ledger.fail(row, failure.reason, was_sent=was_sent, tokens=tokens, spend=spent)
+        ledger.fail(task.row, failure.reason, was_sent=was_sent, tokens=tokens, spend=spent)
         moved()
 
     def sent(request: Request) -> None:
-        ledger.begin(rows[request.identity])
+        ledger.begin(under_way[request.identity].row)
 
     def unseen(task: Task, reason: str) -> None:
         failure = Failure(task.request, reason, attempts=0)

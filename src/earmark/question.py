@@ -94,6 +94,10 @@ class Task:
     window: int
     request: Request
 
+    def __str__(self) -> str:
+        span = self.request.window
+        return f"{self.recording.source.name} at {span.start:g}-{span.end:g} s"
+
     @property
     def row(self) -> CallRow:
         """The call as the ledger knows it."""

@@ -129,9 +129,9 @@ class _Crew:
                 answer = self._captioner(request, timeout=self._limits.timeout)
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
-                pause = self._pause(attempt, error)
-                if pause is None:
-                    return Failure(request, str(error), attempt)
+                pause = self._limits.wait(attempt, retry_after=error.retry_after, rng=self._rng)
+                if hopeless := self._hopeless(attempt, pause):
+                    return Failure(request, f"{error}{hopeless}", attempt)
             except UnreadableAnswer as error:
                 spent = error.prompt_tokens, error.completion_tokens
                 return Failure(request, str(error), attempt, *spent)
@@ -143,12 +143,13 @@ class _Crew:
             attempt += 1
         return None
 
-    def _pause(self, attempt: int, error: CallTimeout) -> float | None:
-        """Seconds until the next attempt; None if there is to be none."""
+    def _hopeless(self, attempt: int, pause: float) -> str:
+        """Why there is to be no further attempt; empty if there is."""
         if attempt > self._limits.retries:
-            return None
-        pause = self._limits.wait(attempt, retry_after=error.retry_after, rng=self._rng)
-        return pause if pause <= self._limits.longest_wait else None
+            return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
+        if pause > self._limits.longest_wait:
+            return f" (it asks to be left alone for {pause:.0f} s; the same command asks again)"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,15 +48,14 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
     """
     words = text.strip()
     if not words:
-        raise UnreadableAnswer(f"the model answered nothing for {_place(request)}{_cut(finish)}")
+        raise UnreadableAnswer(f"the model answered nothing{_cut(finish)}")
     if request.schema is None:
         return words, None
     try:
         data = json.loads(_unfenced(words))
     except json.JSONDecodeError as error:
         raise UnreadableAnswer(
-            f"the answer for {_place(request)} is not JSON, as the schema asks{_cut(finish)}: "
-            f"{words[:60]!r}"
+            f"the answer is not JSON, as the schema asks{_cut(finish)}: {words[:60]!r}"
         ) from error
     _check_shape(data, request)
     return words, data
@@ -65,10 +64,10 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
 def _check_shape(data: Any, request: Request) -> None:
     schema = request.schema or {}
     if schema.get("type", "object") == "object" and not isinstance(data, dict):
-        raise UnreadableAnswer(f"the answer for {_place(request)} is JSON but not an object")
+        raise UnreadableAnswer("the answer is JSON but not an object")
     missing = [name for name in schema.get("required", ()) if name not in data]
     if missing:
-        raise UnreadableAnswer(f"the answer for {_place(request)} lacks {', '.join(missing)}")
+        raise UnreadableAnswer(f"the answer lacks {', '.join(missing)}")
 
 
 def _unfenced(words: str) -> str:
@@ -77,9 +76,5 @@ def _unfenced(words: str) -> str:
     return words
 
 
-def _place(request: Request) -> str:
-    return f"{request.recording} at {request.window.start:g}-{request.window.end:g} s"
-
-
 def _cut(finish: str) -> str:
-    return " (cut off: allow a longer answer)" if finish == "length" else ""
+    return " (cut off: allow a longer one with --answer-tokens)" if finish == "length" else ""

@@ -152,7 +152,10 @@ class Endpoint:
             return CallRejected(f"{self.url} refuses the key ({status}): {words}")
         if status == 404:
             return _NoSuchPage(f"{self.url} answered 404: {words}")
-        return CallRejected(f"{self.url} rejects the request ({status}): {words}")
+        cure = (
+            "; leave it to the server with --temperature server" if "temperature" in words else ""
+        )
+        return CallRejected(f"{self.url} rejects the request ({status}): {words}{cure}")
 
     def _explain_missing(self, model: str, error: _NoSuchPage) -> CallRejected:
         try:

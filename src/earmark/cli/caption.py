@@ -15,7 +15,7 @@ from earmark.caption import caption as caption_windows
 from earmark.cli import options, scaling
 from earmark.cli.captioners import Wanted
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.listing import as_share, as_size
+from earmark.cli.listing import as_share, as_size, counted
 from earmark.gate.cache import HeardCache
 from earmark.hear.naming import SoundNamer
 from earmark.hear.yamnet import YAMNet
@@ -52,6 +52,10 @@ def caption(
         int, typer.Option(help="Pictures a call: 1 is the highest-scoring instant.")
     ] = 1,
     tokens: Annotated[int, typer.Option(help="Visual tokens a call, of 32x32 pixels.")] = 1024,
+    answer_tokens: Annotated[int, typer.Option(help="The longest answer.")] = 256,
+    temperature: Annotated[
+        str, typer.Option(help="A number, or `server` for models that accept none.")
+    ] = "0",
     prompt: Annotated[Path | None, typer.Option(help="A prompt template.")] = None,
     schema: Annotated[Path | None, typer.Option(help="A JSON schema for the answers.")] = None,
     sounds: Annotated[
@@ -114,7 +118,13 @@ def caption(
             audio_track=audio_track,
         ),
         captioner=wanted.captioner(concurrency=concurrency),
-        ask=Ask(Prompt.load(*([prompt] if prompt else []), schema=schema), frames, tokens),
+        ask=Ask(
+            Prompt.load(*([prompt] if prompt else []), schema=schema),
+            frames,
+            tokens,
+            answer_tokens,
+            warmth(temperature),
+        ),
         limits=Limits(
             concurrency=concurrency,
             timeout=timeout,
@@ -156,6 +166,16 @@ def caption(
         raise typer.Exit(1)
 
 
+def warmth(text: str) -> float | None:
+    """The temperature written as `text`; None for the server's own."""
+    if text == "server":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
+
+
 def namer_for(wanted: bool | None, cache: HeardCache | None) -> SoundNamer | None:
     """Who names sounds: nobody unless asked for, or unless all it takes is at hand."""
     at_hand = Shelf().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
@@ -193,11 +213,12 @@ def show(done: Captioned, format: Format) -> None:
         spent = f", {totals.spend:.4g} in money" if totals.spend else ""
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
     if done.interrupted:
-        warn(f"{done.interrupted} calls were in flight when the last run ended: asked again")
+        calls = counted(done.interrupted, "call")
+        warn(f"{calls} in flight when the last run ended may have been asked twice")
     if done.missed:
         tell_missed(done.folder)
     if tally.failed:
-        warn(f"{tally.failed} calls failed, the last: {tally.last_reason or 'see the report'}")
+        warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
         warn(f"stopped: {tally.stopped}; the same command goes on")
     out.print(f"report: {done.page}")
