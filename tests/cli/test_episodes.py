@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from earmark.cli.episodes import episodes
+from earmark.cli.episodes import episodes, show_table
+from earmark.gate.episodes import bill
+from earmark.gate.finding import Found
 from earmark.gate.gate import default_gate
+from earmark.timeline import Span
 from making import make_audio, make_video
 
 app = typer.Typer()
@@ -49,6 +53,29 @@ def test_a_lower_recall_keeps_no_more(folder: Path) -> None:
         _, said, _ = run(folder / "a.wav", "--recall", recall, "--format", "json")
         kept.append(json.loads(said)[0]["kept"])
     assert kept == sorted(kept, reverse=True)
+
+
+def test_a_recall_below_the_lowest_point_is_said_to_be(folder: Path) -> None:
+    _, lowest, quiet = run(folder / "a.wav", "--recall", "87%")
+    _, lower, told = run(folder / "a.wav", "--recall", "40%")
+    assert lower == lowest
+    assert "lowest operating point is 87% recall" in told
+    assert quiet == ""
+
+
+@pytest.mark.parametrize(("end", "is_told"), [(16.0, False), (24.0, True)])
+def test_when_episodes_save_less_than_half_a_way_out_is_named(
+    capsys: pytest.CaptureFixture[str], end: float, is_told: bool
+) -> None:
+    spans = (Span(0.0, end),)
+    show_table(Found("a.wav", 40.0, spans, bill(spans, length=4.0, windows=10), 4.0))
+    assert ("earmark select" in capsys.readouterr().out) == is_told
+
+
+def test_a_name_with_a_comma_is_one_column(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a, b.wav").write_bytes((folder / "a.wav").read_bytes())
+    _, rows, _ = run(tmp_path, "--format", "csv")
+    assert {row[0] for row in csv.reader(rows.splitlines()[1:])} == {str(tmp_path / "a, b.wav")}
 
 
 def test_the_table_and_the_csv(folder: Path) -> None:

@@ -89,6 +89,12 @@ def test_report_says_where_the_page_is(folder: Path):
     assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+def test_a_folder_that_is_not_there_is_an_error_and_an_empty_one_is_not(tmp_path: Path):
+    with pytest.raises(LedgerError, match="is no folder"):
+        earmark("runs", tmp_path / "missing")
+    assert CliRunner().invoke(app, ["runs", str(tmp_path)]).exit_code == 0
+
+
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path):
     with pytest.raises(LedgerError, match="no run in"):
         earmark("report", tmp_path)

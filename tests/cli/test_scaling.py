@@ -134,6 +134,8 @@ def test_bad_words_are_one_line(archive, tmp_path):
     assert "a shard is written 1/2 to 2/2" in str(shard.error)
     address = Said("select", archive, "--address", "auto")
     assert "--address auto needs --engine ray" in str(address.error)
+    idle = Said("select", archive, "--workers", "0")
+    assert idle.code == 2 and "--workers" in idle.err
     none = caption(archive, tmp_path / "none", "--retry-failed")
     assert isinstance(none.error, LedgerError)
 

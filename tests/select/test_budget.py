@@ -26,6 +26,11 @@ def test_floor_is_an_option() -> None:
     assert Budget.parse("29%", rounding="floor").calls(100) == 29
 
 
+def test_a_share_is_also_a_number_below_one() -> None:
+    assert Budget.parse("0.25") == Budget.parse(".25") == Budget.parse("25%")
+    assert Budget.parse("1") == Budget(count=1)
+
+
 def test_a_small_share_of_a_short_recording_is_no_call() -> None:
     assert Budget.parse("5%").calls(8) == 0
 
@@ -39,11 +44,13 @@ def test_a_price_is_not_a_number_of_calls() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["0", "0%", "-3", "-5%", "101%", "nan%", "inf%", "lots", "", "%", "0.25", "price=0",
-     "price=-1", "price=nan", "price=inf", "price="],
+    ["0", "0%", "-3", "-5%", "101%", "nan%", "inf%", "lots", "", "%", "1.0", "1.5",
+     "0.0", "-0.5", ".", "price=0", "price=-1", "price=nan", "price=inf", "price="],
 )  # fmt: skip
 def test_what_is_not_a_budget_says_what_is(text: str) -> None:
-    with pytest.raises(ValueError, match=r"25% for a share.*120 for calls.*price=0.4") as caught:
+    with pytest.raises(
+        ValueError, match=r"25% or 0.25 for a share.*120 for calls.*price=0.4"
+    ) as caught:
         Budget.parse(text)
     assert repr(text) in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
@@ -12,9 +14,9 @@ import typer
 from rich.table import Table
 
 from earmark.cli import options
-from earmark.cli.console import emit_json, err, out
+from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.finding import sources_at
-from earmark.cli.listing import as_clock
+from earmark.cli.listing import as_clock, counted
 from earmark.cli.plan import parse_share
 from earmark.cli.watching import hearing_bar
 from earmark.errors import EarmarkError
@@ -81,9 +83,12 @@ def _tell(watch: Watch, source: Source, total: float, done: float) -> None:
 
 
 def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:
-    """The rule that was asked for; a promise is explained on stderr."""
+    """The rule that was asked for; a promise, or what stands in for it, is told on stderr."""
     if guarantee is None:
-        return gate.episodes(recall=parse_share(recall))
+        wanted, least = parse_share(recall), gate.points.on[-1][0]
+        if wanted < least:
+            warn(f"the gate's lowest operating point is {least:.0%} recall, so that is used")
+        return gate.episodes(recall=wanted)
     given = gate.promise(recall=parse_share(guarantee), confidence=parse_share(confidence))
     err.print(
         f"promise: {given.recall:.0%} recall on average over recordings like the "
@@ -99,10 +104,12 @@ def show(found: Sequence[Found], format: Format) -> None:
         emit_json([each.to_json() for each in found])
         return
     if format is Format.csv:
-        out.print("recording,start,end")
+        rows = csv.writer(sys.stdout, lineterminator="\n")
+        rows.writerow(["recording", "start", "end"])
         for each in found:
-            for span in each.episodes:
-                out.print(f"{each.recording},{span.start:.2f},{span.end:.2f}")
+            rows.writerows(
+                [each.recording, f"{s.start:.2f}", f"{s.end:.2f}"] for s in each.episodes
+            )
         return
     for each in found:
         show_table(each)
@@ -111,16 +118,22 @@ def show(found: Sequence[Found], format: Format) -> None:
 def show_table(each: Found) -> None:
     """One recording: its episodes, then both accounts."""
     account = each.bill
-    out.print(f"{each.recording}: {account.episodes} episodes", style="bold")
+    out.print(f"{each.recording}: {counted(account.episodes, 'episode')}", style="bold")
     table = Table(box=None, pad_edge=False)
     for name in ("start", "end", "seconds"):
         table.add_column(name, justify="right")
     for span in each.episodes:
         table.add_row(as_clock(span.start), as_clock(span.end), f"{span.duration:.2f}")
-    out.print(table)
+    if each.episodes:
+        out.print(table)
     undercount = f", {account.undercount:.1f} times as many" if account.episodes else ""
     out.print(
         f"{account.duration:.1f} of {each.duration:.1f} s kept. By duration that is "
         f"{account.charged:.1f} calls of {each.window:g} s; really it is {account.calls} of "
         f"{account.windows}{undercount}."
     )
+    if account.calls > account.windows / 2 > 1:
+        out.print(
+            "More than half of a full scan: ask for a lower `--recall`, or spend a budget with "
+            "`earmark select`, which needs no episodes."
+        )

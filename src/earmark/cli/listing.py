@@ -82,12 +82,15 @@ def picks_table(chosen: Chosen) -> Table:
 
 
 def left_out_table(chosen: Chosen) -> Table:
-    """The best windows that were not chosen."""
-    table = Table(box=None, pad_edge=False, title="left out", title_justify="left")
+    """The best windows that were not chosen, in order of time as the picks are."""
+    others = chosen.windows - len(chosen.picks)
+    shown = len(chosen.left_out)
+    title = "left out" if shown == others else f"left out: the best {shown} of {others}"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
     for name in ("window", "start", "end", "score", "rate", "expected"):
         table.add_column(name, justify="right")
     table.add_column("why not", overflow="fold")
-    for window in chosen.left_out:
+    for window in sorted(chosen.left_out, key=lambda window: window.window):
         times = (as_clock(time) for time in (window.start, window.end))
         numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
         table.add_row(str(window.window), *times, *numbers, window.reason)

@@ -149,6 +149,8 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List the runs in a folder and below it."""
+    if not folder.is_dir():
+        raise LedgerError(f"{folder} is no folder, so there are no runs in it; check the path")
     table = Table(box=None, pad_edge=False)
     for name in ("run", "started", "recordings", "duration", "answered", "failed", "spend"):
         table.add_column(name, justify="left" if name in ("run", "started") else "right")

@@ -10,9 +10,17 @@ import typer
 
 from earmark.cli import options, scaling
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.listing import as_csv, as_jsonl, left_out_table, picks_table, summary
+from earmark.cli.listing import (
+    as_csv,
+    as_jsonl,
+    counted,
+    left_out_table,
+    picks_table,
+    summary,
+)
 from earmark.report.edl import selection_edl
 from earmark.select import Budget
+from earmark.select.choose import NO_CALL, WAYS_OUT
 from earmark.select.selection import Selection, selection_schema
 from earmark.triage import select as select_windows
 
@@ -102,15 +110,30 @@ def show_tables(selection: Selection) -> None:
     for chosen in selection.recordings:
         out.print(summary(chosen), style="bold")
         for note in chosen.notes:
-            warn(f"{chosen.path}: {note}")
-        out.print(picks_table(chosen))
+            if NO_CALL not in note:
+                warn(f"{chosen.path}: {note}")
+        if chosen.picks:
+            out.print(picks_table(chosen))
         if chosen.left_out:
             out.print(left_out_table(chosen))
-        out.print()
+        if chosen.picks or chosen.left_out:
+            out.print()
     if len(selection.recordings) + len(selection.failures) > 1:
         out.print(
-            f"{selection.calls} calls of {selection.windows} in {len(selection.recordings)} "
-            f"recordings; {len(selection.failures)} failed"
+            f"{counted(selection.calls, 'call')} of {selection.windows} in "
+            f"{counted(len(selection.recordings), 'recording')}; {len(selection.failures)} failed"
+        )
+    warn_of_no_calls(selection)
+
+
+def warn_of_no_calls(selection: Selection) -> None:
+    """One line about all the recordings that are too short for their share of the calls."""
+    short = [one for one in selection.recordings if any(NO_CALL in note for note in one.notes)]
+    if short:
+        warn(
+            f"{selection.plan['budget']} of the windows {NO_CALL} in "
+            f"{counted(len(short), 'recording')} ({short[0].path}"
+            f"{', …' if len(short) > 1 else ''}); {WAYS_OUT}"
         )
 
 

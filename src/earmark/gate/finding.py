@@ -18,6 +18,7 @@ class Found:
     """The episodes of one recording."""
 
     recording: str
+    """The file or address; the first chapter of several."""
     duration: float
     episodes: tuple[Span, ...]
     bill: Bill
@@ -57,4 +58,5 @@ def find_episodes(
     episodes = tuple(rule([heard.scores]))
     windows = max(0, math.ceil(recording.duration / window - 1e-9))
     account = bill(episodes, length=window, windows=windows)
-    return Found(recording.name, recording.duration, episodes, account, window)
+    place = recording.source.uris[0]
+    return Found(place, recording.duration, episodes, account, window)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 ACCEPTED = (
-    "write 25% for a share of the windows, 120 for calls, or price=0.4 for new actions a call"
+    "write 25% or 0.25 for a share of the windows (all of them are 100%), 120 for calls (1 is one "
+    "call), or price=0.4 for new actions a call"
 )
 
 
@@ -42,13 +43,15 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str, *, rounding: Literal["round", "floor"] = "round") -> Budget:
-        """The budget written as `25%`, `120` or `price=0.4`."""
+        """The budget written as `25%` or `0.25`, `120`, or `price=0.4`."""
         words = text.strip().lower()
         try:
             if words.endswith("%"):
                 return cls(share=float(words[:-1]) / 100, rounding=rounding)
             if words.startswith("price="):
                 return cls(price=float(words.removeprefix("price=")), rounding=rounding)
+            if "." in words and float(words) < 1:  # 1.0 could mean one call or all windows
+                return cls(share=float(words), rounding=rounding)
             return cls(count=int(words), rounding=rounding)
         except ValueError:
             raise ValueError(f"{text!r} is not a budget: {ACCEPTED}") from None
