@@ -61,6 +61,15 @@ def test_raw_aac_cannot_tell_its_priming_from_sound(media):
     assert heard(media("a.aac")) == pytest.approx(np.add(CLICKS, 1024 / 48_000), abs=0.002)
 
 
+@pytest.mark.parametrize("rate", [48_000, 96_000], ids=["version-1", "version-2"])
+@pytest.mark.parametrize("codec", ["pcm_s16be", "pcm_s24le", "pcm_f32le"])
+def test_raw_sound_of_every_width_is_found_by_the_index(media, codec, rate):
+    plan = AudioPlan(CLICKS, codec=codec, sample_rate=rate, channels=2)
+    path = media(f"{codec}.mov", audio=plan)
+    assert open_recording(path).access == "index"
+    assert heard(path) == near(CLICKS)
+
+
 @pytest.mark.parametrize("codec", ["libopus", "libmp3lame", "flac", "pcm_s16le"])
 def test_every_codec_in_an_mp4_is_on_time(media, codec):
     suffix = "mov" if codec.startswith("pcm") else "mp4"

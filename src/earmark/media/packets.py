@@ -148,6 +148,8 @@ def _at_most(counts: Ints, total: int) -> Ints:
 
 _FOREVER = 1 << 62
 _LARGEST = (1 << 31) - 1
+_FRAME_BYTES = {1: 52, 2: 72}
+"""Where QuickTime's newer descriptions of sound say how large a sample of all channels is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,8 +180,11 @@ class _Tables:
 
     @property
     def has_whole_chunks(self) -> bool:
-        """Whether raw sound is laid out as its header says: channels times bits a sample."""
-        # In stsd: 8 bytes of the box, 8 of the entry, 16 more, then channels and bits.
+        """Whether a sample of raw sound is as large as the header says."""
+        # In stsd: 8 bytes of the box, 8 of the entry, 8 more, then the version of what follows.
+        version = self._number(b"stsd", 24, 2)
+        if version in _FRAME_BYTES:
+            return self._number(b"stsd", _FRAME_BYTES[version]) == self._constant_size
         channels, bits = self._number(b"stsd", 32, 2), self._number(b"stsd", 34, 2)
         return channels * bits == 8 * self._constant_size
 
