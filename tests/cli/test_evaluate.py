@@ -11,7 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from earmark.cli.evaluate import cost, evaluate, occupancy
+from earmark.cli.cost import cost
+from earmark.cli.evaluate import evaluate
+from earmark.cli.occupancy import occupancy
 from earmark.errors import AnnotationError
 from earmark.evaluate.bench import COLUMNS
 from made_kitchen import kitchen, write_csv, write_durations
@@ -63,6 +65,9 @@ def test_names_may_stand_in_a_file(files: list[object], tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
+        (["--strip", "K00@soon"], "'soon' is no time within the"),
+        (["--strip", "K77"], "K77 not in the annotations"),
+        (["--downsample"], "--downsample needs recordings to choose on"),
         (["--budgets", "lots"], "'lots' is no budget"),
         (["--rules", "best"], "no rule 'best'"),
         (["--recordings", "K77"], "K77 not in the annotations"),
@@ -91,6 +96,29 @@ def test_occupancy_reads_gains_of_an_evaluation(files: list[object], tmp_path: P
     words = [files[0], *files[1:3], "--results", tmp_path / "e" / "per_recording.csv"]
     told = json.loads(earmark("occupancy", *words, "--format", "json").stdout)
     assert told["tables"][-1]["title"] == "Gain over uniform against occupancy"
+
+
+def test_every_command_speaks_json_and_keeps_its_folder(files: list[object], tmp_path: Path):
+    words = ["--rules", "uniform,rank", "--budgets", "25"]
+    folder = tmp_path / "o"
+    earmark("evaluate", *files, *words, "--out", folder)
+    page = (folder / "index.html").read_text()
+    for other in (["cost"], ["occupancy", files[0], "--windows", "4"]):
+        found = earmark(*other, "--out", folder)
+        assert "holds a run of another experiment; choose another --out" in str(found.exception)
+        assert json.loads(earmark(*other, "--format", "json").stdout)["tables"]
+    assert (folder / "index.html").read_text() == page
+    assert earmark("cost", "--out", folder, "--fresh").exit_code == 0
+
+
+def test_bad_windows_are_one_line(files: list[object]):
+    found = earmark("occupancy", files[0], "--windows", "two")
+    assert str(found.exception) == "'two' is no length of a window: write seconds, as 2,4,8"
+
+
+def test_cost_at_any_share():
+    told = json.loads(earmark("cost", "--budgets", "12.5", "--format", "json").stdout)
+    assert told["tables"][0]["rows"][1]["way"] == "triage, 12.5 % of calls"
 
 
 def test_cost_by_default_is_the_paper_s():

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from earmark.evaluate.bench import run_case
+from earmark.errors import AnnotationError, LedgerError
+from earmark.evaluate.bench import Row, read_rows, run_case, write_rows
 from earmark.evaluate.cost import Prices, break_even_table, composition_table, cost_table
 from earmark.evaluate.cost import report as cost_report
-from earmark.evaluate.occupancy import gain_sweep, measure, read_data_sets, report
+from earmark.evaluate.occupancy import (
+    Survey,
+    gain_sweep,
+    measure,
+    read_data_sets,
+    report,
+    survey,
+)
 from earmark.evaluate.results import Results
 from earmark.evaluate.sources import evidence_tasks, plan_fitting
-from made_kitchen import kitchen, write_csv
+from made_kitchen import kitchen, write_csv, write_durations
 
 
 def test_data_sets_are_named_on_the_command_line(tmp_path: Path):
@@ -53,6 +62,70 @@ def test_the_report_sweeps_windows_and_reads_gains(tmp_path: Path):
     assert outcome.tables[0].rows[0][1] == 4
 
 
+@pytest.fixture
+def asked(tmp_path: Path) -> Survey:
+    actions, events = kitchen(4)
+    return Survey(
+        sets=(f"kitchen={write_csv(tmp_path / 'k.csv', actions)}",),
+        durations=write_durations(tmp_path / "lengths.csv", actions),
+        windows=(2.0, 4.0),
+        evidence=(write_csv(tmp_path / "events.csv", events),),
+    )
+
+
+def test_a_survey_goes_on_where_it_was_and_equals_an_unbroken_one(asked: Survey, tmp_path: Path):
+    unbroken = survey(asked)
+    seen: list[str] = []
+
+    def stop(done: int, total: int, name: str) -> None:
+        seen.append(name)
+        if len(seen) == 7:  # four recordings at 2 s are done, and two at 4 s
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        survey(asked, folder=tmp_path / "out", watch=stop)
+    assert not (tmp_path / "out" / "index.html").exists()
+    kept = [tmp_path / "out" / "windows" / name / "per_recording.csv" for name in ("2s", "4s")]
+    assert [len({row.recording for row in read_rows(path)}) for path in kept] == [4, 2]
+    resumed = survey(asked, folder=tmp_path / "out")
+    assert resumed.tables == unbroken.tables
+    assert (tmp_path / "out" / "index.html").exists()
+
+
+def test_rows_that_were_kept_are_not_reckoned_again(asked: Survey, tmp_path: Path):
+    first = survey(asked, folder=tmp_path / "out")
+    rows = tmp_path / "out" / "windows" / "2s" / "per_recording.csv"
+    kept = [replace(row, covered=0) for row in read_rows(rows)]
+    write_rows(rows, kept)  # a mark that only rows taken up again can leave
+    again = survey(asked, folder=tmp_path / "out")
+    assert first.tables[2].rows[0] != again.tables[2].rows[0]
+    assert set(again.tables[2].rows[0][2:]) == {0.0}
+    fresh = survey(asked, folder=tmp_path / "out", fresh=True)
+    assert fresh.tables == first.tables
+
+
+def test_another_survey_needs_another_folder(asked: Survey, tmp_path: Path):
+    survey(asked, folder=tmp_path / "out")
+    with pytest.raises(LedgerError, match="holds a run with another window; choose another --out"):
+        survey(replace(asked, window=2.0), folder=tmp_path / "out")
+    with (tmp_path / "k.csv").open("a") as file:
+        file.write("K00,1,2,more\n")
+    with pytest.raises(LedgerError, match="holds a run with another sets"):
+        survey(asked, folder=tmp_path / "out")
+
+
+def test_results_of_other_recordings_are_refused_before_the_work(asked: Survey, tmp_path: Path):
+    write_rows(tmp_path / "r.csv", [Row("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)])
+    with pytest.raises(AnnotationError, match="Z9 not in the annotations, which know K00"):
+        survey(replace(asked, results=tmp_path / "r.csv"), watch=lambda *_: pytest.fail("too late"))
+
+
+@pytest.mark.parametrize("windows", [(0.0,), (-1.0, 4.0), (float("nan"),), ()])
+def test_windows_last_some_time(windows: tuple[float, ...]):
+    with pytest.raises(ValueError, match=r"a window lasts more than 0 s|at least one window"):
+        Survey(sets=("a",), windows=windows)
+
+
 def test_gains_by_window_length():
     actions, events = kitchen(4)
     table = gain_sweep(actions, events, evaluated=["K00"], windows=(2.0, 4.0))
@@ -84,6 +157,10 @@ def test_prices_are_checked():
         Prices(call=0)
     with pytest.raises(ValueError, match="the overhead is a part of a call"):
         Prices(overhead=1.0)
+    with pytest.raises(ValueError, match="a share of calls lies from 0 to 100 %: 500 %"):
+        Prices(visual_share=5.0)
+    with pytest.raises(ValueError, match="a GPU-hour costs nothing or more"):
+        Prices(gpu_hour=-1.0)
 
 
 def test_calls_and_tokens_on_one_plane():
@@ -110,4 +187,19 @@ def test_a_cost_report_with_results(tmp_path: Path):
     assert outcome.tables[2].columns[:2] == ("calls", "coverage %")
     assert [row[0] for row in outcome.tables[2].rows] == ["10 %", "50 %", "100 %"]
     outcome.write(tmp_path)
-    assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("cost.png", "calls_and_tokens.png"):
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_full_scan_is_listed_once_and_listens_to_nothing():
+    rows = [
+        Row("a", "ear", "coverage", share, 10, round(10 * share), 4, 4, 4) for share in (0.5, 1)
+    ]
+    outcome = cost_report(Prices(), Results.of_rows(rows), shares=(0.2,))
+    assert [row[0] for row in outcome.tables[2].rows] == ["50 %", "100 %"]
+    assert outcome.tables[2].rows[-1][-1] == pytest.approx(185)
+    assert [row[0] for row in outcome.tables[0].rows] == [
+        "full scan",
+        "triage, 20 % of calls",
+        "visual frontline, 50 % of calls",
+    ]

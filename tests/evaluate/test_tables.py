@@ -101,6 +101,7 @@ def test_forecasts_in_points():
 def test_a_table_writes_itself_three_ways():
     table = Table("T <1>", ("who", "how much"), (("a & b", math.nan), ("c", 1.25)), "so")
     assert "| a & b | — |" in table.to_markdown()
+    assert "| a\\|b |" in Table("T", ("who",), (("a|b",),)).to_markdown()
     assert "<h2>T &lt;1&gt;</h2>" in table.to_html()
     assert "<td>a &amp; b</td><td>—</td>" in table.to_html()
     assert table.to_json()["rows"] == [
@@ -109,6 +110,12 @@ def test_a_table_writes_itself_three_ways():
     ]
     assert table.to_csv() == "who,how much\na & b,\nc,1.25\n"
     assert percent(0.335) == "33.5 %"
+
+
+def test_rows_of_one_budget_stand_together():
+    table = Table("T", ("calls", "rule"), (("5 %", "a"), ("5 %", "b"), ("9 %", "a")))
+    assert table.to_html().count("<tr class='block'>") == 2
+    assert "class='block'" not in Table("T", ("calls",), (("5 %",), ("9 %",))).to_html()
 
 
 def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
@@ -120,6 +127,8 @@ def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
     page = (tmp_path / "new" / "index.html").read_text()
     assert "data:image/png;base64,cG5n" in page
     assert "http" not in page
+    assert "<a href='#coverage_by_budget_and_rule'>" in page
+    assert "<section id='coverage_by_budget_and_rule'>" in page
     assert json.loads((tmp_path / "new" / "tables.json").read_text())["figures"] == ["dot.png"]
 
 

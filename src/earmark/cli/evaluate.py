@@ -1,10 +1,10 @@
-"""`earmark evaluate`, `occupancy` and `cost`: whether triage pays, on anyone's recordings."""
+"""`earmark evaluate`: whether triage pays, on anyone's recordings; and words its kin share."""
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,22 +14,16 @@ import typer
 from earmark.cli import options
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import emit_json, err, out, progress_bar, warn
-from earmark.errors import AnnotationError
-from earmark.evaluate import cost as costs
-from earmark.evaluate import occupancy as occupancies
 from earmark.evaluate import study
-from earmark.evaluate.bench import BUDGETS, RULES, read_rows
+from earmark.evaluate.bench import BUDGETS, RULES
 from earmark.evaluate.figures import can_draw
-from earmark.evaluate.formats import FORMATS, read_annotations
+from earmark.evaluate.formats import FORMATS
 from earmark.evaluate.outcome import Outcome
 from earmark.evaluate.published import RECORDINGS
-from earmark.evaluate.results import Results
-from earmark.evaluate.run import Design
-from earmark.evaluate.sheets import read_durations
+from earmark.evaluate.run import Design, Watch
 from earmark.gate.registry import FRONTLINES
 
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
-WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in occupancies.WINDOWS)
 
 
 class Format(StrEnum):
@@ -53,7 +47,9 @@ Lengths = Annotated[
 ]
 SpansFormat = Annotated[
     str | None,
-    typer.Option("--spans-format", help=f"If not found by itself: {', '.join(FORMATS)}."),
+    typer.Option(
+        "--spans-format", help=f"If not found by itself: {', '.join(FORMATS)}, elan:TIER."
+    ),
 ]
 Evidence = Annotated[
     list[Path] | None,
@@ -136,8 +132,8 @@ def evaluate(
       --evidence EPIC_Sounds_validation.csv --recordings paper --out results/
     """
     design = Design(
-        rules=tuple(_words(rules)),
-        budgets=tuple(_share(word) for word in _words(budgets)),
+        rules=tuple(words(rules)),
+        budgets=tuple(share(word) for word in words(budgets)),
         window=window,
         subject=subject,
         baseline=baseline,
@@ -148,124 +144,38 @@ def evaluate(
         spans=tuple(spans),
         spans_format=spans_format,
         durations=durations,
-        recordings=tuple(_names(recordings)),
+        recordings=tuple(names(recordings)),
         media=tuple(media or ()),
-        frontlines=tuple(_words(frontlines)),
+        frontlines=tuple(words(frontlines)),
         evidence=tuple(evidence or ()),
         evidence_format=evidence_format,
         allow_missing=allow_missing,
         downsample=downsample,
-        development=tuple(_names(dev)),
+        development=tuple(names(dev)),
         strip=strip,
         cache=heard.folder if heard else None,
     )
-    with progress_bar("recordings") as bar:
-        task = bar.add_task("evaluating", total=None)
-
-        def watch(done: int, total: int, name: str) -> None:
-            bar.update(task, completed=done, total=total, description=name)
-
+    with watching("evaluating") as watch:
         answer = study.answer(question, design, folder=output, fresh=fresh, watch=watch)
     if format is Format.csv:
         sys.stdout.write(answer.rows_as_csv())
     else:
-        _show(answer.outcome, Shown(format.value), output)
+        show(answer.outcome, Shown(format.value), output)
 
 
-def occupancy(
-    sets: Annotated[
-        list[str],
-        typer.Argument(help="[NAME=]PATH[#FORMAT][@SET] of annotations, one a data set."),
-    ],
-    durations: Lengths = None,
-    window: options.WindowLength = 4.0,
-    windows: Annotated[
-        str, typer.Option("--windows", help="Seconds of a window to try, with commas.")
-    ] = WINDOW_WORDS,
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", help="per_recording.csv of the first set, for its gains."),
-    ] = None,
-    evidence: Evidence = None,
-    evidence_format: EvidenceFormat = None,
-    recordings: Chosen = None,
-    output: Out = None,
-    format: Annotated[Shown, typer.Option(help="How to print the tables.")] = Shown.markdown,
-) -> None:
-    """Say how full recordings are: the room a frontline has before one is chosen.
+@contextmanager
+def watching(what: str) -> Iterator[Watch]:
+    """A bar over recordings, and the function that moves it."""
+    with progress_bar("recordings") as bar:
+        task = bar.add_task(what, total=None)
 
-    With --evidence the window sweep also says what rules gain at each length, on the first set.
+        def watch(done: int, total: int, name: str) -> None:
+            bar.update(task, completed=done, total=total, description=name)
 
-    For example:
-
-      earmark occupancy spans.csv labels/ --durations lengths.csv
-
-      earmark occupancy EPIC=EPIC_100_validation.csv@paper goalstep_valid.json --out occupancy/
-    """
-    lengths = read_durations(durations) if durations else None
-    found = occupancies.read_data_sets(sets, durations=lengths)
-    tried = [float(word) for word in _words(windows)]
-    more = []
-    if evidence:
-        everything = study.whole_of(sets[0], durations=lengths)
-        events = read_annotations(evidence, format=evidence_format, durations=lengths)
-        names = _names(recordings) or list(found[0].annotations.recordings)
-        evaluated = names if len(names) < len(everything.recordings) else []
-        gains = occupancies.gain_sweep(everything, events, evaluated=evaluated, windows=tried)
-        more.append(gains)
-    rows = read_rows(results) if results else []
-    outcome = occupancies.report(found, window=window, windows=tried, rows=rows, more=more)
-    if output:
-        outcome.write(output)
-    _show(outcome, format, output)
+        yield watch
 
 
-def cost(
-    hours: Annotated[float, typer.Option(help="Hours of recordings.")] = 1000.0,
-    window: options.WindowLength = 4.0,
-    call: Annotated[float, typer.Option(help="GPU-seconds of one call.")] = 0.74,
-    tokens: Annotated[int, typer.Option(help="Visual tokens of that call.")] = 1024,
-    overhead: Annotated[float, typer.Option(help="GPU-seconds of it that stay.")] = 0.0,
-    audio_speed: Annotated[float, typer.Option(help="Times real time, listening.")] = 178.0,
-    visual_speed: Annotated[float, typer.Option(help="Times real time, looking.")] = 8.6,
-    visual_share: Annotated[float, typer.Option(help="Calls after looking, %.")] = 50.0,
-    gpu_hour: Annotated[float, typer.Option(help="Money for a GPU-hour.")] = 2.0,
-    results: Annotated[
-        Path | None, typer.Option("--results", help="per_recording.csv, for coverage.")
-    ] = None,
-    naming: Annotated[
-        Path | None, typer.Option("--naming", help="CSV: tokens, and accuracy in %.")
-    ] = None,
-    output: Out = None,
-    format: Annotated[Shown, typer.Option(help="How to print the tables.")] = Shown.markdown,
-) -> None:
-    """Say what a full scan, triage and a visual frontline cost, in GPU-hours and money.
-
-    The defaults are the paper's, measured on a V100; put in your own.
-
-    For example:
-
-      earmark cost --hours 5000 --call 0.4 --gpu-hour 1.8 --results results/per_recording.csv
-    """
-    prices = costs.Prices(
-        hours=hours,
-        window=window,
-        call=call,
-        tokens=tokens,
-        overhead=overhead,
-        audio_speed=audio_speed,
-        visual_speed=visual_speed,
-        visual_share=visual_share / 100,
-        gpu_hour=gpu_hour,
-    )
-    reached = Results.of_rows(read_rows(results)) if results else None
-    outcome = costs.report(prices, reached, _naming(naming) if naming else None)
-    if output:
-        outcome.write(output)
-    _show(outcome, format, output)
-
-
-def _show(outcome: Outcome, format: Shown, folder: Path | None) -> None:
+def show(outcome: Outcome, format: Shown, folder: Path | None) -> None:
     """Print an outcome, and where it was written."""
     if format is Shown.json:
         emit_json(outcome.to_json())
@@ -277,12 +187,12 @@ def _show(outcome: Outcome, format: Shown, folder: Path | None) -> None:
         err.print(f"written to {folder}: open {folder / 'index.html'}")
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
     """The words between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _share(word: str) -> float:
+def share(word: str) -> float:
     """A per cent as a share."""
     try:
         return round(float(word.removesuffix("%")) / 100, 9)
@@ -292,20 +202,11 @@ def _share(word: str) -> float:
         ) from None
 
 
-def _names(text: str | None) -> Sequence[str]:
-    """Recordings by name: a named set, a file with one a line, or words between commas."""
+def names(text: str | None) -> Sequence[str]:
+    """Recordings by name: a named set, a file of names, or words between commas."""
     if text is None:
         return []
     if text in RECORDINGS:
         return RECORDINGS[text]
     path = Path(text)
-    return path.read_text(encoding="utf-8").split() if path.is_file() else _words(text)
-
-
-def _naming(path: Path) -> dict[int, float]:
-    """Naming accuracy in per cent by visual tokens."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return {int(row["tokens"]): float(row["accuracy"]) for row in csv.DictReader(file)}
-    except (OSError, KeyError, ValueError) as error:
-        raise AnnotationError(f"{path} needs the columns tokens and accuracy: {error}") from error
+    return path.read_text(encoding="utf-8-sig").split() if path.is_file() else words(text)

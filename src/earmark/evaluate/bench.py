@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -171,6 +172,11 @@ def rows_as_csv(rows: Iterable[Row]) -> str:
     for row in rows:
         writer.writerow([f"{v:.10g}" if isinstance(v, float) else v for v in astuple(row)])
     return text.getvalue()
+
+
+def rows_fingerprint(rows: Iterable[Row]) -> str:
+    """A short hash of the rows, to tell one evaluation from another."""
+    return hashlib.sha256(rows_as_csv(rows).encode()).hexdigest()[:16]
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from earmark.evaluate import figures
 from earmark.evaluate.outcome import Outcome
@@ -49,6 +50,10 @@ class Prices:
         for name in ("hours", "window", "call", "tokens", "audio_speed", "visual_speed"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is above 0, not {getattr(self, name)}")
+        if not 0 <= self.visual_share <= 1:
+            raise ValueError(f"a share of calls lies from 0 to 100 %: {percent(self.visual_share)}")
+        if not self.gpu_hour >= 0:
+            raise ValueError(f"a GPU-hour costs nothing or more, not {self.gpu_hour}")
         if not 0 <= self.overhead <= self.call:
             raise ValueError(f"the overhead is a part of a call ({self.call} s): {self.overhead}")
 
@@ -69,6 +74,11 @@ class Prices:
     def triage(self, share: float, *, speed: float | None = None) -> float:
         """GPU-hours of listening at `speed` and calling a share of the windows."""
         return self.hours / (speed or self.audio_speed) + share * self.full
+
+    def spent(self, share: float, tokens: int) -> float:
+        """GPU-hours of listening and calling a share with so many tokens; no listening for all."""
+        frontline = self.hours / self.audio_speed if share < 1 else 0.0
+        return frontline + share * self.windows * self.call_seconds(tokens) / 3600
 
     def break_even(self, speed: float) -> float:
         """The share of calls up to which a frontline of that speed pays; below 0 it never does."""
@@ -126,11 +136,8 @@ def plane_table(
     covers = _coverage(results, system)
     budgets = tuple(covers) if covers else tuple(shares)
     rows: list[tuple[Cell, ...]] = []
-    for share in (*budgets, 1.0):
-        frontline = 0.0 if share == 1.0 else prices.hours / prices.audio_speed
-        cost = [
-            frontline + share * prices.windows * prices.call_seconds(size) / 3600 for size in tokens
-        ]
+    for share in (*(share for share in budgets if share < 1), 1.0):
+        cost = [prices.spent(share, size) for size in tokens]
         reached: tuple[Cell, ...] = (100.0 if share == 1.0 else covers[share],) if covers else ()
         rows.append((percent(share), *reached, *cost))
     heads = ("coverage %",) if covers else ()
@@ -153,10 +160,8 @@ def composition_table(
     """
     pairs = []
     for share, reached in {**covers, 1.0: 100.0}.items():
-        frontline = 0.0 if share == 1.0 else prices.hours / prices.audio_speed
         for tokens, accuracy in naming.items():
-            cost = frontline + share * prices.windows * prices.call_seconds(tokens) / 3600
-            pairs.append((cost, reached * accuracy / 100, share, tokens))
+            pairs.append((prices.spent(share, tokens), reached * accuracy / 100, share, tokens))
     rows: list[tuple[Cell, ...]] = []
     best = -1.0
     for cost, named, share, tokens in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
@@ -178,23 +183,65 @@ def _coverage(results: Results | None, system: System | None) -> dict[float, flo
 
 
 def report(
-    prices: Prices, results: Results | None = None, naming: Mapping[int, float] | None = None
-) -> Outcome:
-    """The cost tables and their figure; with results and naming, both on one plane."""
-    shares = [place / 20 for place in range(1, 21)]
-    series = {
-        "full scan": [(100 * share, prices.full) for share in shares],
-        "listening first": [(100 * share, prices.triage(share)) for share in shares],
-        "visual frontline": [
-            (100 * share, prices.triage(share, speed=prices.visual_speed)) for share in shares
-        ],
-    }
-    tables = [cost_table(prices), break_even_table(prices), plane_table(prices, results)]
+    prices: Prices, results: Results | None = None, naming: Mapping[int, float] | None = None, *,
+    shares: Sequence[float] = SHARES, settings: Mapping[str, Any] | None = None,
+) -> Outcome:  # fmt: skip
+    """The cost tables and figures; with results and naming, both ways to save on one plane."""
+    tables = [
+        cost_table(prices, shares),
+        break_even_table(prices),
+        plane_table(prices, results, shares=shares),
+    ]
     if results and naming:
         tables.append(composition_table(prices, _coverage(results, None), naming))
-    figure = {}
+    drawn = {}
     if figures.can_draw():
-        title = f"GPU-hours for {prices.hours:g} h of recordings"
-        drawn = figures.lines(series, title=title, across="calls, % of windows", up="GPU-hours")
-        figure = {"cost": ("Cost against the share of windows called.", drawn)}
-    return Outcome("What does looking cost?", asdict(prices), tuple(tables), figure)
+        drawn["cost"] = ("Cost against the share of windows called.", _ways(prices))
+        drawn["calls_and_tokens"] = _plane(prices, results, naming)
+    return Outcome(
+        "What does looking cost?", dict(settings or asdict(prices)), tuple(tables), drawn
+    )
+
+
+def _ways(prices: Prices) -> bytes:
+    """GPU-hours of every way, straight lines that cross where a frontline no longer pays."""
+    speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
+    series = {"full scan": [(0.0, prices.full), (100.0, prices.full)]}
+    for name, speed in speeds.items():
+        pays = f"{name}: pays up to {percent(max(0.0, round(prices.break_even(speed), 3)))}"
+        series[pays] = [(100 * share, prices.triage(share, speed=speed)) for share in (0.0, 1.0)]
+    title = f"GPU-hours for {prices.hours:g} h of recordings"
+    up = "GPU-hours"
+    return figures.png(
+        figures.lines(series, title=title, across="calls, % of windows", up=up, marked=False)
+    )
+
+
+def _plane(
+    prices: Prices, results: Results | None, naming: Mapping[int, float] | None
+) -> tuple[str, bytes]:
+    """What is reached against what it costs, one line a token allowance, calls along it.
+
+    Reached is actions named where `naming` is known, actions touched where only `results` are, and
+    windows called where neither is.
+    """
+    covers = _coverage(results, None) or {share: 100 * share for share in SHARES}
+    up = "actions touched, %" if results else "windows called, %"
+    up = "actions touched and named, %" if results and naming else up
+    allowed = naming if results and naming else dict.fromkeys(TOKENS, 100.0)
+    series = {
+        f"{tokens} tokens": [
+            (100 * prices.spent(share, tokens) / prices.full, reached * accuracy / 100)
+            for share, reached in sorted({**covers, 1.0: 100.0}.items())
+        ]
+        for tokens, accuracy in allowed.items()
+    }
+    picture = figures.lines(
+        series,
+        title="Triage along a line, compression between lines",
+        across="cost, % of a full scan",
+        up=up,
+        ticks=(5, 10, 20, 50, 100),
+    )
+    caption = "Calls and tokens on one plane: up and to the left is better."
+    return caption, figures.png(picture)

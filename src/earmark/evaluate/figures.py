@@ -1,4 +1,4 @@
-"""The figures of an evaluation, drawn with Matplotlib and returned as PNG bytes."""
+"""The figures of an evaluation, drawn with Matplotlib; `png` makes a file of one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import MissingExtra
 from earmark.evaluate.bench import ORACLE, PHASES
+from earmark.evaluate.metrics import dash
 from earmark.evaluate.results import Results, System
-from earmark.evaluate.table import mean
+from earmark.evaluate.significance import correlate
+from earmark.evaluate.table import percent
+from earmark.evaluate.tables import gains_over
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,14 +54,14 @@ def png(drawn: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def plane(results: Results, subject: System, baseline: System) -> bytes:
-    """The paper's result figure: four panels in calls.
+def plane(results: Results, subject: System, baseline: System) -> Figure:
+    """The paper's result figure: four panels in calls, all actions taken together.
 
     (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
-    (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) calls saved against
-    `baseline` at equal coverage.
+    (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) the same curves read
+    sideways: calls saved against `baseline` at equal coverage.
     """
-    drawn = figure(12.5, 9.5)
+    drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
     _first_panel(first, results, subject)
     box = _box(results)
@@ -72,9 +75,12 @@ def plane(results: Results, subject: System, baseline: System) -> bytes:
     _saved(fourth, results, baseline)
     for axes in (first, second, third):
         axes.set_xlabel("calls, % of windows")
-        axes.set_ylabel("coverage, %")
-    second.legend(fontsize=8, ncols=2, frameon=False)
-    return png(drawn)
+        axes.set_ylabel("coverage, % of actions")
+    drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
+    return drawn
+
+
+_BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
 
 
 def _first_panel(axes: Axes, results: Results, subject: System) -> None:
@@ -88,16 +94,19 @@ def _first_panel(axes: Axes, results: Results, subject: System) -> None:
         title = "(a) score alone, spread alone, and both"
     _curves(axes, results, shown or results.systems)
     axes.set_title(title)
-    axes.legend(fontsize=8, frameon=False)
 
 
 def _curves(axes: Axes, results: Results, systems: Sequence[System]) -> None:
-    """Mean coverage over recordings against cost, one line a system."""
+    """Coverage of all actions together against cost, one line a system."""
     for system in systems:
-        cost = [100 * results.pooled(system, budget).cost for budget in results.budgets]
-        reached = [mean(results.points(system, budget)) for budget in results.budgets]
-        axes.plot(cost, reached, label=results.label(system), **_style(results, system))
+        points = [(100 * cost, 100 * reached) for cost, reached in results.curve(system)]
+        axes.plot(*_columns(points), label=results.label(system), **_style(results, system))
     axes.grid(alpha=0.25)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Points as what goes across and what goes up."""
+    return [x for x, _ in points], [y for _, y in points]
 
 
 def _style(results: Results, system: System) -> dict[str, Any]:
@@ -121,7 +130,7 @@ def _box(results: Results) -> tuple[tuple[float, float], tuple[float, float]]:
     """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
     inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
     systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
-    reached = [mean(results.points(s, budget)) for s in systems for budget in inside]
+    reached = [100 * results.pooled(s, budget).coverage for s in systems for budget in inside]
     known = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
     pad = 2.0
     return (
@@ -131,14 +140,11 @@ def _box(results: Results) -> tuple[tuple[float, float], tuple[float, float]]:
 
 
 def _outline(axes: Axes, box: tuple[tuple[float, float], tuple[float, float]]) -> None:
-    """Draw the box."""
+    """Draw the box, with the letter of the panel that shows it at scale."""
     (left, right), (bottom, top) = box
-    axes.plot(
-        [left, right, right, left, left],
-        [bottom, bottom, top, top, bottom],
-        color="#9ca3af",
-        linewidth=0.9,
-    )
+    across, up = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    axes.plot(across, up, color="#9ca3af", linewidth=0.9)
+    axes.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
 
 
 def _saved(axes: Axes, results: Results, baseline: System) -> None:
@@ -156,45 +162,45 @@ def _saved(axes: Axes, results: Results, baseline: System) -> None:
     axes.grid(alpha=0.25)
 
 
-def scatter(
-    occupancy: Sequence[float], gains: Mapping[str, Sequence[float]], *, title: str
-) -> bytes:
-    """Gain in points against occupancy in per cent, one colour a budget."""
+def gain_scatter(
+    results: Results, occupancy: Sequence[float], subject: System, baseline: System
+) -> Figure:
+    """Gain in points against occupancy in per cent, at the smallest and the largest budget."""
+    gains = gains_over(results, subject, baseline)
     drawn = figure(7.5, 5.4)
     axes = drawn.subplots()
-    for place, (name, values) in enumerate(gains.items()):
-        axes.scatter(occupancy, values, label=name, s=26, color=OTHERS[place % len(OTHERS)])
+    for place, budget in enumerate(sorted({results.budgets[0], results.budgets[-1]})):
+        pearson = correlate(gains[budget], occupancy).pearson
+        label = f"{percent(budget)} of calls (Pearson {dash(pearson, '+.2f')})"
+        mark, colour = MARKERS[place], OTHERS[place]
+        axes.scatter(occupancy, gains[budget], s=30, label=label, marker=mark, color=colour)
     axes.axhline(0, color="#8a8f98", linewidth=1)
-    axes.set_xlabel("windows that touch an action, %")
+    axes.set_xlabel("occupancy: windows that touch an action, %")
     axes.set_ylabel("gain, points of coverage")
-    axes.set_title(title)
-    drawn.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    axes.set_title(f"{results.label(subject)} minus {results.label(baseline)}, a dot a recording")
     axes.grid(alpha=0.25)
-    return png(drawn)
+    drawn.legend(**_BELOW, ncols=2)
+    return drawn
 
 
 def lines(
     series: Mapping[str, Sequence[tuple[float, float]]], *, title: str, across: str, up: str,
-    logarithmic: bool = False,
-) -> bytes:  # fmt: skip
-    """Simple curves, one a name."""
+    ticks: Sequence[float] = (), marked: bool = True,
+) -> Figure:  # fmt: skip
+    """Simple curves, one a name; with `ticks`, these alone on a logarithmic axis."""
     drawn = figure(7.5, 5.4)
     axes = drawn.subplots()
     for place, (name, points) in enumerate(series.items()):
-        axes.plot(
-            [x for x, _ in points],
-            [y for _, y in points],
-            label=name,
-            marker=MARKERS[place % len(MARKERS)],
-            color=OTHERS[place % len(OTHERS)],
-        )
-    if logarithmic:
-        axes.set_xscale("log", base=2)
-        ticks = sorted({x for points in series.values() for x, _ in points})
+        marker = MARKERS[place % len(MARKERS)] if marked else ""
+        colour = OTHERS[place % len(OTHERS)]
+        axes.plot(*_columns(points), label=name, marker=marker, color=colour)
+    if ticks:
+        axes.set_xscale("log")
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
     axes.set_title(title)
-    drawn.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     axes.grid(alpha=0.25)
-    return png(drawn)
+    drawn.legend(**_BELOW, ncols=3)
+    return drawn

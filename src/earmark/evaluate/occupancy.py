@@ -1,4 +1,8 @@
-"""How much room a frontline has: occupancy over data sets, and over window lengths."""
+"""How much room a frontline has: occupancy over data sets, and over window lengths.
+
+Counting is quick and done anew each time; what takes long, running the rules at every window
+length, is kept a recording at a time and taken up again.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,51 @@ from typing import Any
 
 from earmark.evaluate import figures
 from earmark.evaluate.annotations import Annotations
-from earmark.evaluate.bench import Row, run_case
+from earmark.evaluate.bench import Row, read_rows, rows_fingerprint
 from earmark.evaluate.formats import FORMATS, detect, read_annotations
 from earmark.evaluate.metrics import Occupied, count_occupied
-from earmark.evaluate.outcome import Outcome
+from earmark.evaluate.outcome import Outcome, claim
 from earmark.evaluate.published import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
 from earmark.evaluate.results import Results
-from earmark.evaluate.sources import EVIDENCE, evidence_tasks, plan_fitting
+from earmark.evaluate.run import ROWS, Design, Watch, run
+from earmark.evaluate.sheets import read_durations
+from earmark.evaluate.sources import EVIDENCE, evidence_tasks, fingerprint, plan_fitting
 from earmark.evaluate.table import Cell, Table, mean, percent
-from earmark.evaluate.tables import gain_table, gains_over, occupancies
+from earmark.evaluate.tables import gain_table, occupancies
+from earmark.version import VERSION
 
 WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds of a window that are tried; the paper's."""
 
 SWEEP_BUDGETS = (0.5, 0.335, 0.25, 0.15, 0.1)
 """Budgets of the window sweep; the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is asked: which data sets, which windows, and what is known about gains."""
+
+    sets: tuple[str, ...]
+    """Data sets as `read_data_sets` reads them."""
+    durations: Path | None = None
+    window: float = 4.0
+    """Seconds of a window of the occupancy table."""
+    windows: tuple[float, ...] = WINDOWS
+    """Seconds of the windows of the sweep."""
+    results: Path | None = None
+    """The `per_recording.csv` of an evaluation of the first set, for gain against occupancy."""
+    evidence: tuple[Path, ...] = ()
+    """Annotated sound events of the first set, for what rules gain at each window length."""
+    evidence_format: str | None = None
+    recordings: tuple[str, ...] = ()
+    """With evidence, the recordings to judge; those of the first set if none is named."""
+
+    def __post_init__(self) -> None:
+        for window in (self.window, *self.windows):
+            if not 0 < window < float("inf"):
+                raise ValueError(f"a window lasts more than 0 s, not {window:g}")
+        if not self.windows:
+            raise ValueError("a sweep needs at least one window length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +95,7 @@ def read_data_sets(
 def _ending(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | None]:
     """`word` without a known name after `sign`, and that name; a path may hold the sign itself."""
     head, found, tail = word.rpartition(sign)
-    return (head, tail) if found and tail in known else (word, None)
+    return (head, tail) if found and tail.partition(":")[0] in known else (word, None)
 
 
 def _kinds(path: Path) -> list[str | None]:
@@ -115,19 +149,86 @@ def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> 
     return Table("Occupancy by window length", columns, tuple(rows))
 
 
+def survey(
+    asked: Survey, *, folder: Path | None = None, fresh: bool = False, watch: Watch | None = None
+) -> Outcome:
+    """Measure, and write the results into `folder` if there is one; a stopped run is taken up.
+
+    Raises:
+        AnnotationError: annotations that contradict themselves, or results of other recordings.
+        LedgerError: `folder` holds another run.
+    """
+    lengths = read_durations(asked.durations) if asked.durations else None
+    sets = read_data_sets(asked.sets, durations=lengths)
+    rows = read_rows(asked.results) if asked.results else []
+    sets[0].annotations.only(row.recording for row in rows)  # says which are not in the first set
+    events = None
+    if asked.evidence:
+        events = read_annotations(asked.evidence, format=asked.evidence_format, durations=lengths)
+    settings = _settings(asked, sets, rows, events)
+    if folder:
+        kept = [f"{_kept_at(window)}/{name}" for window in asked.windows for name in ROWS]
+        claim(folder, settings, fresh=fresh, rows=kept)
+    more = []
+    if events:
+        whole = _whole_of(asked.sets[0], durations=lengths)
+        chosen = asked.recordings or tuple(sets[0].annotations.recordings)
+        evaluated = chosen if len(chosen) < len(whole.recordings) else ()
+        sweep = gain_sweep(
+            whole, events, evaluated=evaluated, windows=asked.windows, folder=folder, watch=watch
+        )
+        more.append(sweep)
+    outcome = report(
+        sets, window=asked.window, windows=asked.windows, rows=rows, more=more, settings=settings
+    )
+    if folder:
+        outcome.write(folder)
+    return outcome
+
+
+def _settings(
+    asked: Survey, sets: Sequence[DataSet], rows: Sequence[Row], events: Annotations | None
+) -> dict[str, Any]:
+    """Every choice of the survey and what its files say; two with the same can share rows."""
+    return {
+        "experiment": "occupancy",
+        "window": asked.window,
+        "windows": list(asked.windows),
+        "sets": {each.name: fingerprint(each.annotations) for each in sets},
+        "evidence": fingerprint(events) if events else None,
+        "recordings": list(asked.recordings),
+        "results": rows_fingerprint(rows) if rows else None,
+        "earmark": VERSION,
+    }
+
+
+def _whole_of(word: str, *, durations: Mapping[str, float] | None) -> Annotations:
+    """Every recording of the data set written as `word`, whatever set it names."""
+    word, _ = _ending(word, "@", RECORDINGS)
+    return read_data_sets([word], durations=durations)[0].annotations
+
+
+def _kept_at(window: float) -> str:
+    """The folder in which the rows of one window length are kept."""
+    return f"windows/{window:g}s"
+
+
 def gain_sweep(
     annotations: Annotations, events: Annotations, *, evaluated: Sequence[str],
-    windows: Sequence[float] = WINDOWS,
+    windows: Sequence[float] = WINDOWS, folder: Path | None = None, watch: Watch | None = None,
 ) -> Table:  # fmt: skip
-    """What score-driven rules gain over `uniform` by window length, from annotated events."""
+    """What score-driven rules gain over `uniform` by window length, from annotated events.
+
+    With a `folder` the rows of every length are kept in it, and taken from it.
+    """
     rows: list[tuple[Cell, ...]] = []
     fitting = plan_fitting(annotations, evaluated)
     rules = ("uniform", "rank", "separated", "coverage")
     for window in windows:
-        found: list[Row] = []
-        for task in evidence_tasks(annotations, events, fitting, window=window).values():
-            found += run_case(task(), rules, SWEEP_BUDGETS).rows
-        results = Results.of_rows(found)
+        tasks = evidence_tasks(annotations, events, fitting, window=window)
+        design = Design(rules=rules, budgets=SWEEP_BUDGETS, window=window)
+        place = folder / _kept_at(window) if folder else None
+        results = Results.of_rows(run(tasks, design, folder=place, watch=watch).rows)
         for rule in rules[1:]:
             gains = [_pooled_gain(results, rule, budget) for budget in SWEEP_BUDGETS]
             rows.append((f"{window:g} s", rule, *gains))
@@ -143,37 +244,34 @@ def _pooled_gain(results: Results, rule: str, budget: float) -> float:
 
 
 def report(
-    sets: Sequence[DataSet],
-    *,
-    window: float = 4.0,
-    windows: Sequence[float] = WINDOWS,
-    rows: Sequence[Row] = (),
-    more: Sequence[Table] = (),
-) -> Outcome:
+    sets: Sequence[DataSet], *, window: float = 4.0, windows: Sequence[float] = WINDOWS,
+    rows: Sequence[Row] = (), more: Sequence[Table] = (), settings: Mapping[str, Any] | None = None,
+) -> Outcome:  # fmt: skip
     """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
     tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
     drawn = _sweep(sets, windows) if figures.can_draw() else {}
     if rows:
         tables.append(_gains(rows, sets[0].annotations, window, drawn))
     notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
-    settings = {"window": window, "windows": list(windows), "sets": [each.name for each in sets]}
-    return Outcome("How full is the stream?", settings, tuple(tables), drawn, tuple(notes))
+    title = "How full is the stream?"
+    return Outcome(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
 
 
 def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> dict[str, tuple[str, bytes]]:
     """Occupancy by window length, drawn."""
+    lengths = sorted(windows)
     series = {
-        each.name: [(w, 100 * measure(each.annotations, window=w).occupancy) for w in windows]
+        each.name: [(w, 100 * measure(each.annotations, window=w).occupancy) for w in lengths]
         for each in sets
     }
     picture = figures.lines(
         series,
         title="How full windows are",
         across="seconds of a window",
-        up="windows that touch an action, %",
-        logarithmic=True,
+        up="occupancy: windows that touch an action, %",
+        ticks=lengths,
     )
-    return {"window_sweep": ("Occupancy by window length.", picture)}
+    return {"window_sweep": ("Occupancy by window length.", figures.png(picture))}
 
 
 def _gains(
@@ -187,11 +285,9 @@ def _gains(
     line = results.frontlines[0]
     baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
     rule = "coverage" if "coverage" in results.rules else results.rules[-1]
-    occupancy = occupancies(annotations, results, window=window)
-    gained = gains_over(results, (line, rule), baseline)
-    gains = {percent(budget): found for budget, found in gained.items()}
-    title = f"{rule} minus {baseline[1]}, one dot a recording and budget"
     if figures.can_draw():
-        picture = figures.scatter(occupancy, gains, title=title)
-        drawn["gain_against_occupancy"] = (f"Gain against occupancy: {title}.", picture)
+        occupancy = occupancies(annotations, results, window=window)
+        picture = figures.png(figures.gain_scatter(results, occupancy, (line, rule), baseline))
+        caption = f"Gain of {rule} over {baseline[1]} against occupancy."
+        drawn["gain_against_occupancy"] = (caption, picture)
     return gain_table(results, annotations, window=window, baseline=baseline)

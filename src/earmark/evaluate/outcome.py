@@ -54,6 +54,7 @@ class Outcome:
         written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
         texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
         pictures = {f"{name}.png": image for name, (_, image) in self.figures.items()}
+        assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
         sheets = {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for name, text in {**texts, **sheets}.items():

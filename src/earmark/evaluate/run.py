@@ -60,7 +60,7 @@ class Design:
     baseline: str = "uniform"
     """The rule that savings and gains are measured against."""
     detail: float = 0.25
-    """The budget of the per-recording table."""
+    """The budget of the per-recording table and of the strip."""
     rounding: Rounding = "round"
 
     def __post_init__(self) -> None:
@@ -72,6 +72,11 @@ class Design:
         for budget in self.budgets:
             if not 0 < budget <= 1:
                 raise ValueError(f"a budget lies above 0 % and up to 100 %, not {percent(budget)}")
+
+    @property
+    def shown(self) -> float:
+        """The budget looked at in detail: `detail` if it is among the budgets, else the largest."""
+        return self.detail if self.detail in self.budgets else max(self.budgets)
 
     def rules_for(self, is_first: bool) -> tuple[str, ...]:
         """The rules to run on a frontline: those that do not listen on the first one alone."""
@@ -218,12 +223,11 @@ def _tables(
         found += [beside] if beside else []
     found.append(tables.paired_table(results, subject))
     found.append(tables.saved_table(results, baseline))
-    detail = design.detail if design.detail in results.budgets else results.budgets[-1]
     found.append(
         tables.recording_table(
             results,
             annotations,
-            budget=detail,
+            budget=design.shown,
             subject=subject,
             baseline=baseline,
             window=design.window,
@@ -250,18 +254,17 @@ def _figures(
     """The paper's four panels, and gain against occupancy; none where nothing can be drawn."""
     if not figures.can_draw():
         return {}
+    four = figures.plane(results, subject, baseline)
     occupancy = tables.occupancies(annotations, results, window=design.window)
-    gained = tables.gains_over(results, subject, baseline)
-    ends = sorted({results.budgets[0], results.budgets[-1]})
-    gains = {percent(budget): gained[budget] for budget in ends}
-    title = f"{results.label(subject)} minus {results.label(baseline)}, one dot a recording"
+    dots = figures.gain_scatter(results, occupancy, subject, baseline)
     return {
         "plane": (
-            "Coverage against calls, mean over recordings, and calls saved.",
-            figures.plane(results, subject, baseline),
+            f"Coverage against calls, all actions of {results.counted} recordings together, and "
+            f"the same curves read sideways as calls saved.",
+            figures.png(four),
         ),
         "gain_against_occupancy": (
-            f"Gain against occupancy: {title}.",
-            figures.scatter(occupancy, gains, title=title),
+            f"Gain of {results.label(subject)} over {results.label(baseline)} against occupancy.",
+            figures.png(dots),
         ),
     }

@@ -10,19 +10,30 @@ import numpy as np
 
 from earmark.evaluate import figures
 from earmark.evaluate.annotations import Action
-from earmark.evaluate.bench import Case, choose
+from earmark.evaluate.bench import Case, Rounding, choose
+from earmark.evaluate.table import percent
 from earmark.media import Frame, Recording
 from earmark.select import Budget, Pick
 from earmark.timeline import Span, Track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TOUCHED, MISSED, CALLED, SCORED = "#047857", "#d1d5db", "#c2410c", "#1d4ed8"
+"""Colours of actions, of calls and of scores."""
+
+LETTER = 0.36
+"""Seconds of the strip that a letter of a label takes."""
 
 LENGTH = 60.0
 """Seconds of a strip; the paper's."""
 
 FRAMES = 10
 """Frames shown along the top."""
+
+PICTURE = 1.17
+"""Width of one of them in the unit that rows are measured in, so that pictures keep their shape."""
 
 WAVEFORM_RATE = 8_000
 """Samples a second of the drawn waveform."""
@@ -52,17 +63,18 @@ def middle_minute(duration: float) -> Span:
 
 
 def strip_of(
-    case: Case, *, rule: str, budget: float, span: Span | None = None, scores: Track | None = None
-) -> Strip:
+    case: Case, *, rule: str, budget: float, rounding: Rounding = "round",
+    span: Span | None = None, scores: Track | None = None,
+) -> Strip:  # fmt: skip
     """The strip of one case without its media; `scores` are the windows' own unless given."""
     windows = case.windows
-    calls = Budget(share=budget).calls(len(windows))
+    calls = Budget(share=budget, rounding=rounding).calls(len(windows))
     picks = choose(case, rule, [calls])[0]
     ranked = np.sort(windows.scores)[::-1]
     where = span or middle_minute(windows.duration)
-    spent = f"{rule} at {100 * budget:g} % of calls"
+    spent = f"{rule} at {percent(budget)} of calls"
     return Strip(
-        title=f"{case.recording}, {spent}, scores from {case.frontline}",
+        title=f"{case.recording}: {spent}, scores from {case.frontline}",
         span=where,
         actions=[action for action in case.actions if action.span.overlaps(where)],
         picks=[pick for pick in picks if Span(pick.start, pick.end).overlaps(where)],
@@ -99,29 +111,37 @@ def waveform(recording: Recording, span: Span) -> Track:
     )
 
 
-def draw(strip: Strip) -> bytes:
-    """The strip as a PNG, one row for each thing there is."""
+def draw(strip: Strip) -> Figure:
+    """The strip, one row for each thing there is, and beneath it what the colours mean."""
+    shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
+    tall = PICTURE * shapes[0][0] / shapes[0][1] if shapes else 0.0
     rows = [
-        ("frames", 1.5, _frames_row, bool(strip.frames)),
+        ("frames", tall, _frames_row, bool(strip.frames)),
         ("sound", 0.8, _sound_row, strip.waveform is not None),
         ("score", 1.1, _score_row, True),
         ("actions", 0.9, _actions_row, True),
         ("calls", 0.5, _picks_row, True),
-        ("looked at", 1.5, _picked_row, bool(strip.picked_frames)),
+        ("looked at", tall, _picked_row, bool(strip.picked_frames)),
     ]
     shown = [row for row in rows if row[3]]
-    drawn = figures.figure(13, 1.2 * sum(row[1] for row in shown) + 0.6)
+    drawn = figures.figure(13, 1.2 * sum(row[1] for row in shown) + 0.9)
     axes = drawn.subplots(
         len(shown), 1, squeeze=False, sharex=True, height_ratios=[row[1] for row in shown]
     )[:, 0]
     for each, (name, _, paint, _) in zip(axes, shown, strict=True):
+        each.set_yticks([])
         paint(each, strip)
         each.set_ylabel(name, rotation=0, ha="right", va="center")
-        each.set_yticks([])
         each.set_xlim(strip.span.start, strip.span.end)
     axes[-1].set_xlabel("seconds")
     axes[0].set_title(strip.title)
-    return figures.png(drawn)
+    named = {
+        label: handle
+        for each in axes
+        for handle, label in zip(*each.get_legend_handles_labels(), strict=True)
+    }
+    drawn.legend(named.values(), named, loc="outside lower center", ncols=6, frameon=False)
+    return drawn
 
 
 def _frames_row(axes: Axes, strip: Strip) -> None:
@@ -132,11 +152,13 @@ def _frames_row(axes: Axes, strip: Strip) -> None:
 
 
 def _picked_row(axes: Axes, strip: Strip) -> None:
-    width = strip.span.duration / max(FRAMES, len(strip.picks))
+    full = strip.span.duration / FRAMES
+    width = min(full, strip.span.duration / max(1, len(strip.picks)))
+    low, high = 0.5 - width / full / 2, 0.5 + width / full / 2
     for pick, frame in zip(strip.picks, strip.picked_frames, strict=True):
         middle = (pick.start + pick.end) / 2
         left = min(max(middle - width / 2, strip.span.start), strip.span.end - width)
-        axes.imshow(frame.rgb, extent=(left, left + width, 0, 1), aspect="auto")
+        axes.imshow(frame.rgb, extent=(left, left + width, low, high), aspect="auto")
     axes.set_ylim(0, 1)
 
 
@@ -154,9 +176,13 @@ def _score_row(axes: Axes, strip: Strip) -> None:
     last = min(len(track), int(np.ceil((strip.span.end - track.start) / track.hop)))
     edges = track.start + np.arange(first, last + 1) * track.hop
     values = track.values[first:last]
-    axes.stairs(values, edges, color="#1d4ed8", fill=True, alpha=0.25)
-    axes.stairs(values, edges, color="#1d4ed8", linewidth=1)
-    axes.axhline(strip.threshold, color="#c2410c", linestyle="--", linewidth=1)
+    axes.stairs(values, edges, color=SCORED, fill=True, alpha=0.25)
+    axes.stairs(values, edges, color=SCORED, linewidth=1)
+    label = "threshold: the lowest score that ranking would pick"
+    axes.axhline(strip.threshold, color=CALLED, linestyle="--", linewidth=1, label=label)
+    axes.set_yticks([float(np.min(values, initial=0)), float(np.max(values, initial=0))])
+    axes.yaxis.tick_right()
+    axes.yaxis.set_major_formatter("{x:.2g}")
 
 
 def _actions_row(axes: Axes, strip: Strip) -> None:
@@ -165,12 +191,29 @@ def _actions_row(axes: Axes, strip: Strip) -> None:
         lane = next((n for n, end in enumerate(ends) if end <= action.start), len(ends))
         ends[lane : lane + 1] = [action.end]
         touched = any(pick.start < action.end and action.start < pick.end for pick in strip.picks)
-        colour = "#047857" if touched else "#d1d5db"
-        axes.broken_barh([(action.start, action.duration)], (lane, 0.8), color=colour)
+        look = (TOUCHED, "white", "touched by a call") if touched else (MISSED, "black", "missed")
+        bar = [(action.start, action.duration)]
+        axes.broken_barh(bar, (lane, 0.8), color=look[0], edgecolor="white", label=look[2])
+        start, end = max(action.start, strip.span.start), min(action.end, strip.span.end)
+        words = _shortened(action.label, int((end - start) / LETTER))
+        axes.text(start + 0.1, lane + 0.4, words, color=look[1], va="center", fontsize=7)
     axes.set_ylim(len(ends) or 1, 0)
+
+
+def _shortened(words: str, letters: int) -> str:
+    """`words` in so many letters; nothing where hardly any would be left.
+
+    >>> _shortened("pour salt", 9), _shortened("pour salt", 7), _shortened("pour salt", 3)
+    ('pour salt', 'pour s…', '')
+    """
+    if len(words) <= letters:
+        return words
+    return words[: letters - 1] + "…" if letters > 4 else ""
 
 
 def _picks_row(axes: Axes, strip: Strip) -> None:
     bars = [(pick.start, pick.end - pick.start) for pick in strip.picks]
-    axes.broken_barh(bars, (0, 1), color="#c2410c", alpha=0.7, edgecolor="white")
+    axes.broken_barh(bars, (0, 1), color=CALLED, alpha=0.7, edgecolor="white", label="a call")
+    instants = [pick.instant for pick in strip.picks]
+    axes.plot(instants, [0.5] * len(instants), "|k", markersize=14, label="the instant looked at")
     axes.set_ylim(0, 1)

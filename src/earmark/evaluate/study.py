@@ -11,11 +11,11 @@ from earmark.errors import AnnotationError
 from earmark.evaluate.annotations import Annotations, few, reconcile
 from earmark.evaluate.bench import Row, rows_as_csv
 from earmark.evaluate.downsample import Scores, Unit, downsample_table
+from earmark.evaluate.figures import can_draw, png
 from earmark.evaluate.formats import read_annotations
-from earmark.evaluate.occupancy import read_data_sets
 from earmark.evaluate.outcome import Outcome, claim
 from earmark.evaluate.run import ROWS, Design, Tasks, Watch, report, run
-from earmark.evaluate.sheets import read_durations
+from earmark.evaluate.sheets import read_durations, seconds
 from earmark.evaluate.sources import (
     EVIDENCE,
     evidence_tasks,
@@ -27,7 +27,7 @@ from earmark.evaluate.sources import (
     open_media,
     plan_fitting,
 )
-from earmark.evaluate.strip import Strip, draw, strip_of, with_media
+from earmark.evaluate.strip import LENGTH, Strip, draw, middle_minute, strip_of, with_media
 from earmark.evaluate.table import Table
 from earmark.gate.cache import HeardCache
 from earmark.media import Recording, Source, open_recording
@@ -103,6 +103,10 @@ def answer(
         ValueError: neither media nor evidence is given, or both are.
     """
     ground = _ground(question, design)
+    if question.downsample:
+        _development(question, ground)  # says what is missing before the work begins
+    if question.strip:
+        _minute(question.strip, ground.marked)
     settings = _settings(question, design, ground)
     if folder:
         claim(folder, settings, fresh=fresh, rows=ROWS)
@@ -113,18 +117,13 @@ def answer(
     if question.downsample:
         more = _downsampling(question, design, ground)
         outcome = replace(outcome, tables=(*outcome.tables, *more))
-    if question.strip:
-        drawn = draw(_strip(question, design, ground))
+    if question.strip and can_draw():
+        drawn = png(draw(_strip(question, design, ground)))
         figure = {"strip": ("One minute of the stream and the calls spent on it.", drawn)}
         outcome = replace(outcome, figures={**outcome.figures, **figure})
     if folder:
         outcome.write(folder)
     return Answer(ran.rows, outcome)
-
-
-def whole_of(word: str, *, durations: Mapping[str, float] | None) -> Annotations:
-    """Every recording of a data set written for `occupancy`, whatever set it names."""
-    return read_data_sets([word.rpartition("@")[0] or word], durations=durations)[0].annotations
 
 
 def _ground(question: Question, design: Design) -> _Ground:
@@ -276,12 +275,28 @@ def _scores(ground: _Ground, name: str, fitted: tuple[str, ...] = ()) -> Scores:
 def _strip(question: Question, design: Design, ground: _Ground) -> Strip:
     """The minute that was asked for; the middle one unless a time is given."""
     assert question.strip is not None
-    name, _, at = question.strip.partition("@")
-    ground.marked.only([name])
-    duration = ground.marked.durations[name]
-    span = Span(float(at), min(duration, float(at) + 60.0)) if at else None
+    name, span = _minute(question.strip, ground.marked)
     line = EVIDENCE if ground.events is not None else question.frontlines[0]
-    case = ground.tasks[line, name]()
-    scores = _scores(ground, name).track
-    drawn = strip_of(case, rule=design.subject, budget=design.detail, span=span, scores=scores)
+    drawn = strip_of(
+        ground.tasks[line, name](),
+        rule=design.subject,
+        budget=design.shown,
+        rounding=design.rounding,
+        span=span,
+        scores=_scores(ground, name).track,
+    )
     return with_media(drawn, open_recording(ground.media[name])) if ground.media else drawn
+
+
+def _minute(words: str, marked: Annotations) -> tuple[str, Span]:
+    """The recording and the sixty seconds named by `NAME` or `NAME@SECONDS`."""
+    name, at = (words, "") if words in marked.recordings else words.rpartition("@")[::2]
+    name, at = (name, at) if name else (words, "")
+    marked.only([name])
+    duration = marked.durations[name]
+    if not at:
+        return name, middle_minute(duration)
+    start = seconds(at)
+    if not 0 <= start < duration:
+        raise ValueError(f"--strip {words}: {at!r} is no time within the {duration:g} s of {name}")
+    return name, Span(start, min(duration, start + LENGTH))

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from earmark.evaluate.metrics import dash
@@ -34,23 +35,34 @@ class Table:
     def to_markdown(self) -> str:
         """The table with its title and note."""
         lines = [f"### {self.title}", ""]
-        lines.append("| " + " | ".join(self.columns) + " |")
-        lines.append("|" + "|".join(" --- " for _ in self.columns) + "|")
-        lines += ["| " + " | ".join(map(self.text, row)) + " |" for row in self.rows]
+        head, *body = self.columns, *(map(self.text, row) for row in self.rows)
+        told = [[cell.replace("|", "\\|") for cell in row] for row in (head, *body)]
+        told.insert(1, ["---"] * len(self.columns))
+        lines += [f"| {' | '.join(row)} |" for row in told]
         return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
 
     def to_html(self) -> str:
         """The table as HTML, everything escaped."""
         head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(self.text(cell))}</td>" for cell in row) + "</tr>"
-            for row in self.rows
+            f"<tr{mark}>"
+            + "".join(f"<td>{html.escape(self.text(cell))}</td>" for cell in row)
+            + "</tr>"
+            for row, mark in zip(self.rows, self._blocks(), strict=True)
         )
         note = f"<p class='note'>{html.escape(self.note)}</p>" if self.note else ""
         return (
-            f"<section><h2>{html.escape(self.title)}</h2><div class='scroll'><table>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
+            f"<section id='{self.slug}'><h2>{html.escape(self.title)}</h2><div class='scroll'>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
         )
+
+    def _blocks(self) -> list[str]:
+        """A mark for each row that begins a block of rows with the same first cell."""
+        firsts = [row[0] for row in self.rows]
+        if len(set(firsts)) == len(firsts):
+            return [""] * len(firsts)
+        pairs = pairwise([None, *firsts])
+        return [" class='block'" if before != first else "" for before, first in pairs]
 
     @property
     def slug(self) -> str:

@@ -68,7 +68,7 @@ def paired_table(results: Results, subject: System) -> Table:
                     p_value(pair.p),
                 )
             )
-    title = f"{results.label(subject)} against each rule, paired over recordings"
+    title = f"Paired over recordings: {results.label(subject)} against each rule"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
         f"Points of coverage over {results.counted} recordings; Wilcoxon signed-rank test, exact "
@@ -204,4 +204,4 @@ def paper_table(results: Results, frontline: str) -> Table | None:
             )
     columns = ("calls", "separated against", "paper", "here", "paper W/L/T", "here W/L/T", "here p")
     note = f"The paper's gate hears audio; here the scores come from {frontline}."
-    return Table("The paper's table beside ours", columns, tuple(rows), note)
+    return Table(f"The paper's table beside ours, by {frontline}", columns, tuple(rows), note)

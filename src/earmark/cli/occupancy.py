@@ -1,0 +1,82 @@
+"""`earmark occupancy`: how full recordings are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earmark.cli import options
+from earmark.cli.evaluate import (
+    Chosen,
+    Evidence,
+    EvidenceFormat,
+    Fresh,
+    Lengths,
+    Out,
+    Shown,
+    names,
+    show,
+    watching,
+    words,
+)
+from earmark.evaluate.occupancy import WINDOWS, Survey, survey
+
+WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
+
+
+def occupancy(
+    sets: Annotated[
+        list[str],
+        typer.Argument(help="[NAME=]PATH[#FORMAT][@SET] of annotations, one a data set."),
+    ],
+    durations: Lengths = None,
+    window: options.WindowLength = 4.0,
+    windows: Annotated[
+        str, typer.Option("--windows", help="Seconds of a window to try, with commas.")
+    ] = WINDOW_WORDS,
+    results: Annotated[
+        Path | None,
+        typer.Option("--results", help="per_recording.csv of the first set, for its gains."),
+    ] = None,
+    evidence: Evidence = None,
+    evidence_format: EvidenceFormat = None,
+    recordings: Chosen = None,
+    output: Out = None,
+    fresh: Fresh = False,
+    format: Annotated[Shown, typer.Option(help="How to print the tables.")] = Shown.markdown,
+) -> None:
+    """Say how full recordings are: the room a frontline has before one is chosen.
+
+    With --evidence the window sweep also says what rules gain at each length, on the first set.
+    With --out a run that was stopped goes on where it was, and leaves CSV, Markdown, PNG and one
+    HTML page.
+
+    For example:
+
+      earmark occupancy spans.csv labels/ --durations lengths.csv
+
+      earmark occupancy EPIC=EPIC_100_validation.csv@paper goalstep_valid.json --out occupancy/
+    """
+    asked = Survey(
+        sets=tuple(sets),
+        durations=durations,
+        window=window,
+        windows=tuple(_seconds(word) for word in words(windows)),
+        results=results,
+        evidence=tuple(evidence or ()),
+        evidence_format=evidence_format,
+        recordings=tuple(names(recordings)),
+    )
+    with watching("trying window lengths") as watch:
+        outcome = survey(asked, folder=output, fresh=fresh, watch=watch)
+    show(outcome, format, output)
+
+
+def _seconds(word: str) -> float:
+    """The length of a window."""
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{word!r} is no length of a window: write seconds, as 2,4,8") from None
