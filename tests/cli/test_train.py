@@ -61,6 +61,15 @@ def test_marks_become_a_gate_that_listens(media: Path, marks: Path, tmp_path: Pa
     assert len(heard.scores) == 24 * 25
 
 
+def test_a_frontline_of_one_channel_needs_no_settings(
+    media: Path, marks: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "mine"
+    quick = ("--steps", 4, "--folds", 2, "--threads", 1)
+    run(marks, "--media", media, "--out", out, "--encoder", "flux", *quick)
+    assert frontline_named(str(out / "gate.gate")).encoder.channels == 1
+
+
 def test_what_does_not_fit_is_named(media: Path, marks: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no objective 'vibes'"):
         run(marks, "--media", media, "--objective", "vibes")
