@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from earmark.call import Limits, OpenAICaptioner, TagsCaptioner
 from earmark.caption import Captioned, caption, preview
 from earmark.job import Job
-from earmark.ledger import PickRow, Run
+from earmark.ledger import Ledger, PickRow, Run
 from earmark.question import Ask
 from earmark.triage import make_plan
 from fault_server import fault_server
@@ -113,7 +115,6 @@ def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
 def test_the_instant_is_what_is_shown(video, tmp_path):
     """One picture a call, the one at the highest-scoring instant; the picture says its number."""
     from earmark.caption import show
-    from earmark.ledger import Ledger
     from earmark.question import Task
 
     made = job(budget="3")
@@ -291,6 +292,39 @@ def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
         words = [*COMMAND[3:], str(video), "--vlm", server.url, "--model", "scripted"]
         words += ["--concurrency", "2", "--no-cache", "--no-sounds"]
         kill_and_resume(words, tmp_path / "run", server, kills=7, windows=8)
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
+    """Ctrl-C, or what a batch scheduler sends: nothing new is asked, what was asked is kept."""
+    with fault_server(then="hold") as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        child = subprocess.Popen(
+            [*words, "--concurrency", "2", "--no-cache", "--no-sounds"],
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heed_interrupts,  # noqa: PLW1509
+        )
+        while server.count() < 2:
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.send_signal(signal_sent)
+        time.sleep(0.2)  # nothing is lost if it heeds the signal later than this
+        server.release(100)
+        _, said = child.communicate(timeout=60)
+        asked = server.count()
+    with Run.open(tmp_path) as run:
+        totals = run.totals()
+    assert child.returncode == 130
+    assert said.strip() == "earmark: stopped; what was finished is kept, the same command goes on"
+    assert 2 <= totals.answered == totals.asked == asked < 8
+    with Ledger.open(tmp_path, {}) as ledger:
+        assert ledger.interrupted == 0, "no call is in doubt"
+
+
+def heed_interrupts() -> None:
+    """Ctrl-C ends a process even where whoever started the tests had it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_the_command_says_where_the_report_is(video, tmp_path):

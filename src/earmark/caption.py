@@ -11,11 +11,11 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import tee
 from pathlib import Path
 
-from earmark.call import Answer, Failure, Request, TagsCaptioner, Tally, ask_all
+from earmark.call import Answer, Failure, Limits, Request, TagsCaptioner, Tally, ask_all
 from earmark.job import Job
 from earmark.ledger import Ledger, Look, Totals
 from earmark.media import Frame, Source
@@ -149,44 +149,72 @@ def publish(ledger: Ledger) -> tuple[Path, Totals]:
 
 def _ask(tasks: Tasks, job: Job, ledger: Ledger, step: Step | None, look: Show) -> Tally:
     """Decode and ask, and keep each outcome as it arrives."""
-    under_way: dict[str, Task] = {}
-    tally = Tally()
-    total = len(tasks)
+    keeper = _Keeper(job.limits, ledger, step, len(tasks))
+    keeper.moved()
+    with closing(look(keeper.noting(tasks), ledger, keeper.unseen)) as shown:
+        return ask_all(
+            shown,
+            job.captioner,
+            job.limits,
+            keeper.answered,
+            keeper.failed,
+            log=keeper,
+            tally=keeper.tally,
+        )
 
-    def noted() -> Iterator[Task]:
+
+@dataclass(slots=True, eq=False)
+class _Keeper:
+    """Keeps in the ledger what becomes of each task."""
+
+    limits: Limits
+    ledger: Ledger
+    step: Step | None
+    total: int
+    tally: Tally = field(default_factory=Tally)
+    under_way: dict[str, Task] = field(default_factory=dict)
+    """By identity."""
+
+    def noting(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """The tasks as they are, each remembered until it has an outcome."""
         for task in tasks:
-            under_way[task.request.identity] = task
+            self.under_way[task.request.identity] = task
             yield task
 
-    def moved() -> None:
-        if step is not None:
-            step(tally, total)
+    def begin(self, request: Request) -> None:
+        self.ledger.begin(self.under_way[request.identity].row)
 
-    def answered(request: Request, answer: Answer) -> None:
-        spent = job.limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
-        ledger.keep(under_way.pop(request.identity).row, answer, spend=spent)
-        moved()
+    def withdraw(self, request: Request) -> None:
+        self.ledger.withdraw(self.under_way.pop(request.identity).row)
 
-    def failed(failure: Failure) -> None:
-        task, tokens = under_way.pop(failure.request.identity), failure.tokens
-        tally.last_reason = f"{task}: {failure.reason}"
-        spent, was_sent = job.limits.price(*tokens), failure.attempts > 0
-        ledger.fail(task.row, failure.reason, was_sent=was_sent, tokens=tokens, spend=spent)
-        moved()
+    def answered(self, request: Request, answer: Answer) -> None:
+        task = self.under_way.pop(request.identity)
+        spent = self.limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
+        self.ledger.keep(task.row, answer, spend=spent)
+        self.moved()
 
-    def sent(request: Request) -> None:
-        ledger.begin(under_way[request.identity].row)
-
-    def unseen(task: Task, reason: str) -> None:
-        failure = Failure(task.request, reason, attempts=0)
-        tally.fail(failure)
-        failed(failure)
-
-    moved()
-    with closing(look(noted(), ledger, unseen)) as shown:
-        return ask_all(
-            shown, job.captioner, job.limits, answered, failed, on_send=sent, tally=tally
+    def failed(self, failure: Failure) -> None:
+        task = self.under_way.pop(failure.request.identity)
+        self.tally.last_reason = f"{task}: {failure.reason}"
+        self.ledger.fail(
+            task.row,
+            failure.reason,
+            was_sent=failure.attempts > 0,
+            tokens=failure.tokens,
+            spend=self.limits.price(*failure.tokens),
         )
+        self.moved()
+
+    def unseen(self, task: Task, reason: str) -> None:
+        """A window could not be decoded, so there is nothing to ask."""
+        failure = Failure(task.request, reason, attempts=0)
+        self.tally.fail(failure)
+        self.failed(failure)
+
+    def moved(self) -> None:
+        """Say how far it has come."""
+        if self.step is not None:
+            self.step(self.tally, self.total)
 
 
 def show(

@@ -135,6 +135,11 @@ def test_several_recordings_become_several_subtitles(tmp_path: Path):
     assert all(path.is_file() for path in written)
 
 
+def test_a_folder_in_place_of_a_file_is_said_to_be_one(run: Run, tmp_path: Path):
+    with pytest.raises(ValueError, match="is a folder and csv is one file"):
+        export(run, tmp_path, format="csv")
+
+
 def test_an_unknown_format_lists_those_there_are(run: Run, tmp_path: Path):
     with pytest.raises(ValueError, match="no export format 'doc'; there are jsonl, csv"):
         export(run, tmp_path / "a.doc", format="doc")

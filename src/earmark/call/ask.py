@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from earmark.call.captioner import Captioner
 from earmark.call.limits import Limits
@@ -69,6 +70,18 @@ class Tally:
         self.last_reason = failure.reason
 
 
+class Log(Protocol):
+    """Notes what is under way, so that it is known after a crash; in the calling thread."""
+
+    def begin(self, request: Request) -> None:
+        """The limits have room for `request`: it is sent when this returns."""
+        ...
+
+    def withdraw(self, request: Request) -> None:
+        """An interruption came first: `request` has no outcome and is in doubt no longer."""
+        ...
+
+
 def ask_all(
     requests: Iterable[Request],
     captioner: Captioner,
@@ -76,7 +89,7 @@ def ask_all(
     on_answer: Callable[[Request, Answer], None],
     on_failure: Callable[[Failure], None],
     *,
-    on_send: Callable[[Request], None] | None = None,
+    log: Log | None = None,
     tally: Tally | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> Tally:
@@ -96,7 +109,7 @@ def ask_all(
         limits: How many at once, how often, how much.
         on_answer: Given each request and its answer.
         on_failure: Given each request that stays unanswered.
-        on_send: Given each request for which the limits have room, just before it is sent.
+        log: Told what is about to be sent.
         tally: Counts from where it stands, and is up to date whenever a callback runs.
         sleep: Waits so many seconds between attempts; by default one that an interruption ends.
     """
@@ -104,7 +117,7 @@ def ask_all(
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
     crew = _Crew(captioner, limits, sleep)
     books = _Books(limits, Tally() if tally is None else tally)
-    run = _Run(crew, books, limits, _Ears(on_answer, on_failure, on_send or _ignore))
+    run = _Run(crew, books, limits, _Ears(on_answer, on_failure, log or _NoLog()))
     run.go(requests)
     return books.tally
 
@@ -158,7 +171,7 @@ class _Ears:
 
     on_answer: Callable[[Request, Answer], None]
     on_failure: Callable[[Failure], None]
-    on_send: Callable[[Request], None]
+    log: Log
 
 
 class _Books:
@@ -235,7 +248,7 @@ class _Run:
         for request in requests:
             if not self._admit(request):
                 return
-            self._ears.on_send(request)
+            self._ears.log.begin(request)
             self._flying[pool.submit(self._crew, request)] = request
             self._settle(timeout=0)
             while len(self._flying) >= self._limits.concurrency + AHEAD:
@@ -261,6 +274,7 @@ class _Run:
             request = self._flying.pop(future)
             outcome = future.result()
             if outcome is None:
+                self._ears.log.withdraw(request)
                 continue
             self._books.enter(request, outcome)
             if isinstance(outcome, Answer):
@@ -269,5 +283,9 @@ class _Run:
                 self._ears.on_failure(outcome)
 
 
-def _ignore(_request: Request) -> None:
-    pass
+class _NoLog:
+    def begin(self, request: Request) -> None:
+        pass
+
+    def withdraw(self, request: Request) -> None:
+        pass

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import io
+import signal
 import sys
+
+INTERRUPTED = 130
+"""What typer ends with on Ctrl-C."""
 
 
 def main() -> None:
-    """Run the `earmark` command; one line and exit code 1 where something stands in the way."""
+    """Run the `earmark` command; one line and exit code 1 where something stands in the way.
+
+    A polite request to end (SIGTERM, as batch schedulers send) is treated like Ctrl-C: answers
+    still in flight are awaited and kept.
+    """
     from earmark.cli.app import app
     from earmark.cli.console import err
     from earmark.errors import EarmarkError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file's name may be no text: print it as it is
+            stream.reconfigure(errors="surrogateescape")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except (EarmarkError, ValueError) as error:
         err.print(f"earmark: {error}", style="red")
         sys.exit(1)
     except OSError as error:
-        err.print(f"earmark: {error.strerror or error}: nothing more can be written", style="red")
+        where = f"{error.filename}: " if error.filename else ""
+        err.print(f"earmark: cannot go on: {where}{error.strerror or error}", style="red")
         sys.exit(1)
-    except KeyboardInterrupt:
-        err.print("earmark: stopped; what was finished is kept", style="red")
-        sys.exit(130)
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:
+            err.print("earmark: stopped; what was finished is kept, the same command goes on")
+        raise

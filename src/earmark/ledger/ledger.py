@@ -312,6 +312,15 @@ class Ledger:
                 self._register(database, [call])
                 database.execute(sent, (call.identity,))
 
+    def withdraw(self, call: CallRow) -> None:
+        """Note that `call` began and was not sent after all."""
+        with self._writing() as database:
+            database.execute(
+                "UPDATE calls SET state = 'waiting', asked = asked - 1"
+                " WHERE identity = ? AND state = 'in flight'",
+                (call.identity,),
+            )
+
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
 

@@ -30,12 +30,14 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
 
     Raises:
         MissingExtra: Parquet without pyarrow.
-        ValueError: The format is unknown; the message lists them.
+        ValueError: The format is unknown, and the message lists them; or `path` is a folder.
     """
     if format in SUBTITLES:
         return _export_each(run, path, SUBTITLES[format], format)
     if format not in TABLES:
         raise ValueError(f"no export format {format!r}; there are {', '.join(FORMATS)}")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder and {format} is one file: name a file in it")
     with replacing(path) as scratch:
         TABLES[format](run, scratch)
     return [path]
