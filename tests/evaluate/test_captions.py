@@ -12,17 +12,11 @@ import pytest
 
 from earmark.call import Answer, Limits, OpenAICaptioner, Request
 from earmark.cli.captions import Format, captions, parse_tokens
-from earmark.errors import AnnotationError, CallRejected, EarmarkError
-from earmark.evaluate.captions import (
-    Means,
-    Stimulus,
-    Variant,
-    class_of,
-    compare,
-    draw,
-    read_stimuli,
-    variants,
-)
+from earmark.errors import AnnotationError, CallRejected, EarmarkError, NoAudioStream
+from earmark.evaluate.captions import Means, Row, compare, paired, variants
+from earmark.evaluate.captions_kept import Caption, Kept
+from earmark.evaluate.captions_page import captions_page
+from earmark.evaluate.captions_stimuli import Stimulus, class_of, draw, read_stimuli
 from earmark.evaluate.naming import Vocabulary
 from earmark.media import Frame, Recording, find, open_recording
 from earmark.timeline import Span
@@ -84,12 +78,13 @@ def test_captions_are_scored_in_any_of_the_ways_a_class_is_said(kitchen):
     (row,) = rows_of(Scripted(SAID), kitchen, variants())
     assert (row.nouns.named, row.verbs.named, row.nouns.asked) == (2, 2, 3)
     assert row.noun_p is row.verb_p is None
-    assert row.captions[ACTIONS[0]] == "Picks up a dish."
+    assert row.captions[ACTIONS[0]].text == "Picks up a dish."
 
 
 def test_a_failed_call_counts_neither_for_nor_against(kitchen):
     (row,) = rows_of(Scripted({**SAID, 8.0: ""}), kitchen, variants())
     assert (row.nouns.named, row.nouns.asked, row.failed) == (2, 2, 1)
+    assert row.failures == ("the model will not say",)
 
 
 def test_the_middle_of_the_action_is_shown_within_its_window(kitchen):
@@ -133,17 +128,125 @@ def test_what_a_variant_needs_is_asked_for_by_name(kitchen):
         compare(ACTIONS, {}, variants(), Means(Scripted(SAID)), nouns=NOUNS, verbs=VERBS)
 
 
+def test_actions_around_one_moment_are_one_question(kitchen):
+    """And each of them is judged by the answer."""
+    twin = Stimulus("kitchen", ACTIONS[0].span, "knife", "cut")
+    captioner = Scripted(SAID)
+    (row,) = compare(
+        [ACTIONS[0], twin],
+        {"kitchen": kitchen},
+        variants(),
+        Means(captioner, limits=LIMITS),
+        nouns=NOUNS,
+        verbs=VERBS,
+    )
+    assert len(captioner.seen) == 1
+    assert (row.nouns.named, row.nouns.asked) == (1, 2)
+    assert row.captions[twin].stimulus is twin
+
+
+def test_what_is_missing_is_found_before_the_first_call(kitchen, tmp_path):
+    def no_weights(_frame):
+        raise EarmarkError("no weights")
+
+    captioner = Scripted(SAID)
+    with pytest.raises(EarmarkError, match="no weights"):
+        rows_of(captioner, kitchen, variants(hands=True), crop=no_weights)
+    make_video(tmp_path / "kitchen.mp4", duration=12.0, has_audio=False)
+    mute = open_recording(find([str(tmp_path / "kitchen.mp4")])[0])
+    with pytest.raises(NoAudioStream, match="kitchen has no audio stream, so no sounds can be"):
+        rows_of(captioner, mute, variants(sounds=True), tags=lambda *_: [])
+    assert captioner.seen == []
+
+
+@pytest.mark.parametrize("span", [Span(11.0, 15.0), Span(14.0, 15.0)])
+def test_an_action_outside_its_recording_is_refused(kitchen, span):
+    late, captioner = Stimulus("kitchen", span, "plate", "take"), Scripted(SAID)
+    with pytest.raises(AnnotationError, match=r"1[14]-15 s lies outside the recording, .* 12 s"):
+        compare(
+            [*ACTIONS, late],
+            {"kitchen": kitchen},
+            variants(),
+            Means(captioner),
+            nouns=NOUNS,
+            verbs=VERBS,
+        )
+    assert captioner.seen == []
+
+
+class TestKept:
+    def test_a_stopped_comparison_goes_on_where_it_was(self, kitchen, tmp_path):
+        path, ways = tmp_path / "said.jsonl", variants(tokens=[4], base=64)
+        moody = Scripted({**SAID, 8.0: ""})
+        first = rows_of(moody, kitchen, ways, kept=Kept.open(path))
+        assert [row.failed for row in first] == [1, 1]
+        better = Scripted(SAID)
+        again = rows_of(better, kitchen, ways, kept=Kept.open(path))
+        assert sorted(request.times for request in better.seen) == [(8.0,), (8.0,)]
+        whole = rows_of(Scripted(SAID), kitchen, ways)
+        assert [(row.captions, row.noun_p) for row in again] == [
+            (row.captions, row.noun_p) for row in whole
+        ]
+
+    def test_a_line_cut_off_half_way_is_asked_for_again(self, kitchen, tmp_path):
+        path = tmp_path / "said.jsonl"
+        rows_of(Scripted(SAID), kitchen, variants(), kept=Kept.open(path))
+        path.write_bytes(path.read_bytes()[:-20])
+        captioner = Scripted(SAID)
+        (row,) = rows_of(captioner, kitchen, variants(), kept=Kept.open(path))
+        assert len(captioner.seen) == 1 and row.nouns.asked == 3
+        assert len(path.read_text().splitlines()) == 3
+
+    def test_a_frame_shown_whole_is_remembered(self, kitchen, tmp_path):
+        path = tmp_path / "said.jsonl"
+        for _ in range(2):
+            _, hands = rows_of(
+                Scripted(SAID),
+                kitchen,
+                variants(hands=True),
+                crop=lambda _: None,
+                kept=Kept.open(path),
+            )
+            assert hands.uncropped == 3
+
+    @pytest.mark.parametrize("text", ["notes\n", '{"text": "a"}\n', "[1]\n"])
+    def test_another_file_is_left_alone(self, tmp_path, text):
+        path = tmp_path / "said.jsonl"
+        path.write_text(text)
+        with pytest.raises(EarmarkError, match=r"said.jsonl holds something else than captions"):
+            Kept.open(path)
+        assert path.read_text() == text
+
+    def test_a_place_that_cannot_be_written_is_said(self, tmp_path):
+        with pytest.raises(EarmarkError, match="captions cannot be kept in"):
+            Kept.open(tmp_path)
+
+
+def test_the_page_shows_every_moment_as_it_was_shown(kitchen):
+    rows = rows_of(
+        Scripted({**SAID, 5.0: "<b>Turns on</b> the tap\x07."}),
+        kitchen,
+        variants(hands=True, sounds=True),
+        crop=lambda frame: Frame(0.0, frame.rgb[:40, :64]) if frame.time < 6 else None,
+        tags=lambda _, spans: [("Water tap, faucet",)] * len(spans),
+    )
+    assert all(isinstance(row, Row) for row in rows)
+    shown = lambda each, row: kitchen.frames([each.time])[0]  # noqa: E731, ARG005
+    text = captions_page(rows, show=shown, nouns=NOUNS, verbs=VERBS, notes=["three actions"])
+    assert text.count("<article") == 3 and text.count("<img") == 6
+    assert "&lt;b&gt;Turns on&lt;/b&gt; the tap\ufffd." in text and "<b>" not in text
+    assert "sounds told; heard: Water tap, faucet" in text
+    assert text.count("no hand found, shown whole") == 1
+    assert "take plate: kitchen, 1-3 s" in text and "three actions" in text
+    assert "http" not in text.replace("http-equiv", ""), "nothing is fetched from elsewhere"
+
+
 def test_a_difference_is_tested_on_the_pairs_both_answered():
     """Ten stimuli named by the first alone, none by the second alone: p = 2 / 2**10."""
-    from earmark.evaluate.captions import Row, _paired
-    from earmark.evaluate.naming import Named
-
     many = [Stimulus("kitchen", Span(n, n + 1), "plate", "take") for n in range(12)]
-    says = lambda text, who: Row(  # noqa: E731
-        Variant("x"), Named(), Named(), 0, 0, None, None, None, dict.fromkeys(who, text)
-    )
-    first, second = says("a plate", many[:10]), says("a cup", many)
-    p = _paired(first, second, lambda each, text: NOUNS.names(text, each.noun))
+    says = lambda text, who: {each: Caption("x", each, text) for each in who}  # noqa: E731
+    names = lambda caption: NOUNS.names(caption.text, caption.stimulus.noun)  # noqa: E731
+    p = paired(says("a plate", many[:10]), says("a cup", many), names)
     assert p == pytest.approx(2 / 2**10)
 
 
@@ -179,6 +282,10 @@ def test_words_are_brought_to_their_classes(tmp_path):
     assert read[0] == ACTIONS[0]
     assert (read[2].noun, read[2].verb) == ("lawn", "mow")
     assert class_of("tap:water", NOUNS) == "tap"
+    path.write_text(TABLE + "a_2,kitchen,00:00:07.00,00:00:08.00,,\n")
+    assert read_stimuli(path, nouns=NOUNS, verbs=VERBS) == read, "blanks cannot be named"
+    with pytest.raises(AnnotationError, match="cannot read the actions in"):
+        read_stimuli(tmp_path / "none.csv", nouns=NOUNS, verbs=VERBS)
 
 
 @pytest.mark.parametrize(

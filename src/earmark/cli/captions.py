@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from earmark.call import Limits
+from earmark.call import Limits, Prompt
 from earmark.call.hands import HandCrop
 from earmark.cli.captioners import Wanted
-from earmark.cli.console import Format, emit_json, out
-from earmark.cli.listing import as_share
+from earmark.cli.console import Format, emit_json, err, out, progress_bar
+from earmark.cli.listing import as_share, counted
+from earmark.errors import AnnotationError, EarmarkError
 from earmark.evaluate.captions import (
     TOKENS,
     Means,
     Row,
+    Variant,
+    Watch,
     compare,
-    draw,
-    read_stimuli,
+    picture_of,
     variants,
 )
+from earmark.evaluate.captions_kept import Kept
+from earmark.evaluate.captions_page import Show, captions_page
+from earmark.evaluate.captions_stimuli import Stimulus, check_inside, draw, read_stimuli
 from earmark.evaluate.naming import Vocabulary
 from earmark.hear import YAMNet
 from earmark.media import Recording, find, open_recording
@@ -39,9 +46,14 @@ def captions(
     vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
     model: Annotated[str | None, typer.Option(help="Name of the model there.")] = None,
     gguf: Annotated[Path | None, typer.Option(help="A model file to run in this process.")] = None,
-    stimuli: Annotated[int, typer.Option(help="Actions to ask about, drawn at random.")] = 200,
+    mmproj: Annotated[Path | None, typer.Option(help="Its picture encoder.")] = None,
+    prompt: Annotated[Path | None, typer.Option(help="A prompt template.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="A JSON schema for the answers.")] = None,
+    stimuli: Annotated[
+        int, typer.Option(min=1, help="Actions to ask about, drawn at random.")
+    ] = 200,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
-    base: Annotated[int, typer.Option(help="Visual tokens of the full frame.")] = TOKENS,
+    base: Annotated[int, typer.Option(min=1, help="Visual tokens of the full frame.")] = TOKENS,
     tokens: Annotated[
         str, typer.Option(help="Other allowances to sweep, with commas, such as 64,128,256.")
     ] = "",
@@ -49,42 +61,105 @@ def captions(
         bool, typer.Option("--hands", help="Also show only what hands reach.")
     ] = False,
     sounds: Annotated[bool, typer.Option("--sounds", help="Also say what is heard.")] = False,
-    concurrency: Annotated[int, typer.Option(help="Calls at once.")] = 8,
-    keep: Annotated[Path | None, typer.Option("--out", help="JSONL of every caption.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls at once.")] = 8,
+    keep: Annotated[
+        Path | None,
+        typer.Option("--out", help="JSONL of every caption, as it arrives; goes on where it was."),
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="HTML page of every moment, as shown and as told.")
+    ] = None,
     format: Annotated[Format, typer.Option(help="How to print the comparison.")] = Format.table,
 ) -> None:
     """Ask about annotated actions in several ways, and score how often captions name them.
 
     The full frame at the middle of the action is held against a hand-centred crop, against a
-    prompt that says what is heard, and against other token allowances, on the same actions.
+    prompt that says what is heard, and against other token allowances, on the same actions. With
+    --out every answer is kept as it arrives, and the same command asks only what has none.
 
     For example:
 
       earmark evaluate captions EPIC_100_validation.csv -m videos/ --nouns EPIC_100_noun_classes.csv
       --verbs EPIC_100_verb_classes.csv --vlm http://localhost:8000/v1 --hands --sounds
+      --tokens 64,256 --out said.jsonl --page captions.html
     """
+    if vlm is None and gguf is None:
+        raise EarmarkError("captions need a model to ask: give --vlm URL or --gguf FILE")
     classes = {"nouns": Vocabulary.from_epic(nouns), "verbs": Vocabulary.from_epic(verbs)}
+    ways = variants(tokens=parse_tokens(tokens), hands=hands, sounds=sounds, base=base)
     recordings = recordings_at(media)
-    known = [each for each in read_stimuli(actions, **classes) if each.recording in recordings]
-    wanted = Wanted(vlm=vlm, model=model, gguf=gguf)
-    rows = compare(
-        draw(known, stimuli, seed=seed),
-        recordings,
-        variants(tokens=parse_tokens(tokens), hands=hands, sounds=sounds, base=base),
-        Means(
+    chosen = draw(known_at(actions, recordings, **classes), stimuli, seed=seed)
+    wanted = Wanted(vlm=vlm, model=model, gguf=gguf, mmproj=mmproj)
+    with watching(ways) as watch:
+        means = Means(
             wanted.captioner(concurrency=concurrency),
+            prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
             crop=HandCrop() if hands else None,
             tags=YAMNet().tags if sounds else None,
-        ),
-        **classes,
-    )
-    if keep is not None:
-        write_captions(keep, rows)
+            kept=Kept.open(keep) if keep else Kept(),
+            watch=watch,
+        )
+        rows = compare(chosen, recordings, ways, means, **classes)
     if format is Format.json:
         emit_json([as_row(row) for row in rows])
     else:
         show(rows)
+    tell_failures(rows)
+    if page is not None:
+        told = f"{counted(len(chosen), 'action')} of {actions.name}, seed {seed}"
+        notes = [told, f"asked of {means.captioner.model}"]
+        write_page(
+            page,
+            captions_page(rows, show=shows(recordings, means), notes=notes, **classes),
+        )
+
+
+@contextmanager
+def watching(ways: list[Variant]) -> Iterator[Watch]:
+    """A bar over all the variants."""
+    with progress_bar("asked") as bar:
+        task = bar.add_task("listening" if any(way.tells_sounds for way in ways) else "")
+        names = [way.name for way in ways]
+
+        def watch(name: str, done: int, total: int) -> None:
+            reached = names.index(name) * total + done
+            bar.update(task, description=name, completed=reached, total=len(ways) * total)
+
+        yield watch
+
+
+def shows(recordings: dict[str, Recording], means: Means) -> Show:
+    """What a variant showed of a moment, decoded once more for the page."""
+    return lambda each, row: picture_of(each, row.variant, recordings, means.crop)[0]
+
+
+def write_page(path: Path, text: str) -> None:
+    """Put the page in its place, whole."""
+    with replacing(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
+
+
+def known_at(
+    actions: Path, recordings: dict[str, Recording], *, nouns: Vocabulary, verbs: Vocabulary
+) -> list[Stimulus]:
+    """The actions whose recording is at hand; every one of them lies inside it."""
+    marked = read_stimuli(actions, nouns=nouns, verbs=verbs)
+    known = [each for each in marked if each.recording in recordings]
+    if not known:
+        raise AnnotationError(
+            f"{actions.name} marks no action of {', '.join(sorted(recordings)[:3])}; files go by "
+            f"the names of their recordings, such as {marked[0].recording}.mp4"
+        )
+    check_inside(known, recordings)
+    return known
+
+
+def tell_failures(rows: list[Row]) -> None:
+    """Why calls failed, each reason once, on stderr."""
+    reasons = Counter(reason for row in rows for reason in row.failures)
+    for reason, count in reasons.most_common(5):
+        err.print(f"earmark: {counted(count, 'call')} failed: {reason}", style="red")
 
 
 def recordings_at(media: list[str]) -> dict[str, Recording]:
@@ -146,20 +221,3 @@ def as_row(row: Row) -> dict[str, Any]:
         "verb_p": row.verb_p,
         "mean_prompt_tokens": row.prompt_tokens,
     }
-
-
-def write_captions(path: Path, rows: list[Row]) -> None:
-    """One line a caption: which variant, which action, what was said."""
-    with replacing(path) as scratch, scratch.open("w", encoding="utf-8") as file:
-        for row in rows:
-            for each, text in row.captions.items():
-                line = {
-                    "variant": row.variant.name,
-                    "recording": each.recording,
-                    "start": each.span.start,
-                    "end": each.span.end,
-                    "noun": each.noun,
-                    "verb": each.verb,
-                    "text": text,
-                }
-                file.write(json.dumps(line) + "\n")

@@ -9,14 +9,15 @@ against each other pair by pair, by McNemar's exact test.
 
 from __future__ import annotations
 
-import csv
-import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+
+import numpy as np
 
 from earmark.call import Answer, Captioner, Failure, Limits, Prompt, Request, ask_all
-from earmark.errors import AnnotationError, EarmarkError
+from earmark.errors import EarmarkError, NoAudioStream
+from earmark.evaluate.captions_kept import Caption, Kept
+from earmark.evaluate.captions_stimuli import Stimulus, check_inside
 from earmark.evaluate.naming import Named, Vocabulary
 from earmark.evaluate.significance import mcnemar
 from earmark.media import Frame, Recording
@@ -24,30 +25,6 @@ from earmark.timeline import Span
 
 TOKENS = 1024
 """Visual tokens of a call unless a variant says otherwise."""
-
-AROUND = 4.0
-"""Seconds of the window a stimulus stands for: the paper's call, centred on the action."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stimulus:
-    """A moment to be asked about, and what a good answer names."""
-
-    recording: str
-    span: Span
-    noun: str
-    verb: str
-
-    @property
-    def time(self) -> float:
-        """The moment shown: the middle of the action, as in the paper."""
-        return self.span.middle
-
-    @property
-    def window(self) -> Span:
-        """The stretch the question is about."""
-        start = max(0.0, self.time - AROUND / 2)
-        return Span(start, start + AROUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +46,8 @@ def variants(
     made = [Variant("full frame", base)]
     made += [Variant("hand crop", base, crops_hands=True)] if hands else []
     made += [Variant("sounds told", base, tells_sounds=True)] if sounds else []
-    return made + [Variant(f"{each} tokens", each) for each in tokens if each != base]
+    others = dict.fromkeys(each for each in tokens if each != base)
+    return made + [Variant(f"{each} tokens", each) for each in others]
 
 
 Crop = Callable[[Frame], Frame | None]
@@ -77,6 +55,9 @@ Crop = Callable[[Frame], Frame | None]
 
 Tags = Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]]
 """What is heard in each span, in words."""
+
+Watch = Callable[[str, int, int], None]
+"""Told the variant at work, how many of its stimuli are done and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +70,9 @@ class Means:
     crop: Crop | None = None
     tags: Tags | None = None
     answer_tokens: int = 256
+    kept: Kept = field(default_factory=Kept)
+    """What is answered there already is not asked again."""
+    watch: Watch = lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,68 +82,29 @@ class Row:
     variant: Variant
     nouns: Named
     verbs: Named
-    failed: int
-    """Calls without an answer; they count neither for nor against."""
-    uncropped: int
-    """Frames shown whole because no hand was found."""
-    prompt_tokens: float | None
-    """Mean of a call, where the server says."""
+    failures: tuple[str, ...]
+    """Why calls have no answer, a line each; they count neither for nor against."""
     noun_p: float | None
     """McNemar against the first variant on what both answered; None for the first itself."""
     verb_p: float | None
-    captions: Mapping[Stimulus, str]
+    captions: Mapping[Stimulus, Caption]
 
+    @property
+    def failed(self) -> int:
+        """Calls without an answer."""
+        return len(self.failures)
 
-def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[Stimulus]:
-    """The actions of an EPIC-KITCHENS table, or of one with recording, start, end, noun and verb.
+    @property
+    def uncropped(self) -> int:
+        """Frames shown whole because no hand was found."""
+        return sum(caption.is_whole for caption in self.captions.values())
 
-    Raises:
-        AnnotationError: a column or a time is missing, or nothing is marked.
-    """
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    stimuli = []
-    for number, row in enumerate(rows, start=2):
-        try:
-            name = row.get("video_id") or row["recording"]
-            start = seconds(row.get("start_timestamp") or row["start"])
-            end = seconds(row.get("stop_timestamp") or row["end"])
-            noun, verb = row["noun"], row["verb"]
-            span = Span(start, end)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise AnnotationError(
-                f"{path.name} line {number}: an action needs recording, start, end, noun and verb "
-                f"({error})"
-            ) from error
-        stimuli.append(Stimulus(name, span, class_of(noun, nouns), class_of(verb, verbs)))
-    if not stimuli:
-        raise AnnotationError(f"{path.name} marks no action, so there is nothing to ask about")
-    return stimuli
-
-
-def seconds(text: str) -> float:
-    """Seconds from `12.5` or `00:00:12.5`.
-
-    >>> seconds("01:02:03.5")
-    3723.5
-    """
-    total = 0.0
-    for part in text.split(":"):
-        total = 60 * total + float(part)
-    return total
-
-
-def class_of(word: str, vocabulary: Vocabulary) -> str:
-    """The class that `word` is one way of saying; itself where no class says so."""
-    if word in vocabulary.ways:
-        return word
-    return next((label for label, ways in vocabulary.ways.items() if word in ways), word)
-
-
-def draw(stimuli: Sequence[Stimulus], count: int, *, seed: int = 0) -> list[Stimulus]:
-    """`count` of them at random, in order of recording and time; all where there are no more."""
-    chosen = random.Random(seed).sample(list(stimuli), min(count, len(stimuli)))  # noqa: S311
-    return sorted(chosen, key=lambda each: (each.recording, each.span))
+    @property
+    def prompt_tokens(self) -> float | None:
+        """Mean of a call, where the server says."""
+        said = [caption.prompt_tokens for caption in self.captions.values()]
+        taken = [tokens for tokens in said if tokens is not None]
+        return sum(taken) / len(taken) if taken else None
 
 
 def compare(
@@ -173,65 +118,119 @@ def compare(
 ) -> list[Row]:
     """Ask about every stimulus in every way; one row a variant, held against the first.
 
+    All that can be missing is looked for before the first call.
+
     Raises:
-        CallError: no call could succeed. A single failed call is counted, not raised.
+        AnnotationError: a stimulus has no recording, or lies outside it.
+        CallError: the model cannot be asked. A single failed call is counted, not raised.
         EarmarkError: a variant needs a crop or tags that `means` does not have.
     """
-    lost = sorted({each.recording for each in stimuli} - set(recordings))
-    if lost:
-        raise AnnotationError(f"no media for {', '.join(lost[:3])}; the names must agree")
+    check_inside(stimuli, recordings)
+    _check_means(ways, means)
     means.captioner.check()
+    heard: dict[Stimulus, tuple[str, ...]] = {}
+    if any(variant.tells_sounds for variant in ways):
+        heard = _hear(stimuli, recordings, means)
     rows: list[Row] = []
     for variant in ways:
-        run = _Run(variant, means, recordings)
+        run = _Run(variant, means, recordings, heard if variant.tells_sounds else {})
         run.ask(stimuli)
         rows.append(_row(run, nouns, verbs, rows[0] if rows else None))
     return rows
 
 
-class _Run:
-    """One variant asked about all stimuli."""
-
-    def __init__(self, variant: Variant, means: Means, recordings: Mapping[str, Recording]) -> None:
+def _check_means(ways: Sequence[Variant], means: Means) -> None:
+    for variant in ways:
         if variant.crops_hands and means.crop is None:
             raise EarmarkError(f"{variant.name} needs a hand detector: give `Means.crop`")
         if variant.tells_sounds and means.tags is None:
             raise EarmarkError(f"{variant.name} needs names of sounds: give `Means.tags`")
-        self.variant, self.means, self.recordings = variant, means, recordings
-        self.answers: dict[Stimulus, Answer] = {}
-        self.failed = self.uncropped = 0
-        self._asked: dict[str, Stimulus] = {}
+        if variant.crops_hands and means.crop is not None:
+            means.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
+
+
+def _hear(
+    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], means: Means
+) -> dict[Stimulus, tuple[str, ...]]:
+    """What is heard around each stimulus; every recording is listened to once."""
+    heard: dict[Stimulus, tuple[str, ...]] = {}
+    for name in dict.fromkeys(each.recording for each in stimuli):
+        own = [each for each in stimuli if each.recording == name]
+        if not recordings[name].has_audio:
+            raise NoAudioStream(f"{name} has no audio stream, so no sounds can be told of it")
+        assert means.tags is not None
+        tags = means.tags(recordings[name], [each.window for each in own])
+        heard |= dict(zip(own, tags, strict=True))
+    return heard
+
+
+class _Run:
+    """One variant asked about all stimuli."""
+
+    def __init__(
+        self,
+        variant: Variant,
+        means: Means,
+        recordings: Mapping[str, Recording],
+        heard: Mapping[Stimulus, tuple[str, ...]],
+    ) -> None:
+        self.variant, self.means, self.recordings, self.heard = variant, means, recordings, heard
+        self.captions: dict[Stimulus, Caption] = {}
+        self.failures: list[str] = []
+        self._about: dict[str, list[Stimulus]] = {}
+        """By identity: actions around the same moment may be one question."""
+        self._whole: set[str] = set()
 
     def ask(self, stimuli: Sequence[Stimulus]) -> None:
-        """Ask about each; frames are decoded as calls come free."""
+        """Ask about each that has no answer yet; frames are decoded as calls come free."""
+
+        def told() -> None:
+            done = len(self.captions) + len(self.failures)
+            self.means.watch(self.variant.name, done, len(stimuli))
 
         def settle(request: Request, answer: Answer) -> None:
-            self.answers[self._asked[request.identity]] = answer
+            caption = Caption(
+                variant=self.variant.name,
+                stimulus=self._about[request.identity][0],
+                text=answer.text,
+                prompt_tokens=answer.prompt_tokens,
+                sounds=request.tags,
+                is_whole=request.identity in self._whole,
+                identity=request.identity,
+            )
+            self.means.kept.add(caption)
+            self._take(caption)
+            told()
 
-        def fail(_: Failure) -> None:
-            self.failed += 1
+        def fail(failure: Failure) -> None:
+            self.failures += [failure.reason] * len(self._about[failure.request.identity])
+            told()
 
-        ask_all(self._requests(stimuli), self.means.captioner, self.means.limits, settle, fail)
+        requests = self._unanswered(stimuli)
+        told()
+        ask_all(requests, self.means.captioner, self.means.limits, settle, fail)
 
-    def _requests(self, stimuli: Sequence[Stimulus]) -> Iterator[Request]:
-        for name in dict.fromkeys(each.recording for each in stimuli):
-            own = [each for each in stimuli if each.recording == name]
-            recording = self.recordings[name]
-            heard: list[tuple[str, ...]] = [()] * len(own)
-            if self.variant.tells_sounds and self.means.tags is not None:
-                heard = self.means.tags(recording, [each.window for each in own])
-            for each, tags in zip(own, heard, strict=True):
-                request = self._request(recording, each, tags)
-                self._asked[request.identity] = each
-                yield request.showing([self._frame(recording, each)])
+    def _take(self, caption: Caption) -> None:
+        for each in self._about[caption.identity]:
+            self.captions[each] = replace(caption, variant=self.variant.name, stimulus=each)
 
-    def _request(self, recording: Recording, each: Stimulus, tags: tuple[str, ...]) -> Request:
+    def _unanswered(self, stimuli: Sequence[Stimulus]) -> Iterator[Request]:
+        """Requests for what was not answered before, with their frames."""
+        waiting: dict[str, Request] = {}
+        for each in stimuli:
+            request = self._request(each)
+            self._about.setdefault(request.identity, []).append(each)
+            waiting[request.identity] = request
+        for identity in waiting.keys() & self.means.kept.captions.keys():
+            self._take(self.means.kept.captions[identity])
+            del waiting[identity]
+        return map(self._showing, waiting.values())
+
+    def _request(self, each: Stimulus) -> Request:
         """A variant that shows another picture is another question: its name is in the identity."""
-        shown = (
-            f"{recording.key} {self.variant.name}" if self.variant.crops_hands else recording.key
-        )
+        key, tags = self.recordings[each.recording].key, self.heard.get(each, ())
         return Request(
-            recording=shown,
+            recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
             window=each.window,
             times=(each.time,),
             prompt=self.means.prompt.render(each.window, times=(each.time,), tags=tags),
@@ -242,46 +241,51 @@ class _Run:
             answer_tokens=self.means.answer_tokens,
         )
 
-    def _frame(self, recording: Recording, each: Stimulus) -> Frame:
-        frame = recording.frames([each.time])[0]
-        if not self.variant.crops_hands or self.means.crop is None:
-            return frame
-        cut = self.means.crop(frame)
-        self.uncropped += cut is None
-        return replace(cut or frame, time=frame.time)
+    def _showing(self, request: Request) -> Request:
+        each = self._about[request.identity][0]
+        frame, is_whole = picture_of(each, self.variant, self.recordings, self.means.crop)
+        if is_whole:
+            self._whole.add(request.identity)
+        return request.showing([frame])
+
+
+def picture_of(
+    each: Stimulus, variant: Variant, recordings: Mapping[str, Recording], crop: Crop | None
+) -> tuple[Frame, bool]:
+    """What `variant` shows of a stimulus, and whether that is whole for want of a hand."""
+    frame = recordings[each.recording].frames([each.time])[0]
+    if not variant.crops_hands or crop is None:
+        return frame, False
+    cut = crop(frame)
+    return replace(cut or frame, time=frame.time), cut is None
 
 
 def _row(run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: Row | None) -> Row:
-    captions = {each: answer.text for each, answer in run.answers.items()}
-    taken = [a.prompt_tokens for a in run.answers.values() if a.prompt_tokens is not None]
-    row = Row(
+    def names_noun(caption: Caption) -> bool:
+        return nouns.names(caption.text, caption.stimulus.noun)
+
+    def names_verb(caption: Caption) -> bool:
+        return verbs.names(caption.text, caption.stimulus.verb)
+
+    said = run.captions
+    return Row(
         variant=run.variant,
-        nouns=Named(
-            sum(nouns.names(text, each.noun) for each, text in captions.items()), len(captions)
-        ),
-        verbs=Named(
-            sum(verbs.names(text, each.verb) for each, text in captions.items()), len(captions)
-        ),
-        failed=run.failed,
-        uncropped=run.uncropped,
-        prompt_tokens=sum(taken) / len(taken) if taken else None,
-        noun_p=None,
-        verb_p=None,
-        captions=captions,
-    )
-    if first is None:
-        return row
-    return replace(
-        row,
-        noun_p=_paired(first, row, lambda each, text: nouns.names(text, each.noun)),
-        verb_p=_paired(first, row, lambda each, text: verbs.names(text, each.verb)),
+        nouns=Named(sum(map(names_noun, said.values())), len(said)),
+        verbs=Named(sum(map(names_verb, said.values())), len(said)),
+        failures=tuple(run.failures),
+        noun_p=None if first is None else paired(first.captions, said, names_noun),
+        verb_p=None if first is None else paired(first.captions, said, names_verb),
+        captions=said,
     )
 
 
-def _paired(first: Row, second: Row, names: Callable[[Stimulus, str], bool]) -> float:
+def paired(
+    first: Mapping[Stimulus, Caption],
+    second: Mapping[Stimulus, Caption],
+    names: Callable[[Caption], bool],
+) -> float:
     """McNemar's exact p on the stimuli both answered."""
-    both = first.captions.keys() & second.captions.keys()
-    pairs = [(names(s, first.captions[s]), names(s, second.captions[s])) for s in both]
+    pairs = [(names(first[each]), names(second[each])) for each in first.keys() & second.keys()]
     return mcnemar(
         sum(ours and not theirs for ours, theirs in pairs),
         sum(theirs and not ours for ours, theirs in pairs),
