@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from earmark.grid import Windows
 from earmark.media import Source
 from earmark.select import calls_for, ladder
 from earmark.select.selection import Failed
-from earmark.triage import Ears, Hearing, Watch, hear_all, make_plan
+from earmark.triage import Ears, Hearing, Watch, hear_all, make_plan, notes_on
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
 """Shares of the windows that a forecast is made for: the paper's call rates, and the rest."""
@@ -70,6 +70,14 @@ class Screening:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What there is to know about one recording."""
+
+    path: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """A ladder of budgets over some recordings, spent at one price over all of them."""
 
@@ -84,7 +92,9 @@ class Forecast:
     rungs: tuple[Rung, ...]
     goal: Rung | None = None
     """The fewest calls that are expected to reach the coverage asked for."""
-    failures: tuple[Failed, ...] = field(default=())
+    failures: tuple[Failed, ...] = ()
+    notes: tuple[Note, ...] = ()
+    """What a reader should know about single recordings, in their order."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; `nan` is null."""
@@ -127,7 +137,7 @@ def plan(
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in hearing.scored]
     screening = _screening(hearing, price)
-    calls = sorted({round(share * sum(map(len, many))) for share in shares})
+    calls = sorted({round(share * sum(map(len, many))) for share in shares} - {0})
     rungs = _rungs(many, calls, price, screening)
     goal = None
     if coverage is not None and many:
@@ -143,7 +153,14 @@ def plan(
         rungs=tuple(rungs),
         goal=goal,
         failures=hearing.failures,
+        notes=tuple(_notes(hearing)),
     )
+
+
+def _notes(hearing: Hearing) -> Iterator[Note]:
+    for scored in hearing.scored:
+        path = scored.heard.recording.source.uris[0]
+        yield from (Note(path, note) for note in notes_on(scored.heard))
 
 
 def _screening(hearing: Hearing, cost: CallCost) -> Screening:

@@ -377,7 +377,8 @@ def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:
     )
 
 
-def notes_on(heard: Heard, choice: Choice) -> tuple[str, ...]:
-    """What a reader of the result should know."""
+def notes_on(heard: Heard, choice: Choice | None = None) -> tuple[str, ...]:
+    """What a reader of the result should know, of the sound and of the choice if one was made."""
     silent = "the sound track is silent" if heard.is_silent else ""
-    return tuple(note for note in (silent, choice.note, *heard.warnings) if note)
+    chosen = choice.note if choice else ""
+    return tuple(note for note in (silent, chosen, *heard.warnings) if note)

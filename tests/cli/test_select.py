@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
-from making import make_audio, make_video
+from making import AudioPlan, make_audio, make_video
 from servers import range_server
 
 CLICKS = [9.0, 25.0, 41.3]
@@ -54,6 +57,60 @@ def test_json_keeps_the_published_shape(folder):
     assert access == {"a.mp4": "index", "b.mkv": "demux", "c.wav": "demux"}
     assert [one["budget"] for one in said.json["recordings"]] == [4, 2, 1]
     assert all(one["left_out"] for one in said.json["recordings"])
+
+
+def test_what_was_left_out_is_told_in_order_of_time(folder):
+    said = Said("select", folder / "a.mp4", "--budget", "3", "--explain")
+    _, _, rest = said.out.partition("left out: the best 10 of 12")
+    starts = re.findall(r"^ *\d+ +(\d:\d\d\.\d)", rest, re.MULTILINE)
+    assert len(starts) == 10
+    assert starts == sorted(starts)
+
+
+def test_clips_too_short_for_their_share_are_told_of_in_one_line(tmp_path):
+    for number in range(3):
+        make_audio(tmp_path / f"clip{number}.wav", duration=3.0, clicks=[1.0])
+    said = Said("select", tmp_path, "--budget", "25%")
+    assert said.code == 0
+    assert "0 calls of 3 in 3 recordings" in said.out
+    (line,) = said.err.splitlines()
+    assert "25% of the windows comes to no call in 3 recordings" in line and "--across" in line
+    assert "1 call of 3" in Said("select", tmp_path, "--budget", "25%", "--across").out
+
+
+def test_the_copies_of_a_camera_are_left_out_and_said_once(tmp_path):
+    made = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[1.0]).read_bytes()
+    for name in ("GX010001.MP4", "GL010001.LRV", "GX010001.THM"):
+        (tmp_path / name).write_bytes(made)
+    for command in ("select", "plan", "probe", "episodes"):
+        said = Said(command, *sorted(tmp_path.glob("G*")))
+        assert (said.code, said.err.count("2 files left out")) == (0, 1), command
+        assert "GL010001" not in said.out
+
+
+def test_two_files_of_one_name_are_told_apart(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "bad.mp4").write_bytes(b"")
+    for command in ("select", "plan", "probe", "episodes"):
+        said = Said(command, tmp_path)
+        assert said.code == 1
+        for folder in ("a", "b"):
+            assert f"{tmp_path / folder / 'bad.mp4'} is empty" in said.err, command
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are any bytes on Linux alone")
+@pytest.mark.parametrize("form", ["table", "csv", "edl", "json"])
+def test_a_name_that_is_no_text_is_printed_as_it_is(tmp_path, form):
+    made = make_audio(tmp_path / "a.wav", duration=8.0, clicks=[1.0])
+    made.rename(os.fsdecode(os.fsencode(tmp_path) + b"/b\xff.wav"))
+    said = subprocess.run(
+        [sys.executable, "-m", "earmark", "select", tmp_path, "-b", "1", "--format", form],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+        check=True,
+    )
+    assert (b"b\xff.wav" if form != "json" else b"b\\udcff.wav") in said.stdout
 
 
 def test_the_table_names_every_pick(folder):
@@ -157,6 +214,20 @@ class TestPlan:
     @pytest.mark.parametrize("coverage", ["0%", "120%", "most"])
     def test_a_wrong_coverage_is_refused(self, folder, coverage):
         assert isinstance(Said("plan", folder, "--coverage", coverage).error, ValueError)
+
+    def test_what_is_odd_about_recordings_is_said_once(self, tmp_path):
+        for name in ("a.wav", "b.wav"):
+            make_audio(tmp_path / name, duration=8.0, audio=AudioPlan())
+        said = Said("plan", tmp_path)
+        assert "2 recordings" in said.err and "the sound track is silent" in said.err
+        assert len(said.err.splitlines()) == 1
+        notes = Said("plan", tmp_path, "--format", "json").json["notes"]
+        assert [Path(one["path"]).name for one in notes] == ["a.wav", "b.wav"]
+
+    def test_no_rung_is_of_no_call(self, tmp_path):
+        make_audio(tmp_path / "a.wav", duration=8.0, clicks=[1.0])
+        rungs = Said("plan", tmp_path, "--format", "json").json["rungs"]
+        assert [rung["calls"] for rung in rungs] == [1, 2]
 
 
 class TestProbe:

@@ -15,7 +15,7 @@ from earmark.errors import RemoteError, UnreadableFile
 from earmark.media import Meter, Source, find, inspect, open_recording
 from earmark.media import remote as remote_module
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
-from servers import range_server, s3_server
+from servers import HOST, free_port, range_server, s3_server
 
 CLICKS = (0.5, 10.25, 18.0)
 
@@ -144,6 +144,22 @@ def test_keys_follow_the_content(folder, tmp_path):
 def test_an_unknown_kind_of_address():
     with pytest.raises(UnreadableFile, match=r"no way to read gopher://"):
         open_recording("gopher://host/a.mp4")
+
+
+def test_a_server_that_cannot_be_reached_is_named():
+    with pytest.raises(RemoteError, match=r"ftp://127.0.0.1:\d+/a.mp4: no server answers"):
+        open_recording(f"ftp://{HOST}:{free_port()}/a.mp4")
+
+
+def test_a_message_holds_no_secret(folder, quick):
+    with range_server(folder) as server, pytest.raises(UnreadableFile) as missing:
+        open_recording(server.url("no.mp4?token=secret"))
+    address = server.url("last.mp4?token=secret").replace("//", "//me:secret@")
+    with pytest.raises(RemoteError) as gone:
+        open_recording(address)
+    for caught in (missing, gone):
+        assert "secret" not in str(caught.value)
+        assert server.url() in str(caught.value)
 
 
 def test_s3_needs_an_extra():

@@ -21,7 +21,7 @@ BudgetText = Annotated[
     typer.Option(
         "--budget",
         "-b",
-        help="A share of the windows (25%), a number of calls (120), or a price in expected new "
+        help="A share of the windows (25% or 0.25), a number of calls (120), or a price in expected new "
         "actions (price=0.4).",
     ),
 ]

@@ -203,15 +203,16 @@ def connect(uri: str) -> tuple[Any, str]:
     """The file system that reaches `uri`, and its path there."""
     scheme = uri.partition("://")[0].lower()
     options = {"client_kwargs": _patience()} if scheme in ("http", "https") else {}
+    place = place_of(uri)
     try:
         files, path = fsspec.core.url_to_fs(uri, **options)
     except ImportError as error:
         extra = "pip install 'earmark[s3]'" if scheme == "s3" else str(error)
-        place = place_of(uri)
         raise MissingExtra(f"{place} is behind {scheme}://, which needs: {extra}") from error
     except ValueError as error:
-        place = place_of(uri)
         raise UnreadableFile(f"{place}: there is no way to read {scheme}:// ({error})") from error
+    except OSError as error:
+        raise RemoteError(f"{place}: no server answers ({_say(error)}); check it") from error
     return files, path
 
 
