@@ -21,8 +21,8 @@ BudgetText = Annotated[
     typer.Option(
         "--budget",
         "-b",
-        help="A share of the windows (25% or 0.25), a number of calls (120), or a price in expected new "
-        "actions (price=0.4).",
+        help="A share of the windows (25% or 0.25), a number of calls (120), or a price in "
+        "expected new actions (price=0.4).",
     ),
 ]
 RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"One of {', '.join(SELECTORS)}.")]
