@@ -11,7 +11,7 @@ import pytest
 
 import drawing
 from earmark.errors import EarmarkError, LedgerError, UnreadableFile
-from earmark.evaluate.annotations import Action
+from earmark.evaluate.annotations import Action, Annotations
 from earmark.evaluate.bench import (
     COLUMNS,
     RULES,
@@ -131,8 +131,12 @@ def test_rows_are_read_back_as_written(tmp_path: Path):
     assert len(again) == len(ran.rows)
     assert np.allclose([row.covered for row in again], [row.covered for row in ran.rows])
     (tmp_path / PER_RECORDING).write_text("who,what\n1,2\n")
-    with pytest.raises(LedgerError, match=r"is no per_recording.csv of an evaluation"):
+    with pytest.raises(
+        LedgerError, match=r"is no per_recording.csv .*: it has no column recording"
+    ):
         read_rows(tmp_path / PER_RECORDING)
+    with pytest.raises(LedgerError, match=r"cannot read .*absent.csv: No such file"):
+        read_rows(tmp_path / "absent.csv")
 
 
 def test_a_design_is_checked():
@@ -142,3 +146,31 @@ def test_a_design_is_checked():
         Design(budgets=(1.5,))
     with pytest.raises(ValueError, match="at least one rule and one budget"):
         Design(rules=())
+    with pytest.raises(ValueError, match="no rule 'worst'"):
+        Design(baseline="worst")
+
+
+def test_a_rule_that_was_not_run_is_replaced_and_the_notes_say_so():
+    actions, events = kitchen(3)
+    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    design = Design(rules=("strata", "rank"), budgets=(0.25,))
+    outcome = report(run(tasks, design), actions, design, settings={})
+    assert "the rule coverage was not run, so rank stands in its place" in outcome.notes
+    assert "the rule uniform was not run, so strata stands in its place" in outcome.notes
+
+
+def test_names_with_commas_survive_a_resumed_run(tmp_path: Path):
+    actions, events = kitchen(2)
+    names = {"K00": "shift 1, morning", "K01": 'the "long" one'}
+    renamed = [
+        Annotations(
+            {names[n]: a for n, a in each.recordings.items()},
+            {names[n]: d for n, d in each.durations.items()},
+        )
+        for each in (actions, events)
+    ]
+    tasks = evidence_tasks(*renamed, plan_fitting(renamed[0]), window=4.0)
+    first = run(tasks, SMALL, folder=tmp_path)
+    again = run(dict.fromkeys(tasks, lambda: pytest.fail("judged twice")), SMALL, folder=tmp_path)
+    assert [row.recording for row in again.rows] == [row.recording for row in first.rows]
+    assert again.forecasts.keys() == first.forecasts.keys()

@@ -196,7 +196,7 @@ def test_point_labels_of_audacity_are_counted(tmp_path: Path):
     path.write_bytes(b"1.0\t1.0\tpoint\r\n\r\n2.0\t3.0\tcut\xe2\x80\xa8knife\r\n")
     marked = read_annotations(path)
     assert [action.label for action in marked.recordings["take"]] == ["cut\u2028knife"]
-    assert "1 rows left out: they last no time at all" in marked.notes()
+    assert "1 row left out: no time between start and end" in marked.notes()
 
 
 TIERS = """<ANNOTATION_DOCUMENT><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="1" TIME_VALUE="0"/>
@@ -216,7 +216,7 @@ def test_tiers_of_elan_are_read_together_or_by_name(tmp_path: Path):
     marked = read_annotations(path)
     assert [action.label for action in marked.recordings["s"]] == ["cut", "well"]
     notes = marked.notes()
-    assert "1 rows left out: the timestamp cannot be read" in notes  # its slot was never set
+    assert "1 row left out: the timestamp cannot be read" in notes  # its slot was never set
     assert "s.eaf: all tiers were read (hands 2, speech 1); name some with elan:TIER,TIER" in notes
     spoken = read_annotations(path, format="elan:speech")
     assert [action.label for action in spoken.recordings["s"]] == ["well"]

@@ -76,7 +76,37 @@ def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, t
         answer(quiet, DESIGN)
     allowed = answer(replace(quiet, allow_missing=True), DESIGN)
     assert len({row.recording for row in allowed.rows}) == 6
-    assert "1 recordings without events, so heard as silent: K02" in allowed.outcome.notes
+    assert "1 recording without events, so heard as silent: K02" in allowed.outcome.notes
+
+
+def test_events_of_recordings_nobody_annotated_are_named(asked: Question, tmp_path: Path):
+    actions, _ = kitchen(6)
+    few = replace(asked, spans=(write_csv(tmp_path / "s.csv", actions.without(["K05"])),))
+    found = answer(few, DESIGN)
+    assert "1 recording with events and no annotations, not used: K05" in found.outcome.notes
+
+
+def test_one_recording_and_no_action_are_dashes(scenes: Path, tmp_path: Path):
+    (tmp_path / "spans.txt").write_text("")
+    (tmp_path / "S0.txt").write_text("4\t4\tpoint\n")  # a label without length
+    question = Question(
+        spans=(tmp_path / "S0.txt",), media=(str(scenes / "S0.mp4"),), frontlines=("energy",)
+    )
+    told = answer(question, DESIGN, folder=tmp_path / "out").outcome
+    assert "| 25 % | — | — | — | — |" in told.tables[0].to_markdown()
+    assert "| 25 % | uniform | — | — | — | 0/0/0 | — |" in told.tables[1].to_markdown()
+    assert "1 recording without action, so without coverage: S0" in told.notes
+
+
+def test_all_ties_are_said_to_be_ties(tmp_path: Path):
+    marks = "recording,start,end\n" + "".join(f"R{n},0,100\n" for n in range(4))
+    (tmp_path / "s.csv").write_text(marks)
+    (tmp_path / "e.csv").write_text(marks)
+    asked = Question(spans=(tmp_path / "s.csv",), evidence=(tmp_path / "e.csv",))
+    told = answer(asked, DESIGN).outcome
+    assert "| 25 % | rank | +0.0 | +0.0 | +0.0 to +0.0 | 0/0/4 | 1.000 |" in (
+        told.tables[1].to_markdown()
+    )
 
 
 def test_something_must_be_heard(asked: Question):
@@ -134,8 +164,8 @@ def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
         answer(question, DESIGN)
     some = answer(replace(question, allow_missing=True), DESIGN)
     assert {row.recording for row in some.rows} == {"S0", "S1"}
-    assert "1 recordings annotated but without media, left out: S9" in some.outcome.notes
-    assert "1 recordings not annotated, left out: S2" in some.outcome.notes
+    assert "1 recording annotated but without media, left out: S9" in some.outcome.notes
+    assert "1 recording not annotated, left out: S2" in some.outcome.notes
 
 
 def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Path, tmp_path: Path):
@@ -149,7 +179,7 @@ def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Pat
         answer(question, DESIGN)
     some = answer(replace(question, allow_missing=True), DESIGN)
     assert {row.recording for row in some.rows} == {"S0", "S1"}
-    assert any("1 recordings whose media cannot be read" in note for note in some.outcome.notes)
+    assert any("1 recording whose media cannot be read" in note for note in some.outcome.notes)
 
 
 def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: Path):

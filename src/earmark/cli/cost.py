@@ -16,6 +16,7 @@ from earmark.evaluate.bench import read_rows, rows_fingerprint
 from earmark.evaluate.cost import SHARES, Prices, report
 from earmark.evaluate.outcome import claim
 from earmark.evaluate.results import Results
+from earmark.evaluate.sheets import reading
 
 SHARE_WORDS = ",".join(f"{100 * each:g}" for each in SHARES)
 
@@ -83,8 +84,11 @@ def cost(
 
 def _naming(path: Path) -> dict[int, float]:
     """Naming accuracy in per cent by visual tokens."""
+    with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return {int(row["tokens"]): float(row["accuracy"]) for row in csv.DictReader(file)}
-    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
-        raise AnnotationError(f"{path} needs the columns tokens and accuracy: {error}") from error
+        return {int(row["tokens"]): float(row["accuracy"]) for row in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise AnnotationError(
+            f"{path} needs the columns tokens and accuracy, with numbers under them: {error}"
+        ) from error

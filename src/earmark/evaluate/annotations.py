@@ -138,20 +138,25 @@ class Annotations:
 
     def notes(self) -> list[str]:
         """One line for everything a reader of the results should know about the rows."""
-        lines = [f"{count} rows left out: {reason}" for reason, count in self.excluded.items()]
+        told = self.excluded.items()
+        lines = [f"{counted(count, 'row')} left out: {reason}" for reason, count in told]
         lines += self.remarks
         guessed = sum(source == "last event" for source in self.duration_source.values())
         if guessed:
-            lines.append(f"{guessed} recordings end with their last event: no length was given")
+            unknown = counted(guessed, "recording")
+            lines.append(f"{unknown} of no given length, taken to end with the last event")
         if self.overlapping:
             lines.append(
-                f"{self.overlapping} actions overlap an earlier one; each counts by itself"
+                f"{counted(self.overlapping, 'action')} overlapping an earlier one; each counts"
             )
         if self.repeated:
-            lines.append(f"{self.repeated} rows say the same as another; each counts by itself")
+            lines.append(f"{counted(self.repeated, 'row')} saying the same as another; each counts")
         silent = [name for name, actions in self.recordings.items() if not actions]
         if silent:
-            lines.append(f"{len(silent)} recordings have no action, so no coverage: {few(silent)}")
+            lines.append(
+                f"{counted(len(silent), 'recording')} without action, so without coverage: "
+                f"{few(silent)}"
+            )
         return lines
 
 
@@ -160,6 +165,15 @@ def few(names: Iterable[str], *, most: int = 3) -> str:
     everything = list(names)
     shown = ", ".join(everything[:most])
     return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
+
+
+def counted(number: int, thing: str) -> str:
+    """So many of a thing, in words.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def gather(
@@ -191,7 +205,7 @@ def gather(
             if action.duration > 0:
                 kept[entry.recording].append(action)
             else:
-                excluded["they last no time at all"] += 1
+                excluded["no time between start and end"] += 1
     ordered = {name: sorted(actions) for name, actions in kept.items()}
     remarks = tuple(note for listing in listings for note in listing.notes)
     return Annotations(ordered, lengths, sources, dict(excluded), remarks)

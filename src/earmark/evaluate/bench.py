@@ -187,8 +187,14 @@ def read_rows(path: Path) -> list[Row]:
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return [_row(cells) for cells in csv.DictReader(file)]
-    except (OSError, KeyError, TypeError, ValueError) as error:
+            reader = csv.DictReader(file)
+            absent = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+            if absent:
+                raise ValueError(f"it has no column {', '.join(absent)}")
+            return [_row(cells) for cells in reader]
+    except OSError as error:
+        raise LedgerError(f"cannot read {path}: {error.strerror or error}") from error
+    except (TypeError, ValueError, csv.Error) as error:
         raise LedgerError(f"{path} is no per_recording.csv of an evaluation: {error}") from error
 
 

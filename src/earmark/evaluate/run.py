@@ -12,7 +12,7 @@ from typing import Any
 
 from earmark.errors import EarmarkError
 from earmark.evaluate import figures, tables
-from earmark.evaluate.annotations import Annotations, few
+from earmark.evaluate.annotations import Annotations, counted, few
 from earmark.evaluate.bench import (
     BUDGETS,
     RULES,
@@ -64,7 +64,8 @@ class Design:
     rounding: Rounding = "round"
 
     def __post_init__(self) -> None:
-        unknown = [rule for rule in self.rules if rule not in (*RULES, "full")]
+        named = (*self.rules, self.subject, self.baseline)
+        unknown = [rule for rule in named if rule not in (*RULES, "full")]
         if unknown:
             raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join((*RULES, 'full'))}")
         if not self.rules or not self.budgets:
@@ -195,21 +196,27 @@ def report(
         raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
     results = Results.of_rows(ran.rows)
     frontline = results.frontlines[0]
-    subject = _system(results, frontline, design.subject)
-    baseline = _system(results, frontline, design.baseline)
+    subject = _system(results, frontline, design.subject, instead=-1)
+    baseline = _system(results, frontline, design.baseline, instead=0)
+    absent = tuple(
+        f"the rule {wanted} was not run, so {results.label(taken)} stands in its place"
+        for wanted, taken in ((design.subject, subject), (design.baseline, baseline))
+        if wanted != taken[1]
+    )
     failed = tuple(f"left out: {name} ({f}): {why}" for (f, name), why in ran.failures.items())
     return Outcome(
         "Does listening pay?",
         settings,
         tuple(_tables(results, ran, annotations, design, subject=subject, baseline=baseline)),
         _figures(results, annotations, design, subject, baseline),
-        (*notes, *annotations.only(results.recordings).notes(), *failed),
+        (*notes, *absent, *annotations.only(results.recordings).notes(), *failed),
     )
 
 
-def _system(results: Results, frontline: str, rule: str) -> System:
-    """The system of that rule if it was run; else the first that was."""
-    return (frontline, rule) if (frontline, rule) in results.systems else results.systems[0]
+def _system(results: Results, frontline: str, rule: str, *, instead: int) -> System:
+    """The system of that rule if it was run; else the one at the place `instead`."""
+    known = (frontline, rule) in results.systems
+    return (frontline, rule) if known else results.systems[instead]
 
 
 def _tables(
@@ -259,8 +266,8 @@ def _figures(
     dots = figures.gain_scatter(results, occupancy, subject, baseline)
     return {
         "plane": (
-            f"Coverage against calls, all actions of {results.counted} recordings together, and "
-            f"the same curves read sideways as calls saved.",
+            f"Coverage against calls, all actions of {counted(results.counted, 'recording')} "
+            f"together, and the same curves read sideways as calls saved.",
             figures.png(four),
         ),
         "gain_against_occupancy": (

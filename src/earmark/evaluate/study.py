@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError
-from earmark.evaluate.annotations import Annotations, few, reconcile
+from earmark.evaluate.annotations import Annotations, counted, few, reconcile
 from earmark.evaluate.bench import Row, rows_as_csv
 from earmark.evaluate.downsample import Scores, Unit, downsample_table
 from earmark.evaluate.figures import can_draw, png
@@ -154,7 +154,11 @@ def _marked(
         windows = heard.windows(events.recordings.get(name, []), marked.durations[name])
         return Track(windows.scores, hop=design.window)
 
-    left_out = _left_out("without events, so heard as silent", silent)
+    unmarked = [name for name in events.recordings if name not in marked.recordings]
+    left_out = (
+        *_left_out("without events, so heard as silent", silent),
+        *_left_out("with events and no annotations, not used", unmarked),
+    )
     chosen = marked.only(fitting.evaluated)
     return _Ground(chosen, tasks, words, marked, events, scores=scores, left_out=left_out)
 
@@ -218,7 +222,7 @@ def _open(
 
 def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
     """A line for the recordings that are missing; nothing if none is."""
-    return (f"{len(names)} recordings {why}: {few(names, most=10)}",) if names else ()
+    return (f"{counted(len(names), 'recording')} {why}: {few(names, most=10)}",) if names else ()
 
 
 def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:

@@ -110,6 +110,15 @@ def mean(values: Iterable[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
+def interval(low: float, high: float, spec: str = ".1f") -> str:
+    """Two ends as text; one dash where there is no interval.
+
+    >>> interval(1.0, 2.5), interval(float("nan"), float("nan"))
+    ('1.0 to 2.5', '—')
+    """
+    return dash(low) if math.isnan(low) else f"{dash(low, spec)} to {dash(high, spec)}"
+
+
 def p_value(p: float) -> str:
     """A p-value as tables print it.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from earmark.evaluate.annotations import Annotations
+from earmark.evaluate.annotations import Annotations, counted
 from earmark.evaluate.metrics import Counts, Forecast, count_occupied, dash
 from earmark.evaluate.published import PAIRED, PRIMARY, REPLICATION
 from earmark.evaluate.results import Results, System
 from earmark.evaluate.significance import bootstrap_ratio, compare_paired, correlate
-from earmark.evaluate.table import Cell, Table, mean, p_value, percent
+from earmark.evaluate.table import Cell, Table, interval, mean, p_value, percent
 
 
 def coverage_table(results: Results) -> Table:
@@ -19,7 +19,7 @@ def coverage_table(results: Results) -> Table:
         for budget in results.budgets
     )
     names = tuple(results.label(system) for system in results.systems)
-    note = f"Points of coverage (overlap), mean over {results.counted} recordings."
+    note = f"Points of coverage (overlap), mean over {counted(results.counted, 'recording')}."
     return Table("Coverage by budget and rule", ("calls", *names), rows, note)
 
 
@@ -39,7 +39,7 @@ def pooled_table(results: Results) -> Table:
                     total.calls,
                     total.actions,
                     100 * total.coverage,
-                    f"{dash(100 * low)} to {dash(100 * high)}",
+                    interval(100 * low, 100 * high),
                     100 * total.strict_coverage,
                 )
             )
@@ -61,9 +61,9 @@ def paired_table(results: Results, subject: System) -> Table:
                 (
                     percent(budget),
                     results.label(system),
-                    f"{dash(pair.mean, '+.1f')}",
-                    f"{dash(pair.median, '+.1f')}",
-                    f"{dash(pair.low, '+.1f')} to {dash(pair.high, '+.1f')}",
+                    dash(pair.mean, "+.1f"),
+                    dash(pair.median, "+.1f"),
+                    interval(pair.low, pair.high, "+.1f"),
                     f"{pair.wins}/{pair.losses}/{pair.ties}",
                     p_value(pair.p),
                 )
@@ -71,8 +71,8 @@ def paired_table(results: Results, subject: System) -> Table:
     title = f"Paired over recordings: {results.label(subject)} against each rule"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
-        f"Points of coverage over {results.counted} recordings; Wilcoxon signed-rank test, exact "
-        f"up to 100; interval of the mean gain by drawing recordings with replacement."
+        f"Points of coverage over {counted(results.counted, 'recording')}; Wilcoxon signed-rank "
+        f"test, exact up to 100; interval of the mean gain by drawing recordings with replacement."
     )
     return Table(title, columns, tuple(rows), note)
 
@@ -148,7 +148,7 @@ def gain_table(
             continue
         for budget, gains in gains_over(results, system, baseline).items():
             found = correlate(gains, occupancy)
-            span = f"{dash(found.low, '+.2f')} to {dash(found.high, '+.2f')}"
+            span = interval(found.low, found.high, "+.2f")
             pearson, spearman = found.pearson, found.spearman
             ps = (p_value(found.pearson_p), p_value(found.spearman_p))
             row = (results.label(system), percent(budget), pearson, ps[0], span, spearman, ps[1])
