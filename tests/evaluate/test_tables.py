@@ -119,7 +119,9 @@ def test_rows_of_one_budget_stand_together():
 
 
 def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
-    outcome = Outcome("Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", b"png")})
+    outcome = Outcome(
+        "Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", lambda: b"png")}
+    )
     written = outcome.write(tmp_path / "new")
     assert [path.name for path in written] == ["tables.md", "tables.json", "index.html", "dot.png"]
     sheet = tmp_path / "new" / "tables" / "coverage_by_budget_and_rule.csv"

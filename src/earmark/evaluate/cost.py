@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from earmark.evaluate import figures
-from earmark.evaluate.outcome import Outcome
+from earmark.evaluate.outcome import Drawing, Outcome
 from earmark.evaluate.results import Results, System
 from earmark.evaluate.table import Cell, Table, mean, percent
 
@@ -194,10 +194,11 @@ def report(
     ]
     if results and naming:
         tables.append(composition_table(prices, _coverage(results, None), naming))
-    drawn = {}
+    drawn: dict[str, Drawing] = {}
     if figures.can_draw():
-        drawn["cost"] = ("Cost against the share of windows called.", _ways(prices))
-        drawn["calls_and_tokens"] = _plane(prices, results, naming)
+        caption = "Calls and tokens on one plane: up and to the left is better."
+        drawn["cost"] = ("Cost against the share of windows called.", lambda: _ways(prices))
+        drawn["calls_and_tokens"] = (caption, lambda: _plane(prices, results, naming))
     return Outcome(
         "What does looking cost?", dict(settings or asdict(prices)), tuple(tables), drawn
     )
@@ -217,9 +218,7 @@ def _ways(prices: Prices) -> bytes:
     )
 
 
-def _plane(
-    prices: Prices, results: Results | None, naming: Mapping[int, float] | None
-) -> tuple[str, bytes]:
+def _plane(prices: Prices, results: Results | None, naming: Mapping[int, float] | None) -> bytes:
     """What is reached against what it costs, one line a token allowance, calls along it.
 
     Reached is actions named where `naming` is known, actions touched where only `results` are, and
@@ -243,5 +242,4 @@ def _plane(
         up=up,
         ticks=(5, 10, 20, 50, 100),
     )
-    caption = "Calls and tokens on one plane: up and to the left is better."
-    return caption, figures.png(picture)
+    return figures.png(picture)

@@ -16,7 +16,7 @@ from earmark.evaluate.annotations import Annotations
 from earmark.evaluate.bench import Row, read_rows, rows_fingerprint
 from earmark.evaluate.formats import FORMATS, detect, read_annotations
 from earmark.evaluate.metrics import Occupied, count_occupied
-from earmark.evaluate.outcome import Outcome, claim
+from earmark.evaluate.outcome import Drawing, Outcome, claim
 from earmark.evaluate.published import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
 from earmark.evaluate.results import Results
 from earmark.evaluate.run import ROWS, Design, Watch, run
@@ -249,7 +249,9 @@ def report(
 ) -> Outcome:  # fmt: skip
     """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
     tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
-    drawn = _sweep(sets, windows) if figures.can_draw() else {}
+    drawn: dict[str, Drawing] = {}
+    if figures.can_draw():
+        drawn["window_sweep"] = ("Occupancy by window length.", lambda: _sweep(sets, windows))
     if rows:
         tables.append(_gains(rows, sets[0].annotations, window, drawn))
     notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
@@ -257,7 +259,7 @@ def report(
     return Outcome(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
 
 
-def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> dict[str, tuple[str, bytes]]:
+def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> bytes:
     """Occupancy by window length, drawn."""
     lengths = sorted(windows)
     series = {
@@ -271,14 +273,14 @@ def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> dict[str, tuple
         up="occupancy: windows that touch an action, %",
         ticks=lengths,
     )
-    return {"window_sweep": ("Occupancy by window length.", figures.png(picture))}
+    return figures.png(picture)
 
 
 def _gains(
     rows: Sequence[Row],
     annotations: Annotations,
     window: float,
-    drawn: dict[str, tuple[str, bytes]],
+    drawn: dict[str, Drawing],
 ) -> Table:
     """Gain against occupancy of an evaluation, drawn for its first rule that listens."""
     results = Results.of_rows(rows)
@@ -287,7 +289,10 @@ def _gains(
     rule = "coverage" if "coverage" in results.rules else results.rules[-1]
     if figures.can_draw():
         occupancy = occupancies(annotations, results, window=window)
-        picture = figures.png(figures.gain_scatter(results, occupancy, (line, rule), baseline))
         caption = f"Gain of {rule} over {baseline[1]} against occupancy."
-        drawn["gain_against_occupancy"] = (caption, picture)
+        subject = (line, rule)
+        drawn["gain_against_occupancy"] = (
+            caption,
+            lambda: figures.png(figures.gain_scatter(results, occupancy, subject, baseline)),
+        )
     return gain_table(results, annotations, window=window, baseline=baseline)

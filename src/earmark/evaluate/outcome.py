@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ PAGES = ("tables.md", "tables.json", "index.html")
 """What every outcome writes beside its tables and figures."""
 
 
+Drawing = tuple[str, Callable[[], bytes]]
+"""A caption, and what draws the PNG."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Tables, figures and notes of one experiment."""
@@ -27,8 +31,8 @@ class Outcome:
     settings: dict[str, Any]
     """Every choice of the run, as plain values."""
     tables: tuple[Table, ...]
-    figures: dict[str, tuple[str, bytes]] = field(default_factory=dict)
-    """A caption and PNG bytes by file name without suffix."""
+    figures: dict[str, Drawing] = field(default_factory=dict)
+    """By file name without suffix; drawn when they are written."""
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -50,10 +54,11 @@ class Outcome:
 
         Beside them, `tables/` holds every table as CSV.
         """
-        whole = page(self.title, notes=self.notes, figures=self.figures, tables=self.tables)
+        drawn = {name: (caption, draw()) for name, (caption, draw) in self.figures.items()}
+        whole = page(self.title, notes=self.notes, figures=drawn, tables=self.tables)
         written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
         texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
-        pictures = {f"{name}.png": image for name, (_, image) in self.figures.items()}
+        pictures = {f"{name}.png": image for name, (_, image) in drawn.items()}
         assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
         sheets = {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
         (folder / "tables").mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ from earmark.evaluate.bench import (
     write_rows,
 )
 from earmark.evaluate.metrics import Forecast
-from earmark.evaluate.outcome import Outcome
+from earmark.evaluate.outcome import Drawing, Outcome
 from earmark.evaluate.results import Results, System
 from earmark.evaluate.table import Table, percent
 from earmark.media.files import replacing
@@ -257,21 +257,19 @@ def _forecasts(ran: Ran) -> dict[tuple[str, float], Forecast]:
 
 def _figures(
     results: Results, annotations: Annotations, design: Design, subject: System, baseline: System
-) -> dict[str, tuple[str, bytes]]:
+) -> dict[str, Drawing]:
     """The paper's four panels, and gain against occupancy; none where nothing can be drawn."""
     if not figures.can_draw():
         return {}
-    four = figures.plane(results, subject, baseline)
     occupancy = tables.occupancies(annotations, results, window=design.window)
-    dots = figures.gain_scatter(results, occupancy, subject, baseline)
     return {
         "plane": (
             f"Coverage against calls, all actions of {counted(results.counted, 'recording')} "
             f"together, and the same curves read sideways as calls saved.",
-            figures.png(four),
+            lambda: figures.png(figures.plane(results, subject, baseline)),
         ),
         "gain_against_occupancy": (
             f"Gain of {results.label(subject)} over {results.label(baseline)} against occupancy.",
-            figures.png(dots),
+            lambda: figures.png(figures.gain_scatter(results, occupancy, subject, baseline)),
         ),
     }

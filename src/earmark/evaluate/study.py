@@ -118,9 +118,9 @@ def answer(
         more = _downsampling(question, design, ground)
         outcome = replace(outcome, tables=(*outcome.tables, *more))
     if question.strip and can_draw():
-        drawn = png(draw(_strip(question, design, ground)))
-        figure = {"strip": ("One minute of the stream and the calls spent on it.", drawn)}
-        outcome = replace(outcome, figures={**outcome.figures, **figure})
+        caption = "One minute of the stream and the calls spent on it."
+        strip = {"strip": (caption, lambda: png(draw(_strip(question, design, ground))))}
+        outcome = replace(outcome, figures={**outcome.figures, **strip})
     if folder:
         outcome.write(folder)
     return Answer(ran.rows, outcome)
