@@ -116,6 +116,7 @@ def test_a_name_that_is_no_text_is_printed_as_it_is(tmp_path, form):
 def test_the_table_names_every_pick(folder):
     said = Said("select", folder / "a.mp4", "--budget", "3", "--rule", "rank", "-f", "flux")
     assert "3 of 15 windows" in said.out
+    assert len(said.out.splitlines()) == 1 + 1 + 3 + 1  # piped: a line a row, nothing folded
     for start in ("0:08.0", "0:24.0", "0:40.0"):
         assert start in said.out
 

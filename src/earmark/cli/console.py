@@ -27,7 +27,15 @@ class Format(StrEnum):
     json = "json"
 
 
-out = Console(soft_wrap=True, highlight=False, markup=False)
+_WIDE = 240
+"""Columns of a table that goes to a file or a pipe: a line a row, nothing folded."""
+
+out = Console(
+    soft_wrap=True,
+    highlight=False,
+    markup=False,
+    width=None if sys.stdout.isatty() else _WIDE,
+)
 """For results."""
 
 err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)

@@ -153,7 +153,8 @@ def runs(
         raise LedgerError(f"{folder} is no folder, so there are no runs in it; check the path")
     table = Table(box=None, pad_edge=False)
     for name in ("run", "started", "recordings", "duration", "answered", "failed", "spend"):
-        table.add_column(name, justify="left" if name in ("run", "started") else "right")
+        is_text = name in ("run", "started")
+        table.add_column(name, justify="left" if is_text else "right", overflow="fold")
     plain = []
     for place in find_runs(folder):
         try:
