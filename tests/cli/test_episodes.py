@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from earmark.cli.episodes import episodes, show_table
+from earmark.gate.cache import HeardCache
 from earmark.gate.episodes import bill
 from earmark.gate.finding import Found
 from earmark.gate.gate import default_gate
-from earmark.timeline import Span
+from earmark.media import find
+from earmark.timeline import Span, Track
+from earmark.triage import hear, make_plan
 from making import make_audio, make_video
 
 app = typer.Typer()
 app.command()(episodes)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +63,22 @@ def test_a_lower_recall_keeps_no_more(folder: Path) -> None:
         _, said, _ = run(folder / "a.wav", "--recall", recall, "--format", "json")
         kept.append(json.loads(said)[0]["kept"])
     assert kept == sorted(kept, reverse=True)
+
+
+def test_what_was_heard_to_select_is_not_heard_again(folder: Path, tmp_path: Path) -> None:
+    cache, gate = HeardCache(tmp_path), default_gate().frontline()
+    (source,) = find([folder / "a.wav"])
+    heard = hear(source, make_plan(), cache=cache).heard
+    cache.keep(replace(heard, scores=Track(np.ones_like(heard.scores.values))), gate)
+    _, said, _ = run(folder / "a.wav", "--cache", tmp_path, "--format", "json")
+    assert json.loads(said)[0]["episodes"] == [{"start": 0.0, "end": 30.0}]
+
+
+def test_what_is_odd_about_a_recording_is_said(tmp_path: Path) -> None:
+    make_audio(tmp_path / "a.wav", duration=8.0)
+    code, said, told = run(tmp_path)
+    assert (code, "0 episodes" in said) == (0, True)
+    assert f"{tmp_path / 'a.wav'}: the sound track is silent" in told
 
 
 def test_a_recall_below_the_lowest_point_is_said_to_be(folder: Path) -> None:

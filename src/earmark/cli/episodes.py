@@ -6,7 +6,6 @@ import csv
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,8 +22,7 @@ from earmark.errors import EarmarkError
 from earmark.gate.episodes import Episodes
 from earmark.gate.finding import Found, find_episodes
 from earmark.gate.gate import Gate, default_gate
-from earmark.media import Source, open_recording
-from earmark.triage import Watch
+from earmark.triage import hear, make_plan, notes_on
 
 
 class Format(StrEnum):
@@ -49,6 +47,8 @@ def episodes(
     window: options.WindowLength = 4.0,
     audio_track: options.AudioTrack = 0,
     format: Annotated[Format, typer.Option(help="How to print the episodes.")] = Format.table,
+    cache: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
 ) -> None:
     """List the episodes of recordings, with the calls they cost beside their duration.
 
@@ -63,23 +63,22 @@ def episodes(
     """
     chosen = default_gate() if gate is None else Gate.load(gate)
     rule = operating_point(chosen, recall, guarantee, confidence)
-    found, failed = [], False
+    plan = make_plan(frontline=chosen.frontline(), window=window, audio_track=audio_track)
+    kept, found, failed = options.cache_at(cache, no_cache), [], False
     with hearing_bar() as watch:
         for source in sources_at(paths):
             try:
-                recording = open_recording(source, audio_track=audio_track)
-                told = partial(_tell, watch, source, recording.duration)
-                found.append(find_episodes(recording, chosen, rule, window=window, progress=told))
+                heard = hear(source, plan, cache=kept, watch=watch).heard
             except EarmarkError as error:
                 err.print(f"earmark: {error}", style="red")
                 failed = True
+                continue
+            found.append(find_episodes(heard, rule, window=window))
+            for note in notes_on(heard):
+                warn(f"{source.name}: {note}")
     show(found, format)
     if failed:
         raise typer.Exit(1)
-
-
-def _tell(watch: Watch, source: Source, total: float, done: float) -> None:
-    watch(source, done, total)
 
 
 def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:

@@ -1,4 +1,4 @@
-"""Listens to a recording for its episodes, and says what they would cost."""
+"""The episodes of what was heard, and what they would cost."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.gate.episodes import Bill, Episodes, bill
-from earmark.gate.gate import Gate
-from earmark.gate.listen import Progress, listen
-from earmark.media import Recording
+from earmark.gate.listen import Heard
 from earmark.timeline import Span
 
 
@@ -41,22 +39,10 @@ class Found:
         }
 
 
-def find_episodes(
-    recording: Recording,
-    gate: Gate,
-    rule: Episodes,
-    *,
-    window: float = 4.0,
-    progress: Progress | None = None,
-) -> Found:
-    """The stretches of `recording` that `gate` keeps open under `rule`; no frame is decoded.
-
-    Raises:
-        NoAudioStream: there is nothing to listen to.
-    """
-    heard = listen(recording, gate.frontline(), progress=progress)
+def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found:
+    """The stretches that the gate which `heard` a recording keeps open under `rule`."""
+    recording = heard.recording
     episodes = tuple(rule([heard.scores]))
     windows = max(0, math.ceil(recording.duration / window - 1e-9))
     account = bill(episodes, length=window, windows=windows)
-    place = recording.source.uris[0]
-    return Found(place, recording.duration, episodes, account, window)
+    return Found(recording.source.uris[0], recording.duration, episodes, account, window)
