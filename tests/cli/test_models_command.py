@@ -9,7 +9,7 @@ import pytest
 
 from earmark.cli import models
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.models import CATALOGUE, Checkpoint, catalogue
+from earmark.models import CATALOGUE, Address, Checkpoint, catalogue
 
 WEIGHTS = b"weights"
 
@@ -19,7 +19,8 @@ def tiny(monkeypatch) -> None:
     digest = hashlib.sha256(WEIGHTS).hexdigest()
     for name, known in (("tiny", digest), ("unproven", None)):
         size = len(WEIGHTS) if known else None
-        one = Checkpoint(name, f"{name}.bin", "a test", "MIT", "", (), size, known)
+        origins = () if known else (Address("http://127.0.0.1:9/unproven.bin"),)
+        one = Checkpoint(name, f"{name}.bin", "a test", "MIT", "", origins, size, known)
         monkeypatch.setitem(catalogue.CATALOGUE, name, one)
 
 
@@ -52,10 +53,26 @@ def test_a_file_is_taken_in_and_then_here(capsys, tmp_path):
         models.add("tiny", file, models=tmp_path / "shelf")
 
 
+def test_a_file_of_ones_own_is_no_unproven_one(capsys, tmp_path):
+    (tmp_path / "kitchen.txt").write_text("chopping\n")
+    models.add("dasm-queries", tmp_path / "kitchen.txt", models=tmp_path)
+    said = capsys.readouterr()
+    assert "dasm.txt" in said.out and said.err == ""
+
+
+def test_a_checkpoint_trained_further_is_sent_the_other_way(tmp_path):
+    (tmp_path / "mine.pt").write_bytes(WEIGHTS)
+    with pytest.raises(ModelMismatch, match=r"--frontline beats:weights=.*mine\.pt"):
+        models.add("beats", tmp_path / "mine.pt", models=tmp_path / "shelf")
+    with pytest.raises(ModelMismatch) as caught:
+        models.add("yamnet", tmp_path / "mine.pt", models=tmp_path / "shelf")
+    assert "--frontline" not in str(caught.value)
+
+
 def test_what_nobody_gives_out_says_so(tmp_path):
     with pytest.raises(ModelMissing, match="earmark models add tiny FILE"):
         models.get("tiny", source=models.Way.any, models=tmp_path)
-    with pytest.raises(ModelMissing, match="minilm cannot be had"):
+    with pytest.raises(ModelMissing, match=r"minilm comes from pip .* and from no address; leave"):
         models.get("minilm", source=models.Way.address, models=tmp_path)
     with pytest.raises(ValueError, match="no checkpoint 'nobody'"):
         models.get("nobody", source=models.Way.any, models=tmp_path)

@@ -112,6 +112,19 @@ def test_an_unknown_hash_is_told_and_not_claimed(shelf, tmp_path):
         shelf.add("unknown", file)
 
 
+def test_an_archive_without_its_end_is_not_kept(shelf, tmp_path):
+    """Even where no hash is known: PyTorch's checkpoints are ZIP archives."""
+    whole = tmp_path / "whole.pt"
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("data.pkl", b"0" * 1000)
+    assert shelf.add("unknown", whole).size_bytes == whole.stat().st_size
+    cut = tmp_path / "cut.pt"
+    cut.write_bytes(whole.read_bytes()[:500])
+    with pytest.raises(ModelMismatch, match=r"cut\.pt gave a file that is cut off"):
+        shelf.add("unknown", cut)
+    assert shelf.path("unknown").read_bytes() == whole.read_bytes()
+
+
 def test_a_missing_one_says_how_to_get_it(shelf):
     with pytest.raises(ModelMissing, match="bring it with `earmark models add known FILE`") as said:
         shelf.find("known")

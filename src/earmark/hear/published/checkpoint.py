@@ -69,16 +69,22 @@ def _read(known: Published, file: Path) -> Mapping[str, Any]:
         with torch.serialization.safe_globals(_ARRAYS):
             held = torch.load(file, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
-        reason = str(error).split("\n", 1)[0][:200] or type(error).__name__
         raise ModelMismatch(
-            f"{file.name} is cut off or no checkpoint of weights alone; "
-            f"expected {known.files[0]} ({known.title}): {reason}"
+            f"{file} is cut off, or no checkpoint of weights alone ({_reason(error)}); "
+            f"expected {known.title}, published as {known.files[0]}"
         ) from error
     weights = held.get(known.section) if known.section and isinstance(held, Mapping) else held
     if not isinstance(weights, Mapping):
         inside = f" under {known.section!r}" if known.section else ""
         raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {known.files[0]}")
     return weights
+
+
+def _reason(error: Exception) -> str:
+    """What PyTorch has against a file, without its advice to trust it."""
+    _, _, refused = str(error).partition("WeightsUnpickler error: ")
+    words = (refused or str(error)).split("\n", 1)[0].split(". ", 1)[0].strip()
+    return words[:120] or type(error).__name__
 
 
 def _renamed(weights: Mapping[str, Any], known: Published) -> dict[str, Any]:

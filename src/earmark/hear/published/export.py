@@ -114,13 +114,17 @@ def _difference(copy: FloatArray, original: FloatArray) -> float:
 
 
 def trial(card: ExportCard) -> FloatArray:
-    """Chunks to try a copy on: noise, noise with clicks, a tone, silence."""
+    """Chunks to try a copy on: noise, noise with clicks, a tone, silence.
+
+    There is noise beneath the tone, as in any room: without, the logarithm of what rounding leaves
+    between its bins would be compared.
+    """
     rng = np.random.default_rng(0)
     count, rate = card.samples, card.sample_rate
     noise = 0.05 * rng.standard_normal(count)
     clicks = 0.1 * noise
     clicks[:: rate // 2] = 0.9
-    tone = 0.2 * np.sin(2 * np.pi * 440 * np.arange(count) / rate) + 0.02 * noise
+    tone = 0.2 * np.sin(2 * np.pi * 440 * np.arange(count) / rate) + 0.2 * noise
     return np.stack([noise, clicks, tone, np.zeros(count)]).astype(np.float32)
 
 
