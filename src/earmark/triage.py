@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -36,9 +36,7 @@ from earmark.select import (
     name_of,
     selector,
 )
-from earmark.select.coverage import Coverage, in_words
 from earmark.select.full import Full
-from earmark.select.pick import explain as explain_picks
 from earmark.select.registry import BLIND
 from earmark.select.selection import Chosen, Failed, Selection
 from earmark.timeline import Track
@@ -311,45 +309,8 @@ def spend(
     """
     if not plan.across:
         yield from choosing_each(plan.rule, many, plan.budget)
-    elif weights is None or all(weight == 1 for weight in weights):
-        yield from choosing_across(many, plan.budget, rule=plan.rule)
     else:
-        heavy = choosing_across(_Weighed(many, weights), plan.budget, rule=plan.rule)
-        for windows, choice in zip(many, heavy, strict=True):
-            yield _unweighted(windows, choice)
-
-
-@dataclass(frozen=True, slots=True)
-class _Weighed(Sequence[Windows]):
-    """The same windows, their rates times what an action is worth."""
-
-    many: Sequence[Windows]
-    weights: Sequence[float]
-
-    def __len__(self) -> int:
-        return len(self.many)
-
-    @overload
-    def __getitem__(self, place: int) -> Windows: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Windows]: ...
-    def __getitem__(self, place: int | slice) -> Windows | Sequence[Windows]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(len(self))[place]]
-        windows = self.many[place]
-        return replace(windows, rates=windows.rates * self.weights[place])
-
-
-def _unweighted(windows: Windows, choice: Choice) -> Choice:
-    """The same picks, with what they are expected to find and not what that is worth."""
-    reasons = {pick.window: pick.reason for pick in choice.picks}
-    by_worth = choice.rule_used == name_of(Coverage())
-    picks = explain_picks(
-        windows,
-        list(reasons),
-        lambda window, expected: in_words(expected) if by_worth else reasons[window],
-    )
-    return replace(choice, picks=picks)
+        yield from choosing_across(many, plan.budget, rule=plan.rule, weights=weights)
 
 
 def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +12,7 @@ from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.container import Opened, moving_pictures, opened
+from earmark.media.describing import join_keys
 from earmark.media.extents import Extent, bounds, measure, promised, zero_of
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.source import Source, place_of
@@ -55,7 +55,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         access="index" if all(part.has_index for part in parts) else "demux",
         access_reason=reason,
         size_bytes=sum(part.size_bytes for part in parts),
-        key=keys[0] if len(keys) == 1 else hashlib.sha256("".join(keys).encode()).hexdigest(),
+        key=join_keys(keys),
         bytes_read=meter.bytes_read,
         parts=tuple(parts),
     )

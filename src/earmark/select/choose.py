@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from earmark.grid import Windows
 from earmark.select.budget import Budget
-from earmark.select.coverage import Coverage, explained
+from earmark.select.coverage import Coverage, Weights, explained
 from earmark.select.path import Paths
 from earmark.select.pick import Pick, Selector
 from earmark.select.registry import BLIND, name_of
@@ -69,9 +69,17 @@ def choosing_each(
 
 
 def choosing_across(
-    many: Sequence[Windows], budget: Budget | int, *, rule: Selector | None = None
+    many: Sequence[Windows],
+    budget: Budget | int,
+    *,
+    rule: Selector | None = None,
+    weights: Weights = None,
 ) -> Iterator[Choice]:
-    """As `choose_across`, a recording at a time; `many` is gone over a few times."""
+    """As `choose_across`, a recording at a time; `many` is gone over a few times.
+
+    `weights` steer where the calls go; the picks are told with the actions they are expected to
+    touch, and not with what these are worth.
+    """
     shared = Coverage() if rule is None else rule
     if not isinstance(shared, Coverage):
         raise ValueError(
@@ -79,9 +87,10 @@ def choosing_across(
         )
     spent = Budget(count=budget) if isinstance(budget, int) else budget
     if spent.price is not None:
-        paths = shared.paths_at_price(many, price=spent.price)
+        paths = shared.paths_at_price(many, price=spent.price, weights=weights)
     else:
-        paths = shared.paths_across(many, budget=spent.calls(sum(map(len, many))))
+        calls = spent.calls(sum(map(len, many)))
+        paths = shared.paths_across(many, budget=calls, weights=weights)
     for windows, picks in explained(many, paths):
         yield _settled(shared, windows, picks, None)
 

@@ -14,6 +14,9 @@ from earmark.select.pick import Pick, allowance, explain
 from earmark.select.price import spend
 from earmark.timeline import FloatArray, IndexArray
 
+Weights = Sequence[float] | None
+"""What an action in each recording is worth beside those in others; None where alike."""
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -62,30 +65,37 @@ class Coverage:
         calls = [allowance(windows, budget) for windows, budget in zip(many, budgets, strict=True)]
         return spend(lines(many), np.arange(len(many)), np.array(calls, dtype=np.intp))
 
-    def paths_across(self, many: Sequence[Windows], *, budget: int) -> Paths:
+    def paths_across(
+        self, many: Sequence[Windows], *, budget: int, weights: Weights = None
+    ) -> Paths:
         """The windows that `across` picks, to be told by `explained`."""
         if budget < 0:
             raise ValueError(f"a budget is 0 calls or more, not {budget}")
         if not many:
             return []
-        return spend(lines(many), np.zeros(len(many), dtype=np.intp), np.array([budget]))
+        return spend(lines(many, weights), np.zeros(len(many), dtype=np.intp), np.array([budget]))
 
-    def paths_at_price(self, many: Sequence[Windows], *, price: float) -> Paths:
+    def paths_at_price(
+        self, many: Sequence[Windows], *, price: float, weights: Weights = None
+    ) -> Paths:
         """The windows that `at_price` picks, to be told by `explained`."""
         if not price > 0:
             raise ValueError(f"a price is above 0 new actions a call, not {price}")
-        return solve(lines(many), np.full(len(many), price)).paths
+        return solve(lines(many, weights), np.full(len(many), price)).paths
 
 
-def lines(many: Sequence[Windows]) -> list[Line]:
-    """The recordings as the search sees them."""
-    return [
-        Line(windows.rates, windows.survival.reach(windows.length), _bonus(windows))
-        for windows in many
-    ]
+def lines(many: Sequence[Windows], weights: Weights = None) -> list[Line]:
+    """The recordings as the search sees them, their rates times what an action is worth."""
+    worth = [1.0] * len(many) if weights is None else weights
+    return [_line(windows, weight) for windows, weight in zip(many, worth, strict=True)]
 
 
-def _bonus(windows: Windows) -> FloatArray | None:
+def _line(windows: Windows, weight: float) -> Line:
+    rates = windows.rates if weight == 1 else windows.rates * weight
+    return Line(rates, windows.survival.reach(windows.length), _bonus(windows, rates))
+
+
+def _bonus(windows: Windows, rates: FloatArray) -> FloatArray | None:
     """More than any set of picks is worth, for each window that is paid already.
 
     So these come first, and the rest of the budget is spent best beside them.
@@ -93,7 +103,7 @@ def _bonus(windows: Windows) -> FloatArray | None:
     if not windows.owned:
         return None
     bonus = np.zeros(len(windows))
-    bonus[list(windows.owned)] = 1.0 + float(windows.rates.sum())
+    bonus[list(windows.owned)] = 1.0 + float(rates.sum())
     return bonus
 
 
