@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -191,6 +192,18 @@ def test_a_click_plays_the_video_at_that_moment(driver, pages, tmp_path: Path):
     assert 0 <= now - (60 * int(minutes) + int(seconds)) < 5
     assert not driver.find_element(By.ID, "unplayable").is_displayed()
     assert driver.save_screenshot(str(tmp_path / "playing.png"))
+
+
+def test_a_moment_of_a_later_chapter_is_played_from_its_file(driver, tmp_path: Path):
+    chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(replace(row("a"), chapters=chapters))
+        see(driver, write_page(run, tmp_path / "report.html"))
+    played = []
+    for card in cards(driver):
+        card.find_element(By.CLASS_NAME, "when").click()
+        played.append(driver.find_element(By.ID, "video").get_attribute("src").rpartition("/")[2])
+    assert played == ["GX010042.MP4#t=4.000", "GX020042.MP4#t=2.000"]
 
 
 def test_a_video_that_is_gone_is_said_to_be(driver, pages):

@@ -135,7 +135,7 @@ def names(driver: Any) -> list[str]:
 @pytest.mark.slow
 def test_it_sorts_filters_and_leads_on(archive, driver):
     driver.get((archive / "report.html").as_uri())
-    assert driver.title == "May · earmark"
+    assert driver.title == "May – earmark"
     assert len(names(driver)) == 110
     assert any("<img" in name for name in names(driver)), "a path is words, never markup"
     picks = driver.find_elements("css selector", "#columns button")[3]
@@ -155,6 +155,23 @@ def test_it_sorts_filters_and_leads_on(archive, driver):
 
 
 @pytest.mark.slow
+def test_the_curve_can_be_read_on_a_narrow_screen(archive, driver):
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get((archive / "report.html").as_uri())
+    heights, right, across, room = driver.execute_script("""
+        const words = [...document.querySelectorAll("#curve text")].map((e) => e.getBoundingClientRect());
+        const page = document.documentElement;
+        return [words.map((e) => e.height), Math.max(...words.map((e) => e.right)),
+            page.scrollWidth, page.clientWidth];
+    """)  # noqa: E501
+    assert len(heights) > 6
+    assert min(heights) >= 11
+    assert right <= room
+    assert across <= room
+
+
+@pytest.mark.slow
 def test_two_thousand_recordings_open_fast(driver, tmp_path_factory):
     folder = tell_archive(tmp_path_factory.mktemp("large"), recordings=2000, windows=5)
     with Run.open(folder) as run:
@@ -165,4 +182,4 @@ def test_two_thousand_recordings_open_fast(driver, tmp_path_factory):
     )
     assert len(names(driver)) == 1980
     assert page.stat().st_size < 1_000_000
-    assert ready < 5000, "milliseconds, on a busy machine"
+    assert 0 < ready < 30_000, "milliseconds, on the busiest of machines"

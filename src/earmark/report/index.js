@@ -1,58 +1,26 @@
-"use strict";
-const run = JSON.parse(document.getElementById("data").textContent);
 const at = Object.fromEntries(run.columns.map((name, place) => [name, place]));
-const byId = (id) => document.getElementById(id);
-
-function make(kind, words, className) {
-  const node = document.createElement(kind);
-  if (words !== undefined) node.textContent = words;
-  if (className) node.className = className;
-  return node;
-}
-
-const whole = new Intl.NumberFormat("en");
-const count = (value) => whole.format(value);
-const share = (value) => (value === null ? "–" : `${(100 * value).toFixed(1)} %`);
+const tenths = (part) => (part === null ? "–" : `${(100 * part).toFixed(1)}%`);
 const money = (value) => (value ? value.toPrecision(3) : "–");
-function clock(seconds) {
-  const hours = Math.floor(seconds / 3600), minutes = Math.floor(seconds / 60) % 60;
-  const rest = String(Math.floor(seconds % 60)).padStart(2, "0");
-  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
-}
 
 function head() {
-  document.title = `${run.title} · earmark`;
-  byId("title").textContent = run.title;
+  document.title = `${run.title} – earmark`;
+  $("title").textContent = run.title;
   const hours = run.totals.duration / 3600;
-  byId("subtitle").textContent =
-    `${count(run.recordings.length)} recordings, ${hours.toFixed(1)} hours; started ${run.opened.slice(0, 16).replace("T", " ")} UTC`;
-  byId("plan").textContent = JSON.stringify(run.plan, null, 2);
-  byId("made").textContent = `Made by earmark ${run.version}.`;
-}
-
-function figure(name, value, of, part) {
-  const box = make("div", undefined, "figure");
-  box.append(make("div", name, "name"), make("div", value, "value"));
-  if (part !== undefined) {
-    const meter = make("div", undefined, "meter"), fill = make("i");
-    fill.hidden = !(part > 0);
-    fill.style.width = `${Math.min(100, 100 * part)}%`;
-    meter.append(fill);
-    box.append(meter);
-  }
-  if (of) box.append(make("div", of, "of"));
-  return box;
+  $("subtitle").textContent =
+    `${plural(run.recordings.length, "recording")}, ${hours.toFixed(1)} hours; started ${run.opened.slice(0, 16).replace("T", " ").replaceAll("-", "\u2011")} UTC`;
+  $("plan").textContent = JSON.stringify(run.plan, null, 2);
+  $("made").textContent = `earmark ${run.version}`;
 }
 
 function totals() {
   const t = run.totals;
   const covered = t.expected ? t.touched / t.expected : null;
-  byId("totals").append(
-    figure("Captioned", count(t.answered), `of ${count(t.picks)} picks`, t.picks ? t.answered / t.picks : 0),
-    figure("Calls", count(t.picks), `of ${count(t.windows)} windows`, t.windows ? t.picks / t.windows : 0),
-    figure("Expected coverage", share(covered), "of actions touched", covered ?? 0),
-    figure("Failed", count(t.failed + run.missed.length), `${count(t.failed)} calls, ${count(run.missed.length)} recordings`),
-    figure("Tokens", count(t.prompt_tokens + t.completion_tokens), t.spend ? `${money(t.spend)} in money` : "in and out"),
+  $("totals").append(
+    figure("Captioned", whole(t.answered), `of ${plural(t.picks, "pick")}`, share(t.answered, t.picks)),
+    figure("Picked", whole(t.picks), `of ${plural(t.windows, "window")}`, share(t.picks, t.windows)),
+    figure("Coverage forecast", tenths(covered), "of the actions expected", covered ?? 0),
+    figure("Failed", whole(t.failed + run.missed.length), `${plural(t.failed, "call")}, ${plural(run.missed.length, "recording")}`, null),
+    figure("Tokens", whole(t.prompt_tokens + t.completion_tokens), t.spend ? `${money(t.spend)} in money` : "in and out", null),
   );
 }
 
@@ -65,17 +33,20 @@ function drawn(kind, attributes, words) {
 
 function forecast() {
   if (run.curve.length < 2) return;
-  byId("forecast").hidden = false;
-  const box = byId("curve"), left = 52, right = 700, top = 14, bottom = 222;
+  $("forecast").hidden = false;
+  const box = $("curve"), width = Math.max(240, box.clientWidth);
+  const left = 48, right = width - 6, top = 14, bottom = 222;
+  box.setAttribute("viewBox", `0 0 ${width} 260`);
+  box.replaceChildren();
   const most = run.curve.at(-1)[0];
   const x = (calls) => left + (right - left) * calls / most;
   const y = (part) => bottom - (bottom - top) * part;
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     box.append(drawn("line", { class: "grid", x1: left, x2: right, y1: y(part), y2: y(part) }));
-    box.append(drawn("text", { x: left - 8, y: y(part) + 4, "text-anchor": "end" }, `${100 * part} %`));
+    box.append(drawn("text", { x: left - 8, y: y(part) + 4, "text-anchor": "end" }, `${100 * part}%`));
   }
-  for (const part of [0, 0.25, 0.5, 0.75, 1])
-    box.append(drawn("text", { x: x(part * most), y: bottom + 20, "text-anchor": "middle" }, count(Math.round(part * most))));
+  for (const part of width < 480 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1])
+    box.append(drawn("text", { x: x(part * most), y: bottom + 20, "text-anchor": part === 1 ? "end" : "middle" }, whole(Math.round(part * most))));
   box.append(drawn("text", { x: right, y: bottom + 36, "text-anchor": "end" }, "calls"));
   const points = run.curve.map(([calls, part]) => `${x(calls)},${y(part)}`).join(" ");
   box.append(drawn("polygon", { class: "area", points: `${left},${bottom} ${points} ${right},${bottom}` }));
@@ -83,31 +54,31 @@ function forecast() {
   const calls = run.totals.picks, part = run.totals.expected ? run.totals.touched / run.totals.expected : 0;
   box.append(drawn("line", { class: "now-line", x1: x(calls), x2: x(calls), y1: y(part), y2: bottom }));
   box.append(drawn("circle", { class: "now", cx: x(calls), cy: y(part), r: 5 }));
-  const words = `this run: ${count(calls)} calls, ${share(part)}`;
-  const anchor = x(calls) > 480 ? "end" : "start";
+  const words = `this run: ${plural(calls, "call")}, ${tenths(part)}`;
+  const anchor = x(calls) > width * 0.6 ? "end" : "start";
   box.append(drawn("text", { class: "now-words", x: x(calls) + (anchor === "end" ? -12 : 12), y: Math.min(bottom - 8, y(part) + 18), "text-anchor": anchor }, words));
   box.setAttribute("aria-label", `Expected coverage against calls; ${words}`);
 }
 
 function missed() {
   if (!run.missed.length) return;
-  const place = byId("missed"), details = make("details"), list = make("ul");
+  const place = $("missed"), details = make("details"), list = make("ul");
   place.hidden = false;
   details.open = run.missed.length <= 10;
-  details.append(make("summary", "Which, and why"));
-  for (const one of run.missed) list.append(make("li", `${one.path}: ${one.reason}`));
+  details.append(make("summary", "", "Which, and why"));
+  for (const one of run.missed) list.append(make("li", "", why(one)));
   details.append(list);
-  place.append(make("h2", `${count(run.missed.length)} recordings could not be done`), details);
+  place.append(make("h2", "", `${plural(run.missed.length, "recording")} could not be done`), details);
 }
 
 const SHOWN = [
   ["Recording", "name", (value) => value],
   ["Length", "duration", clock],
-  ["Windows", "windows", count],
-  ["Picks", "picks", count],
-  ["Captioned", "answered", count],
-  ["Failed", "failed", count],
-  ["Coverage", "coverage", share],
+  ["Windows", "windows", whole],
+  ["Picks", "picks", whole],
+  ["Captioned", "answered", whole],
+  ["Failed", "failed", whole],
+  ["Coverage", "coverage", tenths],
   ["Spend", "spend", money],
 ];
 
@@ -116,7 +87,7 @@ function rowOf(recording) {
   for (const [, name, say] of SHOWN) {
     const value = recording[at[name]], cell = make("td");
     if (name === "name") {
-      const link = make("a", value);
+      const link = make("a", "", value);
       link.href = recording[at.page];
       link.title = recording[at.path];
       cell.append(link);
@@ -146,13 +117,13 @@ function compare(a, b) {
 }
 
 function show() {
-  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
   const holds = FILTERS.find(([name]) => name === filter)[2];
   const found = rows.filter(({ recording, text }) => holds(recording) && words.every((word) => text.includes(word)));
   found.sort(compare);
-  byId("rows").replaceChildren(...found.map(({ node }) => node));
-  byId("found").textContent = found.length === rows.length ? `${count(rows.length)} recordings` : `${count(found.length)} of ${count(rows.length)}`;
-  for (const cell of byId("columns").children) {
+  $("rows").replaceChildren(...found.map(({ node }) => node));
+  $("found").textContent = found.length === rows.length ? plural(rows.length, "recording") : `${whole(found.length)} of ${plural(rows.length, "recording")}`;
+  for (const cell of $("columns").children) {
     const isThis = cell.dataset.name === sorted.name || (cell.dataset.name === "name" && sorted.name === "path");
     cell.setAttribute("aria-sort", isThis ? (sorted.falls ? "descending" : "ascending") : "none");
   }
@@ -160,7 +131,7 @@ function show() {
 
 function columns() {
   for (const [title, name] of SHOWN) {
-    const cell = make("th"), button = make("button", title);
+    const cell = make("th"), button = make("button", "", title);
     cell.scope = "col";
     cell.dataset.name = name;
     button.type = "button";
@@ -170,31 +141,31 @@ function columns() {
       show();
     });
     cell.append(button);
-    byId("columns").append(cell);
+    $("columns").append(cell);
   }
   for (const [name, title] of FILTERS) {
-    const button = make("button", title);
+    const button = make("button", "", title);
     button.type = "button";
     button.setAttribute("aria-pressed", String(name === filter));
     button.addEventListener("click", () => {
       filter = name;
-      for (const other of byId("filters").children) other.setAttribute("aria-pressed", String(other === button));
+      for (const other of $("filters").children) other.setAttribute("aria-pressed", String(other === button));
       show();
     });
-    byId("filters").append(button);
+    $("filters").append(button);
   }
 }
 
 head();
 totals();
-forecast();
+new ResizeObserver(forecast).observe($("totals"));
 missed();
 columns();
-byId("search").addEventListener("input", show);
+$("search").addEventListener("input", show);
 document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && document.activeElement !== byId("search")) {
-    event.preventDefault();
-    byId("search").focus();
-  }
+  const isTyping = event.target === $("search");
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/" && !isTyping) { event.preventDefault(); $("search").focus(); }
+  else if (event.key === "Escape" && isTyping) { $("search").value = ""; show(); }
 });
 show();

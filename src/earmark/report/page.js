@@ -1,56 +1,4 @@
-"use strict";
-// Everything shown is set as text: nothing here ever reads markup.
-const run = JSON.parse(document.getElementById("data").textContent);
-const $ = (id) => document.getElementById(id);
-
-/** An element with a class, text or children. */
-function make(kind, name, ...children) {
-  const element = document.createElement(kind);
-  if (name) element.className = name;
-  element.append(...children.filter((child) => child !== null && child !== undefined));
-  return element;
-}
-
-// ---- numbers for people -------------------------------------------------------------------
-
-const whole = (value) => Math.round(value).toLocaleString("en");
-const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
-const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
-const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
-
-function clock(seconds) {
-  const total = Math.max(0, Math.floor(seconds + 1e-6));
-  const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
-  const two = (value) => String(value).padStart(2, "0");
-  return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
-}
-
-function lasting(seconds) {
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-}
-
-function size(count) {
-  const units = ["bytes", "kB", "MB", "GB", "TB"];
-  let place = 0;
-  while (count >= 1000 && place < units.length - 1) { count /= 1000; place += 1; }
-  return `${place && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[place]}`;
-}
-
-function meter(part) {
-  const fill = make("i");
-  fill.style.width = `${100 * part}%`;
-  fill.hidden = !part;
-  return make("div", "meter", fill);
-}
-
 // ---- the head -----------------------------------------------------------------------------
-
-function figure(name, value, of, part) {
-  return make("div", "figure", make("p", "name", name), make("p", "value", value),
-    part === null ? null : meter(part), make("p", "of", of));
-}
 
 function drawSpend(sums) {
   const tokens = [sums.prompt_tokens, sums.completion_tokens];
@@ -64,7 +12,7 @@ function drawHead() {
   document.title = `${run.title} – earmark`;
   $("title").textContent = run.title;
   $("subtitle").textContent = [plural(sums.recordings, "recording"), lasting(sums.duration),
-    !run.plan.model ? null : run.plan.model === "tags" ? "no model asked" : `model ${run.plan.model}`, run.opened.slice(0, 10)].filter(Boolean).join(" · ");
+    !run.plan.model ? null : run.plan.model === "tags" ? "no model asked" : `model ${run.plan.model}`, run.opened.slice(0, 10).replaceAll("-", "\u2011")].filter(Boolean).join(" · ");
   const waiting = sums.picks - sums.answered - sums.failed;
   const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} without answer` : null];
   $("totals").append(
@@ -74,7 +22,8 @@ function drawHead() {
     figure("Coverage forecast", percent(sums.touched, sums.expected),
       sums.expected > 0 ? "of the actions expected" : "no actions expected",
       share(sums.touched, sums.expected)),
-    figure("Bytes read", size(sums.bytes_read), `of ${size(sums.size_bytes)}, ${percent(sums.bytes_read, sums.size_bytes)}`,
+    figure("Bytes read", size(sums.bytes_read), `of ${size(sums.size_bytes)}, ${
+      sums.bytes_read > sums.size_bytes ? "some of it more than once" : percent(sums.bytes_read, sums.size_bytes)}`,
       share(sums.bytes_read, sums.size_bytes)),
     figure("Frames decoded", whole(sums.frames_decoded),
       sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)} · ${whole(sums.frames_sent)} kept`
@@ -89,7 +38,7 @@ function drawHead() {
   if (run.missed.length) {
     $("missed").hidden = false;
     $("missed").append(make("h2", "", `${plural(run.missed.length, "recording")} could not be done`),
-      make("ul", "", ...run.missed.map((missed) => make("li", "", `${missed.path}: ${missed.reason}`))));
+      make("ul", "", ...run.missed.map((missed) => make("li", "", why(missed)))));
   }
 }
 

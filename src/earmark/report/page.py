@@ -41,7 +41,7 @@ def render(story: Story) -> str:
 def assemble(name: str, style: str, data: Any) -> str:
     """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
     page = part("frame.html").replace("{{middle}}", part(f"{name}.html"))
-    script = part(f"{name}.js")
+    script = part("parts.js") + part(f"{name}.js")
     # The data goes in last: what a model wrote is never searched for a placeholder.
     page = page.replace("{{style-hash}}", _hash(style)).replace("{{script-hash}}", _hash(script))
     page = page.replace("{{style}}", style).replace("{{script}}", script)
