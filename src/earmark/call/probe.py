@@ -6,7 +6,7 @@ that drops the picture in silence counts the same, and is found out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class Verdict:
 
 def probe_pictures(endpoint: Endpoint, model: str, picture: Frame, *, timeout: float) -> Verdict:
     """Whether `model` looks at a picture."""
-    return _probe(endpoint, model, image_parts([Picture.of(picture)]), {}, timeout=timeout)
+    return _probe(endpoint, _body(model), _body(model, image_parts([Picture.of(picture)])), timeout)
 
 
 def probe_video(
@@ -39,58 +39,42 @@ def probe_video(
 ) -> Verdict:
     """Whether `model` looks at frames sent as one video; asked with two of `frames`, made tiny."""
     tiny = [Picture.of(frame.resized(SIDE, SIDE)) for frame in frames[:2]]
-    window = Span(tiny[0].time, tiny[-1].time)
-    return _probe(endpoint, model, video_parts(tiny), video_fields(tiny, window), timeout=timeout)
+    fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
+    return _probe(endpoint, _body(model), _body(model, video_parts(tiny)) | fields, timeout)
+
+
+def _body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """A question of a few tokens that shows `parts`."""
+    content = [*parts, {"type": "text", "text": "What is this?"}]
+    return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
 
 
 def _probe(
-    endpoint: Endpoint,
-    model: str,
-    parts: list[dict[str, Any]],
-    fields: Mapping[str, Any],
-    *,
-    timeout: float,
+    endpoint: Endpoint, without: dict[str, Any], showing: dict[str, Any], timeout: float
 ) -> Verdict:
-    """Raises what the server raises when asked without `parts`: then nothing is known."""
-    without = _ask(endpoint, model, [], {}, timeout=timeout)
+    """Raises what the server raises when it is shown nothing: then nothing is known."""
+    plain = _tokens(endpoint, without, timeout)
     try:
-        shown = _ask_twice(endpoint, model, parts, fields, timeout=timeout)
+        shown = _tokens_in_the_end(endpoint, showing, timeout)
     except CallError as error:
         return Verdict(False, str(error))
-    if shown is None or without is None:
+    if shown is None or plain is None:
         return Verdict(True, "accepted; the server does not count tokens")
-    if shown > without:
-        return Verdict(True, f"{shown - without} tokens of picture counted")
+    if shown > plain:
+        return Verdict(True, f"{shown - plain} tokens of picture counted")
     return Verdict(False, f"{endpoint.url} accepts it but does not look at it")
 
 
-def _ask_twice(
-    endpoint: Endpoint,
-    model: str,
-    parts: list[dict[str, Any]],
-    fields: Mapping[str, Any],
-    *,
-    timeout: float,
-) -> int | None:
+def _tokens_in_the_end(endpoint: Endpoint, body: dict[str, Any], timeout: float) -> int | None:
     """Some servers refuse with the status of a passing fault; those that pass do so at once."""
     try:
-        return _ask(endpoint, model, parts, fields, timeout=timeout)
+        return _tokens(endpoint, body, timeout)
     except CallTimeout:
-        return _ask(endpoint, model, parts, fields, timeout=timeout)
+        return _tokens(endpoint, body, timeout)
 
 
-def _ask(
-    endpoint: Endpoint,
-    model: str,
-    parts: list[dict[str, Any]],
-    fields: Mapping[str, Any],
-    *,
-    timeout: float,
-) -> int | None:
+def _tokens(endpoint: Endpoint, body: dict[str, Any], timeout: float) -> int | None:
     """Tokens the server counts going in; None where it does not say."""
-    content = [*parts, {"type": "text", "text": "What is this?"}]
-    messages = [{"role": "user", "content": content}]
-    body = {"model": model, "messages": messages, "max_tokens": 1, **fields}
     usage = endpoint.chat(body, timeout=timeout).get("usage") or {}
     count = usage.get("prompt_tokens")
     return count if isinstance(count, int) else None

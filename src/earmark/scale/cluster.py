@@ -11,7 +11,6 @@ import platform
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from earmark.errors import EngineError, MissingExtra
@@ -62,12 +61,7 @@ class RayEngine:
     def __enter__(self) -> RayEngine:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
