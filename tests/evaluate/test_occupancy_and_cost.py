@@ -13,9 +13,11 @@ from earmark.evaluate.bench import Row, read_rows, run_case, write_rows
 from earmark.evaluate.cost import Prices, break_even_table, composition_table, cost_table
 from earmark.evaluate.cost import report as cost_report
 from earmark.evaluate.occupancy import (
+    DataSet,
     Survey,
     gain_sweep,
     measure,
+    occupancy_table,
     read_data_sets,
     report,
     survey,
@@ -31,6 +33,25 @@ def test_data_sets_are_named_on_the_command_line(tmp_path: Path):
     found = read_data_sets([str(path), f"mine={path}#csv"], durations=actions.durations)
     assert [each.name for each in found] == ["odd#name@x", "mine"]
     assert found[0].annotations.recordings == actions.recordings
+
+
+def test_the_paper_s_rows_stand_beneath_its_own_window_length_alone():
+    actions, _ = kitchen(1)
+    mine = [DataSet("mine", actions)]
+    assert [row[0] for row in occupancy_table(mine, window=2.0).rows] == ["mine"]
+    assert len(occupancy_table(mine, window=4.0).rows) == 5
+
+
+def test_a_tier_can_be_named_in_a_data_set(tmp_path: Path):
+    path = tmp_path / "s.eaf"
+    path.write_text(
+        '<ANNOTATION_DOCUMENT><TIME_SLOT TIME_SLOT_ID="1" TIME_VALUE="0"/><TIME_SLOT '
+        'TIME_SLOT_ID="2" TIME_VALUE="9000"/><TIER TIER_ID="hands"><ALIGNABLE_ANNOTATION '
+        'TIME_SLOT_REF1="1" TIME_SLOT_REF2="2"/></TIER><TIER TIER_ID="speech"/>'
+        "</ANNOTATION_DOCUMENT>"
+    )
+    found = read_data_sets([f"{path}#elan:hands", f"{path}#elan:speech"])
+    assert [each.annotations.actions for each in found] == [1, 0]
 
 
 def test_goalstep_gives_steps_and_substeps(tmp_path: Path):

@@ -94,7 +94,7 @@ def recording_table(
         rows.append((name, len(actions), round(duration), length, *figures))
     means = (mean(float(row[place]) for row in rows) for place in range(1, 8))
     rows.append(("mean", *means))
-    columns = ("recording", "actions", "seconds", "mean length", "occupied %")
+    columns = ("recording", "actions", "seconds", "mean length, s", "occupied %")
     names = (results.label(baseline), results.label(subject), "gain")
     return Table(f"Every recording at {percent(budget)} of calls", (*columns, *names), tuple(rows))
 
