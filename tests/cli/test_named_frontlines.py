@@ -15,7 +15,7 @@ import torch
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
-from earmark.gate.gate import default_gate
+from earmark.gate.gate import Gate, default_gate
 from earmark.hear.published import PUBLISHED, published
 from published_weights import saved, seeded_sound, small
 from tone_model import tones, write_model, write_queries
@@ -82,21 +82,20 @@ def test_every_published_model_runs_with_a_checkpoint(name, recording, tmp_path,
 
 def test_one_at_its_full_size_in_a_process_of_its_own(recording, tmp_path):
     """From `earmark models add` to the windows, as a person would type it."""
-    known = published("frame-mn06")
-    file = saved(known, tmp_path / "download.pt")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-    def run(*words: object) -> str:
-        line = [sys.executable, "-m", "earmark", *map(str, words)]
-        done = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    run("models", "add", "frame-mn06", file)
-    states = {row["name"]: row["state"] for row in json.loads(run("frontlines", "--format=json"))}
-    assert states["frame-mn06"] == "ready"
-    chosen = json.loads(run("select", recording, "-f", "frame-mn06", "-b", "50%", "--format=json"))
-    assert len(chosen["recordings"][0]["picks"]) == 2
+    file = saved(published("frame-mn06"), tmp_path / "download.pt")
+    assert earmark("models", "add", "frame-mn06", file).exit_code == 0
+    rows = json.loads(earmark("frontlines", "--format", "json").stdout)
+    assert next(row["state"] for row in rows if row["name"] == "frame-mn06") == "ready"
+    words = ["select", str(recording), "-f", "frame-mn06", "-b", "50%", "--format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "earmark", *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["recordings"][0]["picks"]) == 2
 
 
 def test_another_checkpoint_under_the_same_name_is_heard_anew(recording, tmp_path, monkeypatch):
@@ -171,6 +170,35 @@ class TestDasm:
         said = earmark("select", tone_recording, "-f", "dasm")
         assert said.exit_code == 1
         assert "bring it with `earmark models add dasm FILE`" in said.output
+
+
+@pytest.mark.parametrize("name", ["dasm", "frame-mn06"])
+def test_a_gate_is_trained_on_it_and_selects(name, tmp_path, monkeypatch):
+    """The card names the encoder; the gate finds the checkpoint where the encoder does."""
+    shelf, media = tmp_path / "home/.cache/earmark/models", tmp_path / "media"
+    shelf.mkdir(parents=True)
+    media.mkdir()
+    if name == "dasm":
+        write_model(shelf / "dasm.onnx")
+        write_queries(shelf / "dasm.txt", "a low hum", "a high whistle")
+    else:
+        known = small(name)
+        monkeypatch.setitem(PUBLISHED, name, known)
+        saved(known, shelf / known.files[0])
+    marks = ["recording,start,end,label"]
+    for person in range(4):
+        write_sound(media / f"P0{person}_1.wav", tones(22.0, low=4.0 + person, high=13.0))
+        marks += [f"P0{person}_1,{start},{start + 1},tone" for start in (4.0 + person, 13.0)]
+    (tmp_path / "marks.csv").write_text("\n".join(marks) + "\n")
+    words = ("--encoder", name, "--steps", 4, "--folds", 2, "--width", 8, "--threads", 1)
+    said = earmark(
+        "train", tmp_path / "marks.csv", "--media", media, "--out", tmp_path / "mine", *words
+    )
+    assert said.exit_code == 0, said.output + repr(said.exception)
+    gate = tmp_path / "mine" / "gate.gate"
+    assert Gate.load(gate).card.encoder == name
+    chosen = selected(media / "P00_1.wav", "-f", gate, "-b", "2")
+    assert len(chosen["picks"]) == 2 and chosen["frontline"] == "gate.gate"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from earmark.media.files import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray
 
 TOLERANCE = 1e-4
-"""How far a logit of the copy may lie from the original's; a share of it where it is above 1."""
+"""How far a logit of the copy may lie from the original's, in units of what is usual at that moment
+(their root mean square) where that is above 1: rounding grows with what is added up."""
 
 OPSET = 18
 OUTPUTS = ("embeddings", "logits", "posteriors")
@@ -110,7 +111,8 @@ def prove(detector: Detector, file: Path, chunks: FloatArray) -> float:
 
 
 def _difference(copy: FloatArray, original: FloatArray) -> float:
-    return float((np.abs(copy - original) / np.maximum(1.0, np.abs(original))).max())
+    usual = np.sqrt(np.mean(original**2, axis=-1, keepdims=True))
+    return float((np.abs(copy - original) / np.maximum(1.0, usual)).max())
 
 
 def trial(card: ExportCard) -> FloatArray:
