@@ -74,7 +74,9 @@ def test_clips_too_short_for_their_share_are_told_of_in_one_line(tmp_path):
     assert said.code == 0
     assert "0 calls of 3 in 3 recordings" in said.out
     (line,) = said.err.splitlines()
-    assert "25% of the windows comes to no call in 3 recordings" in line and "--across" in line
+    assert "3 recordings" in line and "25% of the windows comes to no call" in line
+    assert "--across" in line
+    assert Said("select", tmp_path, "--budget", "25%", "--format", "csv").err == said.err
     assert "1 call of 3" in Said("select", tmp_path, "--budget", "25%", "--across").out
 
 

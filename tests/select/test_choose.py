@@ -54,7 +54,7 @@ def test_one_window_needs_no_evidence() -> None:
 def test_a_share_that_comes_to_no_call_says_so() -> None:
     choice = choose(Rank(), windows("12345678"), Budget.parse("5%"))
     assert choice.picks == []
-    assert choice.note.startswith("5% of its windows comes to no call; spend one budget")
+    assert choice.note.startswith("5% of the windows comes to no call; spend one budget")
 
 
 def test_calls_left_unspent_are_counted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from rich.table import Table
@@ -49,6 +49,21 @@ def counted(number: int, thing: str) -> str:
     ('1 recording', '2 recordings')
     """
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
+def noted(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """A line a note on a path; one that is the same of many recordings is said once.
+
+    >>> noted([("a.mp4", "silent"), ("b.mp4", "silent"), ("b.mp4", "cut off")])
+    ['2 recordings (a.mp4, …): silent', 'b.mp4: cut off']
+    """
+    paths: dict[str, list[str]] = {}
+    for path, note in notes:
+        paths.setdefault(note, []).append(path)
+    return [
+        f"{own[0]}: {note}" if len(own) == 1 else f"{len(own)} recordings ({own[0]}, …): {note}"
+        for note, own in paths.items()
+    ]
 
 
 def as_share(share: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,8 +9,8 @@ from rich.table import Table
 
 from earmark.cli import options, scaling
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.listing import as_clock, as_share, counted
-from earmark.forecast import CallCost, Forecast, Note, Rung
+from earmark.cli.listing import as_clock, as_share, counted, noted
+from earmark.forecast import CallCost, Forecast, Rung
 from earmark.forecast import plan as make_forecast
 
 
@@ -65,27 +64,12 @@ def plan(
         emit_json(forecast.to_json())
     elif forecast.recordings:
         show(forecast)
-    for line in noted(forecast.notes):
+    for line in noted((one.path, one.note) for one in forecast.notes):
         warn(line)
     for failed in forecast.failures:
         err.print(f"earmark: {failed.error}", style="red")
     if forecast.failures:
         raise typer.Exit(1)
-
-
-def noted(notes: Sequence[Note]) -> list[str]:
-    """A line a note; one that is the same of many recordings is said once.
-
-    >>> noted([Note("a.mp4", "silent"), Note("b.mp4", "silent"), Note("b.mp4", "cut off")])
-    ['2 recordings (a.mp4, …): silent', 'b.mp4: cut off']
-    """
-    paths: dict[str, list[str]] = {}
-    for one in notes:
-        paths.setdefault(one.note, []).append(one.path)
-    return [
-        f"{own[0]}: {note}" if len(own) == 1 else f"{len(own)} recordings ({own[0]}, …): {note}"
-        for note, own in paths.items()
-    ]
 
 
 def parse_share(text: str) -> float:

@@ -15,12 +15,12 @@ from earmark.cli.listing import (
     as_jsonl,
     counted,
     left_out_table,
+    noted,
     picks_table,
     summary,
 )
 from earmark.report.edl import selection_edl
 from earmark.select import Budget
-from earmark.select.choose import NO_CALL, WAYS_OUT
 from earmark.select.selection import Selection, selection_schema
 from earmark.triage import select as select_windows
 
@@ -90,7 +90,7 @@ def select(
 
 
 def show(selection: Selection, format: Format) -> None:
-    """Print `selection`; what could not be done goes to stderr whatever the format."""
+    """Print `selection`; what is odd or could not be done goes to stderr whatever the format."""
     if format is Format.table:
         show_tables(selection)
     elif format is Format.json:
@@ -101,6 +101,8 @@ def show(selection: Selection, format: Format) -> None:
         sys.stdout.write(as_csv(selection))
     else:
         sys.stdout.write(selection_edl(selection))
+    for line in noted((one.path, note) for one in selection.recordings for note in one.notes):
+        warn(line)
     for failed in selection.failures:
         err.print(f"earmark: {failed.error}", style="red")
 
@@ -109,9 +111,6 @@ def show_tables(selection: Selection) -> None:
     """One table a recording, and a line of totals where there are several."""
     for chosen in selection.recordings:
         out.print(summary(chosen), style="bold")
-        for note in chosen.notes:
-            if NO_CALL not in note:
-                warn(f"{chosen.path}: {note}")
         if chosen.picks:
             out.print(picks_table(chosen))
         if chosen.left_out:
@@ -122,18 +121,6 @@ def show_tables(selection: Selection) -> None:
         out.print(
             f"{counted(selection.calls, 'call')} of {selection.windows} in "
             f"{counted(len(selection.recordings), 'recording')}; {len(selection.failures)} failed"
-        )
-    warn_of_no_calls(selection)
-
-
-def warn_of_no_calls(selection: Selection) -> None:
-    """One line about all the recordings that are too short for their share of the calls."""
-    short = [one for one in selection.recordings if any(NO_CALL in note for note in one.notes)]
-    if short:
-        warn(
-            f"{selection.plan['budget']} of the windows {NO_CALL} in "
-            f"{counted(len(short), 'recording')} ({short[0].path}"
-            f"{', …' if len(short) > 1 else ''}); {WAYS_OUT}"
         )
 
 

@@ -13,13 +13,6 @@ from earmark.select.pick import Pick, Selector
 from earmark.select.registry import BLIND, name_of
 from earmark.select.strata import Strata
 
-NO_CALL = "comes to no call"
-"""What is said of a recording too short for its share of the calls."""
-
-WAYS_OUT = (
-    "spend one budget over all recordings with `--across`, or ask for 1 call each with `--budget 1`"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -113,7 +106,11 @@ def _settled(rule: Selector, windows: Windows, picks: list[Pick], budget: Budget
     name = name_of(rule)
     wanted = None if budget is None or budget.price is not None else budget.calls(len(windows))
     if wanted == 0 and len(windows):
-        return Choice([], name, f"{budget} of its windows {NO_CALL}; {WAYS_OUT}")
+        why = (
+            f"{budget} of the windows comes to no call; spend one budget over all recordings with "
+            "`--across`, or ask for 1 call each with `--budget 1`"
+        )
+        return Choice([], name, why)
     sighted = windows.has_evidence or bool(windows.owned) or len(windows) == 1
     if sighted or isinstance(rule, BLIND) or not picks:
         unspent = 0 if wanted is None else wanted - len(picks)
