@@ -18,8 +18,8 @@ from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from earmark.hear.encoder import Encoder
 
-PLACES = ("weights", "queries", "device")
-"""Options that say where something is, and nothing of what is heard."""
+PLACES = ("weights", "queries", "device", "batch", "threads")
+"""Options of the machine: where files lie and how a model is run, not what is heard."""
 
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
@@ -50,7 +50,7 @@ def make_named(text: str, kinds: Mapping[str, Callable[..., Encoder]]) -> Encode
 
 
 def moved(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
-    """The same encoder with its files, or what it runs on, elsewhere: `PLACES` alone may change."""
+    """The same encoder on another machine: `PLACES` alone may change."""
     made: Any = encoder
     for option in options:
         if option not in PLACES:
@@ -61,7 +61,7 @@ def moved(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
 
 
 def portable(encoder: Encoder) -> dict[str, Any]:
-    """The options that change what is heard, without the places that another machine has not."""
+    """The options that change what is heard, without `PLACES`, which another machine has not."""
     options = asdict(cast(Any, encoder))
     return {name: value for name, value in options.items() if name not in PLACES}
 

@@ -78,3 +78,16 @@ def test_an_exported_model_in_a_folder_is_found_first_without_pytorch(tmp_path, 
     assert find_checkpoint("beats", tmp_path).suffix == ".pt"
     monkeypatch.setattr(catalogue, "find_spec", lambda _: None)
     assert find_checkpoint("beats", tmp_path).suffix == ".onnx"
+
+
+def test_how_it_is_run_is_no_part_of_what_is_heard(light_checkpoint):
+    quick = ON_SHELF["frame-mn06"](weights=str(light_checkpoint), batch=2, threads=1)
+    plain = ON_SHELF["frame-mn06"](weights=str(light_checkpoint))
+    assert repr(quick) == repr(plain)
+    sound = [Sound(seeded_sound(12.0, 16_000), 0.0, 16_000)]
+    heard, expected = (
+        np.concatenate([track.values for track in one.encode(sound)]) for one in (quick, plain)
+    )
+    np.testing.assert_allclose(heard, expected, atol=1e-4)
+    with pytest.raises(ValueError, match="at least one chunk at a time on one thread, not 0 on"):
+        ON_SHELF["beats"](batch=0)

@@ -94,7 +94,10 @@ class Listening:
 
     def __post_init__(self) -> None:
         if self.batch < 1 or (self.threads is not None and self.threads < 1):
-            raise ValueError(f"needs at least one chunk and one thread at a time, not {self}")
+            raise ValueError(
+                f"a model hears at least one chunk at a time on one thread, not {self.batch} on "
+                f"{self.threads}"
+            )
 
 
 @lru_cache(maxsize=16)

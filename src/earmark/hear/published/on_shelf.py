@@ -48,6 +48,10 @@ class OnShelf(SoundEncoder):
     """The checkpoint, or the folder that holds it; None takes it from the user's shelf."""
     device: str = "cpu"
     """Where PyTorch runs it; `cuda` and its like in half precision."""
+    batch: int = 4
+    """Chunks at a time."""
+    threads: int | None = None
+    """Of a CPU; None leaves it to the library."""
 
     def __post_init__(self) -> None:
         if self.reads not in get_args(Reads):
@@ -59,9 +63,11 @@ class OnShelf(SoundEncoder):
         if self.threshold and self.reads != "activity":
             raise ValueError(f"{self.name} has a threshold for its activity and for nothing else")
         self.reading()
+        self.listening()
 
     def __repr__(self) -> str:
-        named = [each.name for each in fields(self) if each.name != "weights"]
+        unheard = ("weights", "batch", "threads")
+        named = [each.name for each in fields(self) if each.name not in unheard]
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
         try:
             held = Weights.of(find_weights(self.name, self.weights)).digest
@@ -91,6 +97,10 @@ class OnShelf(SoundEncoder):
         if self.reads == "embeddings":
             return Embeddings(self.drop_layers)
         return Activity(self.threshold) if self.reads == "activity" else Logits()
+
+    def listening(self) -> Listening:
+        """How the model is run."""
+        return Listening(self.batch, self.threads, self.device)
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The features of `sound`, whose blocks follow each other from time 0.
@@ -191,7 +201,10 @@ def find_weights(name: str, place: str | None = None) -> Path:
 
 @lru_cache(maxsize=1)
 def _opened(wanted: OnShelf, weights: Weights) -> ChunkEncoder:
-    listening = Listening(device=wanted.device)
     return open_encoder(
-        wanted.name, weights.file, reading=wanted.reading(), hop=wanted.hop, listening=listening
+        wanted.name,
+        weights.file,
+        reading=wanted.reading(),
+        hop=wanted.hop,
+        listening=wanted.listening(),
     )
