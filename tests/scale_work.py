@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import UnreadableFile
+from earmark.media import Recording
+from earmark.timeline import Span
 
 
 def square(number: int) -> float:
@@ -60,3 +63,16 @@ def threads(_: int) -> int:
 def heavy(number: int) -> bytes:
     """A result far larger than any recording's: 12 MB of one value."""
     return bytes([number]) * 12_000_000
+
+
+@dataclass(frozen=True)
+class Listens:
+    """Names a sound after when it begins, and notes who listened to what."""
+
+    folder: str
+
+    def tags(self, recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
+        """One name a span."""
+        name = f"{os.getpid()}-{Path(recording.source.uris[0]).stem}-{time.monotonic_ns()}"
+        (Path(self.folder) / name).touch()
+        return [(f"sound at {span.start:g}",) for span in spans]

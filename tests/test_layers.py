@@ -15,14 +15,15 @@ import earmark
 SOURCE = Path(earmark.__file__).parent
 VOCABULARY = {"timeline", "errors", "version"}
 STAGES = ["media", "models", "hear", "gate", "grid", "select", "call", "ledger", "report"]
-FLOWS = {"triage", "forecast", "question", "job", "preparing", "caption", "batching"}
+FLOWS = {"triage", "forecast", "question", "job", "choosing", "preparing", "caption", "batching"}
 ABOVE = {
     "triage": {*STAGES},
     "forecast": {*STAGES, "triage"},
     "question": {*STAGES},
     "job": {*STAGES, "triage", "question"},
-    "preparing": {*STAGES, "triage", "question", "job"},
-    "caption": {*STAGES, "triage", "question", "job", "preparing"},
+    "choosing": {*STAGES, "triage", "question", "job"},
+    "preparing": {*STAGES, "triage", "question", "job", "choosing"},
+    "caption": {*STAGES, "triage", "question", "job", "choosing", "preparing"},
     "batching": {*STAGES, "triage", "question", "caption"},
     "evaluate": {*STAGES, *FLOWS},
     "train": {*STAGES, *FLOWS, "evaluate"},

@@ -16,11 +16,12 @@ from itertools import tee
 from pathlib import Path
 
 from earmark.call import Answer, Failure, Limits, Request, TagsCaptioner, Tally, ask_all
+from earmark.choosing import Tasks
 from earmark.job import Job
 from earmark.ledger import Ledger, Look, Totals
 from earmark.media import Frame, Source
 from earmark.media.ahead import Seen, Window, look_ahead
-from earmark.preparing import Tasks, prepare
+from earmark.preparing import prepare
 from earmark.question import Task
 from earmark.report.index import write_report
 from earmark.triage import Ears, Watch

@@ -7,7 +7,7 @@ from typing import Any
 
 from earmark.call import Captioner, Limits
 from earmark.gate.cache import HeardCache
-from earmark.hear.naming import SoundNamer
+from earmark.hear.naming import Namer
 from earmark.question import Ask
 from earmark.triage import Plan
 
@@ -22,7 +22,7 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     cache: HeardCache | None = None
     """Where to keep what was heard, beside the run."""
-    namer: SoundNamer | None = None
+    namer: Namer | None = None
     """Who names the sounds in a window; None says nothing about them."""
 
     def to_json(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from earmark.caption import Show, Step
 from earmark.cli.console import err
 from earmark.cli.finding import sources_at
 from earmark.cli.watching import hearing_bar
+from earmark.hear.naming import SoundNamer
 from earmark.job import Job
 from earmark.ledger import Run
 from earmark.ledger.statements import as_place
@@ -32,6 +33,7 @@ from earmark.scale.cluster import RayEngine
 from earmark.scale.engine import Engine
 from earmark.scale.hearing import ManyEars, Shard
 from earmark.scale.local import LocalEngine
+from earmark.scale.naming import ManyNamers
 from earmark.scale.progress import Progress, Tell, WatchedEars, metrics
 from earmark.select import Budget
 from earmark.triage import Ears, OwnEars
@@ -157,7 +159,12 @@ class Scaling:
                 stack.enter_context(metrics(progress, self.metrics_port))
             many = len(sources) > 1 or self.log is LogKind.json
             tell = stack.enter_context(json_lines() if self.log is LogKind.json else bars(many))
-            ears, look = self._ears(stack, len(sources)), None
+            engine, look = self._engine(stack, len(sources)), None
+            ears = (
+                OwnEars(stack.enter_context(hearing_bar())) if engine is None else ManyEars(engine)
+            )
+            if job is not None and engine is not None and isinstance(job.namer, SoundNamer):
+                job = replace(job, namer=ManyNamers(engine, job.namer))
             if job is not None and self.engine is EngineKind.ray:
                 job, look = self._eyes(stack, job)
 
@@ -167,15 +174,13 @@ class Scaling:
 
             yield Hands(job, WatchedEars(ears, progress, tell), look, step)
 
-    def _ears(self, stack: ExitStack, count: int) -> Ears:
-        if self.engine is EngineKind.local and min(self.workers or count, count) <= 1:
-            return OwnEars(stack.enter_context(hearing_bar()))
-        return ManyEars(self._engine(stack))
-
-    def _engine(self, stack: ExitStack) -> Engine:
-        if self.engine is EngineKind.local:
-            return LocalEngine(self.workers) if self.workers is not None else LocalEngine()
-        return stack.enter_context(RayEngine(self.address, workers=self.workers))
+    def _engine(self, stack: ExitStack, count: int) -> Engine | None:
+        """Who works beside this process; None where it had better do the work itself."""
+        if self.engine is EngineKind.ray:
+            return stack.enter_context(RayEngine(self.address, workers=self.workers))
+        if min(self.workers or count, count) <= 1:
+            return None
+        return LocalEngine(self.workers) if self.workers is not None else LocalEngine()
 
     def _eyes(self, stack: ExitStack, job: Job) -> tuple[Job, Show]:
         # The stack's own engine is connected by now; this one shares the connection.
