@@ -66,6 +66,15 @@ def test_zeroing_every_video_packet_changes_no_pick(clicking, tmp_path):
     assert before.recordings[0].picks == after.recordings[0].picks
 
 
+@pytest.mark.parametrize("suffix", ["mp4", "ts"])
+def test_a_hole_in_the_sound_moves_nothing_and_is_said(tmp_path, suffix):
+    plan = AudioPlan(CLICKS, hole=(12.0, 20.0))
+    path = make_video(tmp_path / f"hole.{suffix}", duration=60.0, audio=plan)
+    selection = select([path], budget="3", rule="rank", frontline="energy")
+    assert starts(selection) == [8.0, 24.0, 40.0]
+    assert selection.recordings[0].notes == ("holes in the sound, 8.0 s in all, heard as silence",)
+
+
 def test_a_silent_track_falls_back_to_strata_and_says_so(silent):
     (chosen,) = select([silent], budget="30%").recordings
     assert [pick.window for pick in chosen.picks] == [1, 5, 8]

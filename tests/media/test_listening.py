@@ -221,6 +221,22 @@ def test_timestamps_that_start_again_are_counted_as_overlap(media, tmp_path):
     assert meter.overlap == pytest.approx(4.0, abs=0.1)
 
 
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "ts"])
+@pytest.mark.parametrize(
+    ("plan", "missing"),
+    [
+        (AudioPlan(CLICKS, hole=(1.0, 2.5)), 1.5),
+        (AudioPlan(CLICKS, start=1.0), 0.0),
+        (AudioPlan(CLICKS, end=2.0), 0.0),
+    ],
+    ids=["hole", "late", "early"],
+)
+def test_holes_are_counted_and_the_ends_are_none(media, suffix, plan, missing):
+    meter = Meter()
+    whole_sound(open_recording(media(f"odd.{suffix}", audio=plan)), meter=meter)
+    assert meter.missing == pytest.approx(missing, abs=0.1)
+
+
 class TestNothingToHear:
     def test_no_audio_stream(self, media):
         recording = open_recording(media("mute.mp4", has_audio=False))

@@ -90,6 +90,8 @@ def _warnings(recording: Recording, meter: Meter) -> Iterator[str]:
         yield from remarks(recording)
     if meter.damaged_packets:
         yield f"{meter.damaged_packets} damaged packets of sound; their time is heard as silence"
+    elif meter.missing > WORTH_SAYING:
+        yield f"holes in the sound, {meter.missing:.1f} s in all, heard as silence"
     if meter.overlap > WORTH_SAYING:
         yield (
             f"{meter.overlap:.1f} s of sound have times that were heard already and are left out; "

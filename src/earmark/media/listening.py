@@ -73,6 +73,8 @@ class Tape:
         self._filled = 0
         self.overlap = 0.0
         """Seconds of what was laid whose time had been heard already."""
+        self.missing = 0.0
+        """Seconds of silence between sounds of one file."""
 
     @property
     def position(self) -> int:
@@ -85,6 +87,8 @@ class Tape:
         What lies before the next free place has been heard already and is left out; it counts as
         overlap from `start` on, where the file begins that it comes from.
         """
+        if self.position > start:
+            self.missing += max(0, min(place, limit) - self.position) / self.sample_rate
         yield from self.run_silent(min(place, limit))
         heard = min(self.position, place + len(values)) - max(place, start)
         self.overlap += max(0, heard) / self.sample_rate

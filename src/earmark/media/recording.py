@@ -167,7 +167,7 @@ class Recording:
         for part in self.parts:
             frames = decode_track(part.uri, self.audio_track, meter)
             yield from lay_frames(frames, tape, part.stay)
-            meter.overlap = tape.overlap
+            meter.overlap, meter.missing = tape.overlap, tape.missing
         yield from tape.run_silent(round(self.duration * sample_rate))
         yield from tape.finish()
 

@@ -31,6 +31,8 @@ class Meter:
     """Packets the decoder refused; their time is silence."""
     overlap: float = 0.0
     """Seconds of sound left out because their time had been heard already."""
+    missing: float = 0.0
+    """Seconds of silence in holes of the sound, damaged packets included."""
 
     def count(self, data: bytes) -> bytes:
         """`data` itself, after counting it as one read."""
