@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -15,6 +16,7 @@ from earmark.call import (
     TagsCaptioner,
     TransformersCaptioner,
 )
+from earmark.call.objects import ObjectTagger
 from earmark.errors import CallTimeout, UnreadableAnswer
 from stills import ask_about
 
@@ -112,6 +114,20 @@ def test_it_can_be_asked_from_several_threads(captioner):
     with ThreadPoolExecutor(4) as pool:
         texts = list(pool.map(lambda _: ask(captioner).text, range(8)))
     assert len(texts) == 8 and all(texts)
+
+
+def test_it_travels_to_a_worker_and_answers_the_same_there(captioner):
+    """Weights, connections and locks stay behind."""
+    there = pickle.loads(pickle.dumps(captioner))
+    assert there.model == captioner.model
+    assert ask(there).text == ask(captioner).text
+    if isinstance(there, LocalCaptioner):
+        there.close()
+
+
+def test_a_tagger_of_things_travels_too():
+    tagger = pickle.loads(pickle.dumps(TagsCaptioner(look=ObjectTagger(least=0.7, most=3)))).look
+    assert (tagger.least, tagger.most, tagger.weights) == (0.7, 3, None)
 
 
 def test_json_is_data_or_an_error_and_never_silence(captioner):

@@ -12,13 +12,13 @@ from earmark.errors import UnreadableAnswer
 class Captioner(Protocol):
     """Answers one request about one window.
 
-    Called from several threads at once. Returns a whole answer within about `timeout` seconds, or
-    raises: `CallTimeout` when asking again may help (too slow, too busy, cut off), `CallRejected`
-    when it will not, `UnreadableAnswer` when there is an answer but not one that can be used:
-    blank, or not the JSON that was asked for; `MediaError` where it decodes the pictures itself and
-    cannot. It asks once; retries are the caller's. A caption is never blank and has `data` exactly
-    when the request has a schema; `form` says how the frames travelled, and `kind` whether a model
-    looked at all. The request is not written to.
+    Called from several threads at once, and pickled to be called elsewhere. Returns a whole answer
+    within about `timeout` seconds, or raises: `CallTimeout` when asking again may help (too slow,
+    too busy, cut off), `CallRejected` when it will not, `UnreadableAnswer` when there is an answer
+    but not one that can be used: blank, or not the JSON that was asked for; `MediaError` where it
+    decodes the pictures itself and cannot. It asks once; retries are the caller's. A caption is
+    never blank and has `data` exactly when the request has a schema; `form` says how the frames
+    travelled, and `kind` whether a model looked at all. The request is not written to.
     """
 
     @property

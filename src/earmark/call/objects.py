@@ -34,6 +34,10 @@ class ObjectTagger:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _network: Any = field(default=None, repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which opens the network itself."""
+        return ObjectTagger, (self.least, self.most, self.weights)
+
     def check(self) -> None:
         """Raises `ModelMissing` or `MissingExtra` if no frame could be looked at."""
         with self._lock:

@@ -6,6 +6,7 @@ import importlib.util
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ class TransformersCaptioner:
         self.device = device
         self._lock = threading.Lock()
         self._loaded: _Checkpoint | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which loads the weights itself."""
+        return partial(TransformersCaptioner, device=self.device), (self.source,)
 
     @property
     def model(self) -> str:
