@@ -184,7 +184,7 @@ def test_calls_saved_equals_walking_along_the_curve(curve: list[tuple[int, int]]
         assert math.isnan(got)
     else:
         first = steps[np.argmax(walked >= coverage - 1e-9)]
-        assert got == pytest.approx(1 - 0.1 / first, abs=0.002)
+        assert got == pytest.approx(1 - 0.1 / first, abs=0.005)
 
 
 def test_forecast_error_counts_recordings_with_actions_only():

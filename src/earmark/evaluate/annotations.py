@@ -145,12 +145,10 @@ class Annotations:
         if guessed:
             unknown = counted(guessed, "recording")
             lines.append(f"{unknown} of no given length, taken to end with the last event")
-        if self.overlapping:
-            lines.append(
-                f"{counted(self.overlapping, 'action')} overlapping an earlier one; each counts"
-            )
-        if self.repeated:
-            lines.append(f"{counted(self.repeated, 'row')} saying the same as another; each counts")
+        if overlapping := self.overlapping:
+            lines.append(f"{counted(overlapping, 'action')} overlapping an earlier one; each counts")
+        if repeated := self.repeated:
+            lines.append(f"{counted(repeated, 'row')} saying the same as another; each counts")
         silent = [name for name, actions in self.recordings.items() if not actions]
         if silent:
             lines.append(
