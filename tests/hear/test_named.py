@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from earmark.errors import ModelMismatch
 from earmark.hear import DETECTORS, ENCODERS, detector_named, encoder_named
 from earmark.hear.named import moved, portable, split_name
+from earmark.media import Sound
+from tone_model import write_model, write_queries
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -57,10 +63,20 @@ def test_a_path_may_hold_colons():
     assert split_name("a:weights=x:y/z") == ("a", {"weights": "x:y/z"})
 
 
-def test_what_a_gate_remembers_leaves_out_where_things_are():
-    kept = portable(encoder_named("beats:weights=/here/b.pt:device=cuda:hop=2"))
-    assert kept == {"reads": "logits", "drop_layers": 0, "hop": 2.0, "threshold": 0.0}
-    assert ENCODERS["beats"](**kept) == encoder_named("beats:hop=2")
+def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
+    """And holds the encoder to the weights it was trained on."""
+    model, queries = write_model(tmp_path / "m.onnx"), tmp_path / "q.txt"
+    write_queries(queries, "a low hum", "a high whistle")
+    made = encoder_named(f"dasm:weights={model}:queries={queries}")
+    kept = json.loads(json.dumps(portable(made)))
+    assert kept == {"reads": "logits", "threshold": 0.0, "expects": made.fingerprint()}
+    again = moved(ENCODERS["dasm"](**kept), {"weights": str(model), "queries": str(queries)})
+    sound = [Sound(np.zeros(32_000, np.float32), 0.0, 32_000)]
+    assert sum(len(track) for track in again.encode(sound)) == 25
+    write_queries(queries, "a high whistle", "a low hum")
+    with pytest.raises(ModelMismatch, match="trained on another dasm, or on other queries"):
+        list(again.encode(sound))
+    assert portable(encoder_named("log-mel")) == asdict(encoder_named("log-mel"))
 
 
 def test_files_may_be_elsewhere_and_nothing_else_may_change():

@@ -61,9 +61,13 @@ def moved(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
 
 
 def portable(encoder: Encoder) -> dict[str, Any]:
-    """The options that change what is heard, without `PLACES`, which another machine has not."""
-    options = asdict(cast(Any, encoder))
-    return {name: value for name, value in options.items() if name not in PLACES}
+    """The options that change what is heard, for a gate to remember: none of `PLACES`.
+
+    An encoder whose weights a user brings is held to them: `expects` is what they are now.
+    """
+    made: Any = encoder
+    options = {name: each for name, each in asdict(made).items() if name not in PLACES}
+    return options | ({"expects": made.fingerprint()} if "expects" in options else {})
 
 
 def _values(name: str, kind: type, options: Mapping[str, str]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def test_the_copy_hears_the_same(exported, light_checkpoint, reading):
         "frame-mn06", exported.file, reading=reading, listening=Listening(threads=1)
     )
     assert (copy.classes, copy.channels) == (whole.classes, whole.channels)
+    assert copy.source == whole.source, "a gate over the one takes the other"
     np.testing.assert_allclose(features(copy, sound), features(whole, sound), atol=1e-3)
 
 

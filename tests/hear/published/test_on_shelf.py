@@ -91,3 +91,13 @@ def test_how_it_is_run_is_no_part_of_what_is_heard(light_checkpoint):
     np.testing.assert_allclose(heard, expected, atol=1e-4)
     with pytest.raises(ValueError, match="at least one chunk at a time on one thread, not 0 on"):
         ON_SHELF["beats"](batch=0)
+
+
+def test_a_gate_holds_its_encoder_to_the_weights_it_was_trained_on(light_checkpoint):
+    made = ON_SHELF["frame-mn06"](weights=str(light_checkpoint))
+    sound = [Sound(seeded_sound(1.0, 16_000), 0.0, 16_000)]
+    same = ON_SHELF["frame-mn06"](weights=str(light_checkpoint), expects=made.fingerprint())
+    assert repr(same) == repr(made) and len(list(same.encode(sound))) == 1
+    other = ON_SHELF["frame-mn06"](weights=str(light_checkpoint), expects="0" * 64)
+    with pytest.raises(EarmarkError, match="trained on another frame-mn06: sha256 000000000000"):
+        list(other.encode(sound))

@@ -7,6 +7,7 @@ from an ONNX file or from any function, becomes an encoder with one class a quer
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -66,6 +67,11 @@ class QueryEncoder(ChunkEncoder):
     def width(self) -> int:
         """One value a query."""
         return len(self.queries)
+
+    @property
+    def source(self) -> str:
+        """SHA-256 over the model and its queries, in their order."""
+        return hashlib.sha256(repr((self.model, self.queries)).encode()).hexdigest()
 
     def hear(self, chunks: FloatArray) -> FloatArray:
         """Posteriors on the clock, `(chunks, 250, queries)`: the greatest within each step."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, ModelMismatch
 from earmark.hear.encoder import SoundEncoder
 from earmark.hear.published.dasm import QueryEncoder, open_queries
 from earmark.hear.published.encoder import Weights
@@ -43,6 +43,8 @@ class DasmOnShelf(SoundEncoder):
     """The ONNX file, see `open_queries`; None takes `dasm.onnx` from the user's shelf."""
     queries: str | None = None
     """The text file; None takes `dasm.txt` from the user's shelf."""
+    expects: str | None = None
+    """SHA-256 of the model and queries a gate was trained on; None takes any."""
 
     def __post_init__(self) -> None:
         if self.reads not in get_args(Reads):
@@ -84,7 +86,17 @@ class DasmOnShelf(SoundEncoder):
             ModelMissing: The model or the list is not on the shelf.
             ModelMismatch: A file is not what it should be.
         """
-        return self._opened().encode(sound)
+        opened = self._opened()
+        if self.expects not in (None, opened.source):
+            raise ModelMismatch(
+                "this gate was trained on another dasm, or on other queries; name both with "
+                "`:weights=FILE:queries=FILE`"
+            )
+        return opened.encode(sound)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the model and its queries, for a gate to expect."""
+        return self._opened().source
 
     def _files(self) -> tuple[Path, Path]:
         from earmark.models import Shelf

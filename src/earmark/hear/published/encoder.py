@@ -35,6 +35,11 @@ class ChunkEncoder(SoundEncoder):
     def width(self) -> int:
         """Values in each row that `hear` gives."""
 
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """SHA-256 of what was published or brought, whatever it was made into since."""
+
     @abstractmethod
     def hear(self, chunks: FloatArray) -> FloatArray:
         """The rows that `reading` reads, `(chunks, rows, width)`, of `(chunks, samples)`."""

@@ -77,6 +77,11 @@ class ExportedEncoder(ChunkEncoder):
         """Values in each row that is read."""
         return len(self.classes) if self.reading.output == "posteriors" else self.card.width
 
+    @property
+    def source(self) -> str:
+        """SHA-256 of the checkpoint it was made from."""
+        return self.card.source_sha256
+
     def hear(self, chunks: FloatArray) -> FloatArray:
         """The rows that `reading` reads, `(chunks, rows, width)`, of `(chunks, samples)`."""
         session = _session(self.weights.file, self.weights.digest, self.listening.threads)

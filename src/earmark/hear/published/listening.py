@@ -46,6 +46,11 @@ class PublishedEncoder(ChunkEncoder):
         known = published(self.name)
         return len(known.classes) if self.reading.output == "posteriors" else known.width
 
+    @property
+    def source(self) -> str:
+        """SHA-256 of the checkpoint."""
+        return self.weights.digest
+
     def detector(self) -> Detector:
         """The model itself, loaded once a process."""
         return _loaded(self.name, self.weights, self.reading.drop_layers, self.listening.device)

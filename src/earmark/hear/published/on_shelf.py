@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, ModelMismatch
 from earmark.hear.encoder import Encoder, SoundEncoder
 from earmark.hear.published.catalogue import find_checkpoint, published
 from earmark.hear.published.encoder import ChunkEncoder, Listening, Weights
@@ -52,6 +52,8 @@ class OnShelf(SoundEncoder):
     """Chunks at a time."""
     threads: int | None = None
     """Of a CPU; None leaves it to the library."""
+    expects: str | None = None
+    """SHA-256 of the checkpoint a gate was trained on; None takes any."""
 
     def __post_init__(self) -> None:
         if self.reads not in get_args(Reads):
@@ -66,7 +68,7 @@ class OnShelf(SoundEncoder):
         self.listening()
 
     def __repr__(self) -> str:
-        unheard = ("weights", "batch", "threads")
+        unheard = ("weights", "batch", "threads", "expects")
         named = [each.name for each in fields(self) if each.name not in unheard]
         options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
         try:
@@ -110,8 +112,20 @@ class OnShelf(SoundEncoder):
             ModelMismatch: The file there is not this model's.
             MissingExtra: PyTorch is not installed, and no exported model lies there.
         """
-        weights = Weights.of(find_weights(self.name, self.weights))
-        return _opened(self, weights).encode(sound)
+        opened = self._opened()
+        if self.expects not in (None, opened.source):
+            raise ModelMismatch(
+                f"this gate was trained on another {self.name}: sha256 {self.expects[:12]}… "
+                f"instead of {opened.source[:12]}…; name its checkpoint with `:weights=FILE`"
+            )
+        return opened.encode(sound)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the checkpoint, for a gate to expect; an exported one has its checkpoint's."""
+        return self._opened().source
+
+    def _opened(self) -> ChunkEncoder:
+        return _open(self, Weights.of(find_weights(self.name, self.weights)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -200,7 +214,7 @@ def find_weights(name: str, place: str | None = None) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _opened(wanted: OnShelf, weights: Weights) -> ChunkEncoder:
+def _open(wanted: OnShelf, weights: Weights) -> ChunkEncoder:
     return open_encoder(
         wanted.name,
         weights.file,
