@@ -51,11 +51,19 @@ class Kitchen:
         return json.loads(said.stdout)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[str]:
+    """The address of a real llama.cpp server."""
+    for library in ("xllamacpp", "gguf", "cv2"):
+        pytest.importorskip(library)
+    with vlm_server(tmp_path_factory.mktemp("model")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
 def weights() -> None:
     """The palm detector and YAMNet, if this machine has them."""
-    for library in ("xllamacpp", "gguf", "ai_edge_litert", "cv2"):
-        pytest.importorskip(library)
+    pytest.importorskip("ai_edge_litert")
     try:
         for name in ("hands", "yamnet"):
             Shelf().find(name)
@@ -64,7 +72,7 @@ def weights() -> None:
 
 
 @pytest.fixture(scope="module")
-def kitchen(tmp_path_factory, shared_data) -> Iterator[Kitchen]:
+def kitchen(tmp_path_factory, shared_data, server) -> Kitchen:
     """The hand is away from 12 s to 36 s; the sounds are those of a workbench."""
     folder = tmp_path_factory.mktemp("kitchen")
     film_hand(
@@ -82,16 +90,50 @@ def kitchen(tmp_path_factory, shared_data) -> Iterator[Kitchen]:
     words = {"verb": {"enum": ["take", "wash"]}, "noun": {"enum": ["plate", "tap"]}}
     schema = {"type": "object", "required": ["verb", "noun"], "properties": words}
     (folder / "schema.json").write_text(json.dumps(schema))
-    models = tmp_path_factory.mktemp("model")
-    with vlm_server(models) as url:
-        yield Kitchen(folder, url, shared_data / "epic", within)
+    return Kitchen(folder, server, shared_data / "epic", within)
+
+
+OWN = {
+    "actions.csv": "recording,start,end,verb,noun\n"
+    "bench,1.0,3.0,take,plate\nbench,4.0,6.0,pick-up,tap\nbench,7.0,9.0,wash,dish\n",
+    "EPIC_100_noun_classes.csv": "key,instances\nplate,\"['plate', 'dish']\"\ntap,\"['tap']\"\n",
+    "EPIC_100_verb_classes.csv": "key,instances\ntake,\"['take', 'pick-up']\"\nwash,\"['wash']\"\n",
+}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory, server) -> Kitchen:
+    """Three actions of our own, for machines without real labels or weights."""
+    folder = tmp_path_factory.mktemp("bench")
+    film_hand(folder / "bench.mp4", Script.compose(seed=1, duration=10.0).sound(), away=(0, 0))
+    for name, text in OWN.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    force(folder / "schema.json", verb="take", noun="plate")
+    return Kitchen(folder, server, folder, [])
+
+
+def force(path: Path, **words: str) -> Path:
+    """A schema that leaves a model no choice."""
+    properties = {name: {"enum": [word]} for name, word in words.items()}
+    schema = {"type": "object", "required": list(words), "properties": properties}
+    path.write_text(json.dumps(schema))
+    return path
 
 
 def lines_in(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_every_variant_is_asked_of_a_real_server(kitchen):
+def test_allowances_are_swept_and_words_are_scored(bench):
+    full, small = bench.ask("--tokens", 64)
+    assert small["mean_prompt_tokens"] < full["mean_prompt_tokens"]
+    for row in (full, small):
+        assert (row["answered"], row["failed"]) == (3, 0)
+        assert (row["nouns_named"], row["verbs_named"]) == (2, 2)
+    assert (small["noun_p"], small["verb_p"]) == (1.0, 1.0)
+
+
+def test_every_variant_is_asked_of_a_real_server(kitchen, weights):
     said, page = kitchen.folder / "said.jsonl", kitchen.folder / "page.html"
     words = ("--hands", "--sounds", "--tokens", "64,128", "--out", said, "--page", page)
     rows = kitchen.ask(*words)
@@ -136,10 +178,7 @@ def test_every_variant_is_asked_of_a_real_server(kitchen):
 
 def test_a_forced_answer_is_scored_by_the_real_labels(kitchen):
     """Everything is called `take plate`: as many are named as are so labelled."""
-    words = {"verb": {"enum": ["take"]}, "noun": {"enum": ["plate"]}}
-    schema = {"type": "object", "required": ["verb", "noun"], "properties": words}
-    path = kitchen.folder / "forced.json"
-    path.write_text(json.dumps(schema))
+    path = force(kitchen.folder / "forced.json", verb="take", noun="plate")
     (row,) = kitchen.ask("--schema", path)
     labels = [(each["verb_class"], each["noun_class"]) for each in kitchen.actions]
     assert row["verbs_named"] == sum(verb == "0" for verb, _ in labels) > 0
