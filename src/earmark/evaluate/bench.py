@@ -170,8 +170,18 @@ def rows_as_csv(rows: Iterable[Row]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
-        writer.writerow([f"{v:.10g}" if isinstance(v, float) else v for v in astuple(row)])
+        writer.writerow(map(exactly, astuple(row)))
     return text.getvalue()
+
+
+def exactly(value: str | float) -> str:
+    """`value` as text that is read back as the same number.
+
+    >>> exactly(5), exactly(5.0), exactly(0.335), exactly(1 / 3)
+    ('5', '5', '0.335', '0.3333333333333333')
+    """
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_whole else str(value)
 
 
 def rows_fingerprint(rows: Iterable[Row]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, LedgerError
 from earmark.evaluate import figures, tables
 from earmark.evaluate.annotations import Annotations, counted, few
 from earmark.evaluate.bench import (
@@ -20,6 +20,7 @@ from earmark.evaluate.bench import (
     Case,
     Rounding,
     Row,
+    exactly,
     read_rows,
     run_case,
     write_rows,
@@ -153,12 +154,7 @@ class _Kept:
             for key, rows in kept.rows.items()
             if len(rows) == len(design.rules_for(key[0] == first)) * len(design.budgets)
         }
-        with (folder / FORECASTS).open(encoding="utf-8", newline="") as file:
-            for frontline, recording, budget, *cells in list(csv.reader(file))[1:]:
-                values = [float(cell) for cell in cells]
-                kept.forecasts[frontline, recording, float(budget)] = Forecast(
-                    int(values[0]), values[1], values[2], int(values[3]), values[4], values[5]
-                )
+        kept.forecasts = _read_forecasts(folder / FORECASTS)
         return kept
 
     def add(self, key: tuple[str, str], case: Case, design: Design, rules: tuple[str, ...]) -> None:
@@ -175,11 +171,25 @@ class _Kept:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("frontline", "recording", "budget", *(f.name for f in fields(Forecast))))
         for key, found in self.forecasts.items():
-            cells = (*key, *astuple(found))
-            writer.writerow([f"{c:.10g}" if isinstance(c, float) else c for c in cells])
+            writer.writerow(map(exactly, (*key, *astuple(found))))
         with replacing(folder / FORECASTS) as scratch:
             scratch.write_text(text.getvalue(), encoding="utf-8")
         write_rows(folder / PER_RECORDING, (row for rows in self.rows.values() for row in rows))
+
+
+def _read_forecasts(path: Path) -> dict[tuple[str, str, float], Forecast]:
+    """The forecasts of an earlier run, by frontline, recording and budget."""
+    found = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            for line, name, budget, *cells in list(csv.reader(file))[1:]:
+                recordings, expected, covered, actions, foreseen, absolute = map(float, cells)
+                found[line, name, float(budget)] = Forecast(
+                    int(recordings), expected, covered, int(actions), foreseen, absolute
+                )
+    except (ValueError, csv.Error) as error:
+        raise LedgerError(f"{path} is damaged ({error}); start over with --fresh") from error
+    return found
 
 
 def report(
