@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from earmark.call import LocalCaptioner
 from earmark.cli.app import app
+from earmark.cli.scaling import EngineKind, Scaling
 from earmark.errors import EngineError, LedgerError
 from earmark.ledger import Run
 from fault_server import fault_server
@@ -138,6 +141,16 @@ def test_bad_words_are_one_line(archive, tmp_path):
     assert idle.code == 2 and "--workers" in idle.err
     none = caption(archive, tmp_path / "none", "--retry-failed")
     assert isinstance(none.error, LedgerError)
+
+
+def test_workers_are_given_paths_that_mean_the_same_everywhere(archive, monkeypatch):
+    monkeypatch.chdir(archive)
+    here = Scaling().sources(["0.mp4", "s3://bucket/a.mp4"])
+    there = Scaling(EngineKind.ray).sources(["0.mp4", "s3://bucket/a.mp4"])
+    assert [source.uris for source in here] == [("0.mp4",), ("s3://bucket/a.mp4",)]
+    assert [source.uris for source in there] == [(str(archive / "0.mp4"),), ("s3://bucket/a.mp4",)]
+    model = LocalCaptioner(Path("a.gguf"), Path("b.gguf"))
+    assert pickle.loads(pickle.dumps(model)).model_path == archive / "a.gguf"
 
 
 def test_a_cluster_that_is_not_there(archive, tmp_path):

@@ -56,7 +56,7 @@ class LocalCaptioner:
         again = partial(
             LocalCaptioner, threads=self.threads, parallel=self.parallel, context=self.context
         )
-        return again, (self.model_path, self.mmproj_path)
+        return again, (self.model_path.absolute(), self.mmproj_path.absolute())
 
     @property
     def model(self) -> str:

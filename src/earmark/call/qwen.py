@@ -40,7 +40,9 @@ class TransformersCaptioner:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it travels to a worker, which loads the weights itself."""
-        return partial(TransformersCaptioner, device=self.device), (self.source,)
+        path = Path(self.source)
+        source = str(path.absolute()) if path.exists() else self.source
+        return partial(TransformersCaptioner, device=self.device), (source,)
 
     @property
     def model(self) -> str:

@@ -129,7 +129,14 @@ class Scaling:
         Raises:
             ValueError: One number of calls over all recordings, of which a shard sees only some.
         """
-        found = sources_at(paths)
+        found = self._part(sources_at(paths), budget=budget, across=across)
+        if self.engine is EngineKind.local:
+            return found
+        # A worker may have been started in another folder.
+        return [replace(one, uris=tuple(map(as_place, one.uris))) for one in found]
+
+    def _part(self, found: list[Source], *, budget: Budget | None, across: bool) -> list[Source]:
+        """Those of `found` that belong to the shard."""
         if self.shard is None:
             return found
         part = Shard.parse(self.shard)
