@@ -211,6 +211,8 @@ def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):
         (tmp_path / folder / "a.wav").write_bytes(b"")
     with pytest.raises(AnnotationError, match="two media files are called a"):
         find_media([tmp_path])
+    with pytest.raises(AnnotationError, match=r"there are no media at .*nowhere"):
+        find_media([tmp_path / "nowhere"])
 
 
 def test_the_middle_minute():

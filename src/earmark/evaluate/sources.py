@@ -30,10 +30,13 @@ def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
     """Recordings by name: the file's name without its suffix, the first chapter's of several.
 
     Raises:
-        AnnotationError: two files have the same name, so annotations cannot tell them apart.
+        AnnotationError: there is nothing at a path, or two files have the same name, so that
+            annotations cannot tell them apart.
     """
     found: dict[str, Source] = {}
     for source in find([str(path) for path in paths]):
+        if "://" not in source.uris[0] and not Path(source.uris[0]).exists():
+            raise AnnotationError(f"there are no media at {source.uris[0]}")
         name = Path(name_of(source.uris[0])).stem
         if name in found:
             raise AnnotationError(
