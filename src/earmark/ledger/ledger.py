@@ -16,25 +16,21 @@ from earmark.call.request import Answer
 from earmark.errors import LedgerError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import blobs
+from earmark.ledger import blobs, calls
 from earmark.ledger.ballast import Ballast
 from earmark.ledger.lock import RunLock
 from earmark.ledger.records import CallRow, Look, RecordingRow
 from earmark.ledger.run import Run
 from earmark.ledger.schema import clearly, connect, is_full
 from earmark.ledger.statements import (
-    answer_values,
     as_place,
     as_text,
     count_interrupted,
     keep_tags,
-    now,
     number_of,
-    number_of_call,
     pick_values,
     recording_values,
     remember_plan,
-    tags_of,
 )
 from earmark.select.pick import Pick
 from earmark.timeline import Track
@@ -268,15 +264,15 @@ class Ledger:
                 ),
             )
 
-    def unanswered(self, calls: Iterable[CallRow]) -> list[CallRow]:
-        """Those of `calls` no answer is kept for, in order; failed ones are among them.
+    def unanswered(self, wanted: Iterable[CallRow]) -> list[CallRow]:
+        """Those of `wanted` no answer is kept for, in order; failed ones are among them.
 
         Each call becomes the one its pick is shown with, whether it was answered just now, under
         an earlier plan, or not yet.
         """
-        every = list(calls)
+        every = list(wanted)
         with self._writing() as database:
-            answered = self._register(database, every)
+            answered = calls.register(database, every, plan=self._plan)
         return [call for call in every if call.identity not in answered]
 
     def answered(self, recording: str) -> list[CallRow]:
@@ -300,20 +296,15 @@ class Ledger:
             raise LedgerError(
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
-        sent = "UPDATE calls SET state = 'in flight', asked = asked + 1 WHERE identity = ?"
         with self._writing() as database:
-            if not database.execute(sent, (call.identity,)).rowcount:
-                self._register(database, [call])
-                database.execute(sent, (call.identity,))
+            if not calls.begin(database, call):
+                calls.register(database, [call], plan=self._plan)
+                calls.begin(database, call)
 
     def withdraw(self, call: CallRow) -> None:
         """Note that `call` began and was not sent after all."""
         with self._writing() as database:
-            database.execute(
-                "UPDATE calls SET state = 'waiting', asked = asked - 1"
-                " WHERE identity = ? AND state = 'in flight'",
-                (call.identity,),
-            )
+            calls.withdraw(database, call)
 
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
@@ -349,69 +340,17 @@ class Ledger:
             spend: What that cost.
         """
         with self._writing() as database:
-            number = number_of_call(database, call)
-            database.execute(
-                "UPDATE calls SET asked = asked - (state = 'in flight' AND NOT ?),"
-                " state = 'failed' WHERE id = ?",
-                (was_sent, number),
-            )
-            database.execute(
-                "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (number, as_text(reason), *tokens, spend, now()),
-            )
+            calls.fail(database, call, reason, was_sent=was_sent, tokens=tokens, spend=spend)
 
     def _keep(self, call: CallRow, answer: Answer, spend: float) -> None:
         with self._writing() as database:
-            number = number_of_call(database, call)
-            # Tags ask no model: they are kept like an answer, and not counted as a call.
-            database.execute(
-                "UPDATE calls SET state = 'answered', asked = asked * ? WHERE id = ?",
-                (answer.kind == "caption", number),
-            )
-            kept = database.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (number, *answer_values(answer), spend, now()),
-            )
-            if kept.rowcount:
-                tags = tags_of(database, number_of(database, call.recording), call.window)
-                database.execute(
-                    "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
-                    (number, as_text(answer.text), tags),
-                )
+            calls.keep(database, call, answer, spend=spend)
 
     def _make_room(self) -> None:
         """Give up the ballast, and fold the log into the database so that it starts again."""
         self._ballast.drop()
         with self._turn, clearly(self.folder):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-
-    def _register(self, database: sqlite3.Connection, calls: Sequence[CallRow]) -> set[str]:
-        """Make each call that of its pick under the present plan; those answered, by identity."""
-        names = {call.recording for call in calls}
-        numbers = {name: number_of(database, name) for name in names}
-        database.execute(
-            "CREATE TEMP TABLE IF NOT EXISTS wanted (identity TEXT, recording, window, model)"
-        )
-        database.execute("DELETE FROM wanted")
-        database.executemany(
-            "INSERT INTO wanted VALUES (?, ?, ?, ?)",
-            ((call.identity, numbers[call.recording], call.window, call.model) for call in calls),
-        )
-        database.execute(
-            "INSERT OR IGNORE INTO calls (identity, recording, window, model, state)"
-            " SELECT identity, recording, window, model, 'waiting' FROM wanted"
-        )
-        database.execute(
-            "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
-            " WHERE plan = ? AND picks.recording = wanted.recording"
-            " AND picks.window = wanted.window AND call IS NOT calls.id",
-            (self._plan,),
-        )
-        answered = database.execute(
-            "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
-        )
-        return {identity for (identity,) in answered}
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

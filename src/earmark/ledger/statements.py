@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.call.request import Answer
-from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.records import RecordingRow
 from earmark.select.pick import Pick
 
 
@@ -54,14 +54,6 @@ def number_of(database: sqlite3.Connection, recording: str) -> int:
     row = database.execute("SELECT number FROM recordings WHERE id = ?", (recording,)).fetchone()
     if row is None:
         raise ValueError(f"the run does not know the recording {recording!r}; add it first")
-    return int(row[0])
-
-
-def number_of_call(database: sqlite3.Connection, call: CallRow) -> int:
-    """What a call is called within the database."""
-    row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
-    if row is None:
-        raise ValueError(f"the call {call.identity!r} was not begun")
     return int(row[0])
 
 
