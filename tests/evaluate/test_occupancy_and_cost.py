@@ -33,6 +33,8 @@ def test_data_sets_are_named_on_the_command_line(tmp_path: Path):
     found = read_data_sets([str(path), f"mine={path}#csv"], durations=actions.durations)
     assert [each.name for each in found] == ["odd#name@x", "mine"]
     assert found[0].annotations.recordings == actions.recordings
+    with pytest.raises(ValueError, match=r"two data sets are called odd#name@x: name them, NAME="):
+        read_data_sets([str(path), str(path)], durations=actions.durations)
 
 
 def test_the_paper_s_rows_stand_beneath_its_own_window_length_alone():
@@ -50,7 +52,7 @@ def test_a_tier_can_be_named_in_a_data_set(tmp_path: Path):
         'TIME_SLOT_REF1="1" TIME_SLOT_REF2="2"/></TIER><TIER TIER_ID="speech"/>'
         "</ANNOTATION_DOCUMENT>"
     )
-    found = read_data_sets([f"{path}#elan:hands", f"{path}#elan:speech"])
+    found = read_data_sets([f"hands={path}#elan:hands", f"speech={path}#elan:speech"])
     assert [each.annotations.actions for each in found] == [1, 0]
 
 

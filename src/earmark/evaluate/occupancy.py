@@ -78,6 +78,10 @@ def read_data_sets(
 
     `FORMAT` is one of `FORMATS`, `SET` a named set of recordings (`paper`, `paper-primary`,
     `paper-replication`). A GoalStep file without a format gives two sets: steps and substeps.
+
+    Raises:
+        AnnotationError: a file cannot be read or contradicts itself.
+        ValueError: two data sets have one name.
     """
     found = []
     for word in words:
@@ -92,6 +96,10 @@ def read_data_sets(
             marked = marked.only(RECORDINGS[chosen]) if chosen else marked
             level = f", {each.removeprefix('goalstep-')}" if each and len(kinds) > 1 else ""
             found.append(DataSet(title + level.replace("goalstep", "steps"), marked))
+    names = [each.name for each in found]
+    again = [name for name in names if names.count(name) > 1]
+    if again:
+        raise ValueError(f"two data sets are called {again[0]}: name them, NAME=PATH")
     return found
 
 
