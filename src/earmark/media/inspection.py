@@ -82,7 +82,7 @@ def _look(recording: Recording, part: Part) -> _Look:
     if not part.has_index:
         if part.video:
             warnings.append(
-                f"no index to find the sound by, so all {part.size_bytes / 1e6:.2g} MB are read "
+                f"no index to find the sound by, so all {part.size_bytes / 1e6:,.1f} MB are read "
                 "to hear it; remux it to MP4 to read less"
             )
         return _Look(part.size_bytes, None, 0, warnings)
