@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from earmark.call import Limits, OpenAICaptioner, TagsCaptioner
 from earmark.caption import Captioned, caption, preview
+from earmark.errors import LedgerError
 from earmark.job import Job
 from earmark.ledger import Ledger, PickRow, Run
 from earmark.question import Ask
@@ -260,6 +262,28 @@ def test_a_copy_of_a_file_is_not_paid_twice(video, tmp_path):
     with fault_server() as server:
         caption([video, copy], job(server.url, budget="2"), folder=tmp_path / "run")
         assert server.count() == 2
+
+
+def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, small_disk):
+    folder, filler = small_disk / "run", small_disk / "filler"
+
+    def fill(tally, total):
+        if tally.answered >= 3 and not filler.exists():
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(512))
+
+    with fault_server() as server:
+        made = job(server.url, budget="15", limits=Limits(concurrency=2))
+        with pytest.raises(LedgerError, match="no room left for the run"):
+            caption([video], made, folder=folder, step=fill)
+        with Run.open(folder) as run:
+            kept = run.totals()
+        assert 3 <= kept.answered == kept.asked == server.count() < 15
+        filler.unlink()
+        done = caption([video], made, folder=folder)
+        assert server.count() == 15
+    assert (done.totals.answered, done.interrupted) == (15, 0)
 
 
 def test_caps_stop_the_run_and_say_so(video, tmp_path):

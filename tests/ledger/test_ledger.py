@@ -329,23 +329,6 @@ def test_level_is_thinned_by_its_largest():
     assert thin(thinned) is thinned
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path):
-    """A real file system of six megabytes."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    made = mount and subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=6m", "earmark", str(folder)],
-        capture_output=True,
-        check=False,
-    )
-    if not made or made.returncode:
-        pytest.skip("a small file system cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk_costs_no_answer(small_disk: Path):
     folder = small_disk / "run"
     kept: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -303,8 +303,7 @@ class Ledger:
 
     def withdraw(self, call: CallRow) -> None:
         """Note that `call` began and was not sent after all."""
-        with self._writing() as database:
-            calls.withdraw(database, call)
+        self._surely(lambda database: calls.withdraw(database, call))
 
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
@@ -312,14 +311,7 @@ class Ledger:
         When the disk is full the ballast makes room for the answers still in flight, and `begin`
         refuses new calls.
         """
-        try:
-            self._keep(call, answer, spend)
-        except LedgerError as error:
-            if not is_full(error.__cause__) or self._is_full:
-                raise
-            self._is_full = True
-            self._make_room()
-            self._keep(call, answer, spend)
+        self._surely(lambda database: calls.keep(database, call, answer, spend=spend))
 
     def fail(
         self,
@@ -339,12 +331,23 @@ class Ledger:
             tokens: In and out, of an answer that could not be used and is paid for all the same.
             spend: What that cost.
         """
-        with self._writing() as database:
-            calls.fail(database, call, reason, was_sent=was_sent, tokens=tokens, spend=spend)
+        self._surely(
+            lambda database: calls.fail(
+                database, call, reason, was_sent=was_sent, tokens=tokens, spend=spend
+            )
+        )
 
-    def _keep(self, call: CallRow, answer: Answer, spend: float) -> None:
-        with self._writing() as database:
-            calls.keep(database, call, answer, spend=spend)
+    def _surely(self, write: Callable[[sqlite3.Connection], None]) -> None:
+        """Write what became of a call, on a full disk into the room that was set aside."""
+        try:
+            with self._writing() as database:
+                write(database)
+        except LedgerError as error:
+            if not is_full(error.__cause__) or self._is_full:
+                raise
+            self._is_full = True
+            self._make_room()
+            self._surely(write)
 
     def _make_room(self) -> None:
         """Give up the ballast, and fold the log into the database so that it starts again."""
