@@ -166,6 +166,29 @@ class TestBadFiles:
                 assert "\n" not in str(error)
 
 
+def test_a_stream_that_appears_in_the_middle_is_passed_over(media, tmp_path):
+    """A packet of sound that claims another codec: libav makes a stream of it, PyAV fails at it."""
+    data = bytearray(
+        media("a.flv", duration=12.0, audio=AudioPlan(CLICKS, codec="aac")).read_bytes()
+    )
+    tag, position = 0, 13
+    while position < 0.7 * len(data) or tag != 8:
+        position += 11 + int.from_bytes(data[position + 1 : position + 4], "big") + 4
+        tag = data[position]
+    data[position + 11] = 0x2F
+    (tmp_path / "odd.flv").write_bytes(data)
+    recording = open_recording(tmp_path / "odd.flv")
+    assert recording.duration == pytest.approx(12.0, abs=0.1)
+    assert click_times(whole_sound(recording), 16_000) == pytest.approx(CLICKS, abs=0.01)
+    assert len(recording.frames([11.0])) == 1
+
+
+def test_timestamps_that_nothing_can_last_are_refused(media, tmp_path):
+    path = media("far.mkv", duration=1.0, audio=AudioPlan(hole=(0.1, 0.9)), frame_times=(0.0, 9e5))
+    with pytest.raises(UnreadableFile, match=r"damaged timestamps: .* cannot last 250 h"):
+        open_recording(path)
+
+
 def test_a_cut_off_file_gives_what_it_has(media, tmp_path):
     data = media("first.mp4", layout="first", audio=AudioPlan(CLICKS, noise=0.1)).read_bytes()
     path = tmp_path / "cut.mp4"

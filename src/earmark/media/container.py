@@ -6,10 +6,12 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import av
 import av.error
 from av.container import InputContainer
+from av.packet import Packet
 from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
@@ -123,6 +125,20 @@ def discard_all_but(container: InputContainer, *wanted: Stream) -> None:
     """Have the demuxer skip every stream that is not wanted."""
     for stream in container.streams:
         stream.discard = Discard.default if stream in wanted else Discard.all
+
+
+def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
+    """The packets of `streams` from here to the end.
+
+    A stream that only begins in the middle of a file (a damaged FLV does that) is not known to
+    PyAV, which fails at its packets and can be asked to go on behind them.
+    """
+    while True:
+        try:
+            yield from container.demux(*streams)
+        except IndexError:
+            continue
+        return
 
 
 def moving_pictures(container: InputContainer) -> VideoStream | None:

@@ -12,7 +12,7 @@ from av.format import Flags
 from av.stream import Discard, Stream
 from av.video.stream import VideoStream
 
-from earmark.media.container import Opened
+from earmark.media.container import Opened, packets_of
 
 OVERHANG = 0.1
 """Seconds by which sound may overhang the pictures without making the recording longer.
@@ -97,7 +97,7 @@ def _by_fragments(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     """Extents from the index pieces of all fragments; the media of all is skipped."""
     for stream in file.container.streams:
         stream.discard = Discard.all
-    for _ in file.container.demux():
+    for _ in packets_of(file.container):
         pass
     extents = {}
     for stream in streams:
@@ -151,7 +151,7 @@ def _begin(container: InputContainer, streams: list[Stream]) -> dict[int, float]
     """When the first packet of each stream is shown; reads until each has had one."""
     firsts: dict[int, float] = {}
     limit = (container.start_time or 0) / av.time_base + _HEAD
-    for packet in container.demux(streams):
+    for packet in packets_of(container, *streams):
         if packet.pts is not None and packet.time_base is not None:
             time = packet.pts * float(packet.time_base)
             firsts.setdefault(packet.stream.index, time)
@@ -166,7 +166,7 @@ def _by_scan(
     """Extents from the packets between here and the end of the file; some may be `known`."""
     firsts = dict(known or {})
     lasts: dict[int, tuple[float, float]] = {}
-    for packet in container.demux(streams):
+    for packet in packets_of(container, *streams):
         if packet.pts is None or packet.time_base is None:
             continue
         place, tick = packet.stream.index, float(packet.time_base)

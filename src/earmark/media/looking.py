@@ -19,7 +19,7 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from earmark.media.container import Opened, discard_all_but
+from earmark.media.container import Opened, discard_all_but, packets_of
 from earmark.media.storage import Meter
 
 _NEAR = 10.0
@@ -125,7 +125,7 @@ class _Reader:
             self._stats.seeks += 1
             target = time - back
             self._container.seek(round(target / self._tick), stream=self._stream)
-            self._packets = self._container.demux(self._stream)
+            self._packets = packets_of(self._container, self._stream)
             self._held, self._is_at_end = [], False
             while self._read_past(time):
                 self._drop_before_key(time)

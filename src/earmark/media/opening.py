@@ -18,6 +18,9 @@ from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 
+_LEAST_BYTES_A_SECOND = 5
+"""Of any recording: digital silence as FLAC takes 27 at 8 kHz."""
+
 
 def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
     """The recording at `source`, described.
@@ -75,6 +78,11 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
     seen = extents.get(pictures.index) if pictures else None
     begin, end = bounds(heard, seen)
     zero = zero_of(file, begin)
+    if not file.has_index and (end - zero) * _LEAST_BYTES_A_SECOND > file.storage.size_bytes:
+        raise UnreadableFile(
+            f"{place_of(uri)} has damaged timestamps: {file.storage.size_bytes:,} bytes cannot "
+            f"last {(end - zero) / 3600:,.0f} h; remux it, or convert what plays of it"
+        )
     turned = file.traks.get(pictures.id) if pictures else None
     return Part(
         uri=uri,

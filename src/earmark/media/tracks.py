@@ -13,7 +13,7 @@ from av.audio.stream import AudioStream
 from av.packet import Packet
 
 from earmark.errors import UnreadableFile
-from earmark.media.container import Opened, discard_all_but, opened
+from earmark.media.container import Opened, discard_all_but, opened, packets_of
 from earmark.media.gathering import gather
 from earmark.media.packets import PacketIndex
 from earmark.media.source import place_of
@@ -48,7 +48,7 @@ def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
 
 def _decode_demuxed(file: Opened, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
     discard_all_but(file.container, stream)
-    for packet in file.container.demux(stream):
+    for packet in packets_of(file.container, stream):
         yield from _decode(stream.codec_context, packet, meter)
 
 
