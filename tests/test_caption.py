@@ -292,7 +292,7 @@ def test_caps_stop_the_run_and_say_so(video, tmp_path):
         done = caption([video], job(server.url, limits=limits), folder=tmp_path)
         assert server.count() == 2
         assert done.tally.stopped is not None
-        assert "2 calls" in done.tally.stopped
+        assert "the cap on calls, 2" in done.tally.stopped
 
 
 def test_a_preview_asks_nothing(video, tmp_path):
@@ -383,6 +383,8 @@ def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
         (["--prompt", "missing.txt"], "missing.txt"),
         (["--max-spend", "1"], "prices"),
         (["--temperature", "warm"], "neither a number nor `server`"),
+        (["--frames", "8", "--tokens", "5"], "5 visual tokens cannot hold 8 frames"),
+        (["--concurrency", "0"], "concurrency is 1 or more"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complaint):
@@ -391,6 +393,24 @@ def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complai
     assert done.returncode == 1
     assert complaint in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_path_with_nothing_there_is_one_line(tmp_path):
+    words = [*COMMAND, str(tmp_path / "nothere.mp4"), "--run", str(tmp_path / "run"), "--no-cache"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "nothere.mp4 does not exist" in done.stderr
+
+
+def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path):
+    with fault_server() as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--vlm", server.url]
+        done = subprocess.run(
+            [*words, "--max-calls", "0"], capture_output=True, text=True, check=False
+        )
+    assert "the cap on calls, 0, is reached; the same command goes on" in done.stderr
+    assert "--gguf" not in done.stdout
 
 
 def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):

@@ -42,6 +42,10 @@ class Ask:
     def __post_init__(self) -> None:
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
+        if self.tokens < self.frames:
+            raise ValueError(
+                f"{self.tokens} visual tokens cannot hold {self.frames} frames; at least one each"
+            )
 
     def times(self, pick: Pick) -> tuple[float, ...]:
         """The moments of `pick` to show, in order."""

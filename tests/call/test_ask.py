@@ -165,7 +165,7 @@ def test_requests_are_taken_only_as_slots_come_free():
 def test_a_cap_on_calls_stops_and_says_so():
     outcome, tally, count = run(count=10, limits=Limits(concurrency=4, max_calls=3))
     assert len(outcome.answers) == tally.calls == count == 3
-    assert tally.stopped == "the cap of 3 calls is reached"
+    assert tally.stopped == "the cap on calls, 3, is reached"
 
 
 def test_a_cap_that_is_just_enough_stops_nothing():
@@ -375,5 +375,7 @@ def test_each_kind_of_error_is_treated_as_its_name_says():
     ],
 )
 def test_limits_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match=r"limits need|cannot be negative|needs prices"):
+    with pytest.raises(
+        ValueError, match=r"concurrency is 1 or more|cannot be negative|needs prices"
+    ):
         Limits(**wrong)

@@ -188,7 +188,7 @@ class _Books:
         if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
             return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
         if limits.max_calls is not None and tally.calls + len(flying) >= limits.max_calls:
-            return f"the cap of {limits.max_calls} calls is reached"
+            return f"the cap on calls, {limits.max_calls}, is reached"
         taken = sum(self._most_input(other) for other in (*flying, request))
         given = sum(other.answer_tokens for other in (*flying, request))
         if limits.max_tokens is not None and tally.tokens + taken + given > limits.max_tokens:

@@ -38,7 +38,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or self.retries < 0 or not self.timeout > 0:
-            raise ValueError("limits need a concurrency of 1, a time-out above 0 and no minus")
+            raise ValueError("concurrency is 1 or more, a time-out above 0, and retries 0 or more")
         if min(self.input_price, self.output_price) < 0:
             raise ValueError("a price cannot be negative")
         if self.max_spend is not None and not self.input_price + self.output_price > 0:

@@ -20,7 +20,7 @@ from earmark.gate.cache import HeardCache
 from earmark.hear.naming import SoundNamer
 from earmark.hear.yamnet import YAMNet
 from earmark.job import Job
-from earmark.ledger import Run
+from earmark.ledger import Run, Totals
 from earmark.models import Shelf
 from earmark.question import Ask
 from earmark.triage import make_plan
@@ -202,6 +202,19 @@ def show(done: Captioned, format: Format) -> None:
         plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
         emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)})
         return
+    if totals.recordings:
+        tell_totals(totals)
+    elif not done.missed:
+        warn("there is no recording to work on")
+    tell_trouble(done)
+    if totals.recordings:
+        out.print(f"report: {done.page}")
+    if totals.picks and not totals.answered and not totals.failed and not tally.stopped:
+        out.print(ADD_A_MODEL)
+
+
+def tell_totals(totals: Totals) -> None:
+    """What was asked, decoded and read so far, and what it cost."""
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
         f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
@@ -212,6 +225,11 @@ def show(done: Captioned, format: Format) -> None:
     if totals.prompt_tokens:
         spent = f", {totals.spend:.4g} in money" if totals.spend else ""
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
+
+
+def tell_trouble(done: Captioned) -> None:
+    """What did not go well, a line each."""
+    tally = done.tally
     if done.interrupted:
         calls = counted(done.interrupted, "call")
         warn(f"{calls} in flight when the last run ended may have been asked twice")
@@ -221,9 +239,6 @@ def show(done: Captioned, format: Format) -> None:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
         warn(f"stopped: {tally.stopped}; the same command goes on")
-    out.print(f"report: {done.page}")
-    if totals.picks and not totals.answered and not totals.failed:
-        out.print(ADD_A_MODEL)
 
 
 MOST_TOLD = 20
