@@ -77,6 +77,10 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
     changed = [page for page in pages if page.stat().st_mtime_ns != before[page]]
     assert len(changed) == 2
     assert pages[3] in changed
+    (folder / "recordings" / "written.json").write_text('{"half')
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html")  # what cannot be read is written anew
+    assert len(json.loads((folder / "recordings" / "written.json").read_text())) == len(pages)
 
 
 def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):

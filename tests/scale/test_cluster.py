@@ -193,9 +193,11 @@ def on_cluster(engine: RayEngine, made: Job, archive: str, folder: Path, **watch
     eyes = ClusterEyes(engine, made.captioner, concurrency=made.limits.concurrency)
     try:
         there = replace(made, captioner=eyes)
-        return caption(
+        done = caption(
             [archive], there, folder=folder, ears=ManyEars(engine), look=eyes.show, **watch
         )
+        assert not eyes._tasks, "the driver holds what was settled"
+        return done
     finally:
         eyes.close()
 

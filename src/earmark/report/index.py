@@ -137,7 +137,7 @@ def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     noted = folder / "written.json"
-    before = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
+    before = _noted(noted)
     edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
     now: dict[str, list[Any]] = {}
     for summary in summaries:
@@ -147,6 +147,15 @@ def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
             _write_one(run, summary, folder / name)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")
+
+
+def _noted(path: Path) -> dict[str, list[Any]]:
+    """What was told of each page when it was written; nothing where that cannot be read."""
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return before if isinstance(before, dict) else {}
 
 
 def _write_one(run: Run, summary: Summary, path: Path) -> None:

@@ -80,6 +80,7 @@ class ClusterEyes:
         self._turn = threading.Lock()
         self._posts: list[_Post] = []
         self._tasks: dict[str, tuple[Task, Ledger]] = {}
+        """By identity, those that may still be asked."""
 
     @property
     def model(self) -> str:
@@ -111,6 +112,8 @@ class ClusterEyes:
         asked = self._send(task, timeout)
         if asked.look is not None:
             ledger.look(task.recording.key, asked.look)
+        if not isinstance(asked.outcome, CallTimeout):  # after which it may be asked again
+            del self._tasks[request.identity]
         if isinstance(asked.outcome, Answer):
             return asked.outcome
         raise asked.outcome
