@@ -20,8 +20,9 @@ from make_default_gate import commit, show
 
 from earmark.evaluate.metrics import Kept, count_kept
 from earmark.gate.gate import Gate
+from earmark.hear import encoder_named
 from earmark.timeline import Track
-from earmark.train.material import Material, gather, make_encoder
+from earmark.train.material import Material, gather
 from earmark.train.recipe import Origin, train
 from earmark.train.settings import recommended
 
@@ -50,7 +51,7 @@ def main() -> None:
 
 def judge(data: Path, runs: Path, encoder: str, seeds: int) -> str:
     """One row of the table."""
-    channels = make_encoder(encoder).channels
+    channels = encoder_named(encoder).channels
     settings = recommended(encoder, channels, objective="span", seeds=seeds)
     develop, test = (
         gather(each, composites.media(data), encoder=encoder, cache=runs / "features")

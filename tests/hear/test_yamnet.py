@@ -13,7 +13,7 @@ import pytest
 
 from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
 from earmark.hear import ENCODERS, SAMPLE_RATE, STEP, SoundEncoder, YAMNet, YAMNetDetector
-from earmark.hear.yamnet import CLASSES, PATCH, SPREAD, USUAL, _cells
+from earmark.hear.yamnet import CLASSES, PATCH, _cells
 from earmark.media import Sound, find, open_recording
 from earmark.models import Shelf
 from earmark.timeline import Span
@@ -30,7 +30,7 @@ def weights() -> Path:
         pytest.skip(str(error))
 
 
-@pytest.fixture(params=["standard", "embedding", "detector"])
+@pytest.fixture(params=["logits", "embedding", "detector"])
 def encoder(request, weights) -> SoundEncoder:
     if request.param == "detector":
         return YAMNetDetector(weights=weights)
@@ -114,19 +114,13 @@ def test_logits_are_the_files_own_to_half_its_rounding(weights):
     published.allocate_tensors()
     sound = noise(4)
     sound[SAMPLE_RATE : 2 * SAMPLE_RATE] += 0.3 * np.sin(np.arange(SAMPLE_RATE) * 0.2)
-    ours = features(YAMNet("logits", weights=weights), sound)[::12]
+    ours = features(YAMNet(weights=weights), sound)[::12]
     for row, (patch, _) in zip(ours, _patches(sound), strict=True):
         published.set_tensor(0, patch)
         published.invoke()
         theirs = published.get_tensor(published.get_output_details()[0]["index"])[0]
         low, high = (1 / (1 + np.exp(-(row + side * 0.3472 / 2))) for side in (-1, 1))
         assert (theirs >= low - 1.01 / 256).all() and (theirs <= high + 1.01 / 256).all()
-
-
-def test_standard_is_the_logits_on_another_scale(weights):
-    logits = features(YAMNet("logits", weights=weights), noise(2))
-    standard = features(YAMNet(weights=weights), noise(2))
-    np.testing.assert_allclose(standard * SPREAD + USUAL, logits, atol=1e-4)
 
 
 def _patches(sound: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:

@@ -31,8 +31,9 @@ from earmark.evaluate.captions_kept import Kept
 from earmark.evaluate.captions_page import Show, captions_page
 from earmark.evaluate.captions_stimuli import Stimulus, check_inside, draw, read_stimuli
 from earmark.evaluate.naming import Vocabulary
+from earmark.evaluate.sources import find_media
 from earmark.hear import YAMNet
-from earmark.media import Recording, find, open_recording
+from earmark.media import Recording, open_recording
 from earmark.media.files import replacing
 
 
@@ -164,7 +165,7 @@ def tell_failures(rows: list[Row]) -> None:
 
 def recordings_at(media: list[str]) -> dict[str, Recording]:
     """The recordings there are, by the stem of their file."""
-    return {Path(source.name).stem: open_recording(source) for source in find(media)}
+    return {name: open_recording(source) for name, source in find_media(media).items()}
 
 
 def parse_tokens(text: str) -> list[int]:

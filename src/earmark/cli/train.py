@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import err, out, progress_bar
 from earmark.errors import MissingExtra
 from earmark.evaluate.annotations import reconcile
 from earmark.evaluate.formats import read_annotations
-from earmark.media import find
+from earmark.evaluate.sources import find_media
+from earmark.hear import encoder_named
 
 if TYPE_CHECKING:
     from earmark.train.recipe import Step, Trained
@@ -28,7 +30,12 @@ def train(
         "gate"
     ),
     objective: Annotated[str, typer.Option(help="One of where, rate, span, frame.")] = "where",
-    encoder: Annotated[str, typer.Option(help="What the gate listens to.")] = "log-mel",
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="What the gate listens to, options after colons.", callback=with_checkpoints
+        ),
+    ] = "log-mel",
     seeds: Annotated[int, typer.Option(help="Trainings; single ones are unstable.")] = 1,
     folds: Annotated[int, typer.Option(help="Heads a seed, each leaving out some people.")] = 4,
     steps: Annotated[
@@ -62,7 +69,7 @@ def train(
     """
     try:
         from earmark.train.fit import use_threads
-        from earmark.train.material import gather, make_encoder
+        from earmark.train.material import gather
         from earmark.train.recipe import Origin
         from earmark.train.recipe import train as run_training
         from earmark.train.settings import recommended
@@ -71,7 +78,7 @@ def train(
     use_threads(threads)
     settings = recommended(
         encoder,
-        make_encoder(encoder).channels,
+        encoder_named(encoder).channels,
         objective=objective,
         seeds=seeds,
         folds=folds,
@@ -81,7 +88,7 @@ def train(
         takes=takes,
     )
     marked = read_annotations(spans)
-    heard = [Path(source.name).stem for source in find([str(media)])]
+    heard = list(find_media([media]))
     marked = marked.only(reconcile(list(marked.recordings), heard, allow_missing=allow_missing))
     with progress_bar("steps") as bar:
         listening = bar.add_task("listening", total=len(marked.recordings))

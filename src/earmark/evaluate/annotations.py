@@ -146,7 +146,9 @@ class Annotations:
             unknown = counted(guessed, "recording")
             lines.append(f"{unknown} of no given length, taken to end with the last event")
         if overlapping := self.overlapping:
-            lines.append(f"{counted(overlapping, 'action')} overlapping an earlier one; each counts")
+            lines.append(
+                f"{counted(overlapping, 'action')} overlapping an earlier one; each counts"
+            )
         if repeated := self.repeated:
             lines.append(f"{counted(repeated, 'row')} saying the same as another; each counts")
         silent = [name for name, actions in self.recordings.items() if not actions]

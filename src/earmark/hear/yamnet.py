@@ -38,19 +38,15 @@ CLASSES, WIDTH = 521, 1024
 BACKGROUND = "Silence"
 """From this class to the last they name rooms, noise and the recording itself, not a sound."""
 
-USUAL, SPREAD = -9.6, 3.4
-"""Mean and standard deviation of the logits over 20 of the composites gates are developed on."""
-
-Reading = Literal["standard", "logits", "embedding"]
+Reading = Literal["logits", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
 class YAMNet(SoundEncoder):
     """Features of the published network: its 521 classes in logit space, or what lies beneath."""
 
-    reads: Reading = "standard"
-    """`logits`, 521 channels; `standard`, the same less `USUAL` over `SPREAD`, so that 0 is as
-    unlikely as a class usually is, which a gate learns from far better; `embedding`, 1,024."""
+    reads: Reading = "logits"
+    """`logits`, one of 521 classes a channel; `embedding`, the 1,024 values they are made of."""
     cell: int = 12
     """Steps of the clock that share one patch; 12 is YAMNet's own 0.48 s."""
     weights: Path | None = None
@@ -90,12 +86,7 @@ class YAMNet(SoundEncoder):
 
     def _read(self, network: _Network, rows: FloatArray) -> FloatArray:
         """What is asked for, `(cells, channels)`, of embeddings in whole numbers."""
-        if self.reads == "embedding":
-            return network.embedding(rows)
-        logits = network.logits(rows)
-        return (
-            logits if self.reads == "logits" else (logits - np.float32(USUAL)) / np.float32(SPREAD)
-        )
+        return network.embedding(rows) if self.reads == "embedding" else network.logits(rows)
 
     def tags(
         self,
@@ -119,7 +110,7 @@ class YAMNet(SoundEncoder):
             least: Probability below which a class is not named.
         """
         best = np.full((len(spans), CLASSES), -np.inf, dtype=np.float32)
-        listener = YAMNet("logits", self.cell, self.weights)
+        listener = YAMNet(cell=self.cell, weights=self.weights)
         for track in listener(recording, meter=meter if meter is not None else Meter()):
             for place, span in enumerate(spans):
                 inside = track.values[_steps_within(track, span)]
@@ -161,7 +152,7 @@ class YAMNetDetector(SoundEncoder):
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The probability of the likeliest class of handiwork in `sound`."""
-        network = YAMNet("logits", self.cell, self.weights)
+        network = YAMNet(cell=self.cell, weights=self.weights)
         kept: IndexArray | None = None
         for track in network.encode(sound):
             kept = kept if kept is not None else kept_classes(network.names, not_manipulation())

@@ -11,8 +11,9 @@ import numpy as np
 
 from earmark.errors import AnnotationError, ModelMismatch
 from earmark.evaluate.annotations import Action, Annotations, few
-from earmark.hear import ENCODERS, Encoder, SoundEncoder
-from earmark.media import Meter, Recording, Sound, find, open_recording
+from earmark.evaluate.sources import find_media
+from earmark.hear import Encoder, SoundEncoder, encoder_named
+from earmark.media import Meter, Recording, Sound, open_recording
 from earmark.media.files import replacing
 from earmark.timeline import FloatArray
 from earmark.train.augment import alter
@@ -61,8 +62,8 @@ def gather(
         AnnotationError: a recording without media, spans past its end, or no span at all.
         ModelMismatch: an encoder that gives values that are not numbers.
     """
-    made = make_encoder(encoder)
-    sources = {Path(source.name).stem: source for source in find([str(media)])}
+    made = encoder_named(encoder)
+    sources = find_media([media])
     unheard = [name for name in annotations.recordings if name not in sources]
     if unheard:
         raise AnnotationError(f"no media in {media} for {few(unheard)}; the stems must agree")
@@ -72,19 +73,12 @@ def gather(
         recording = open_recording(sources[name])
         check_inside(name, actions, recording.duration)
         heard = tuple(
-            _remembered(recording, made, take, cache) if cache else _listen(recording, made, take)
-            for take in range(takes)
+            _remembered(recording, made, room, cache) if cache else _listen(recording, made, room)
+            for room in _rooms(name, takes)
         )
         material[name] = Heard(name, recording.duration, heard, tuple(actions))
     check_actions(material)
     return material
-
-
-def make_encoder(name: str) -> Encoder:
-    """The encoder called `name`; `ValueError` lists the names."""
-    if name not in ENCODERS:
-        raise ValueError(f"there is no encoder {name!r}; there are {', '.join(ENCODERS)}")
-    return ENCODERS[name]()
 
 
 def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
@@ -103,10 +97,20 @@ def check_actions(material: Mapping[str, Heard]) -> None:
         raise AnnotationError("no recording has a single span, so there is nothing to learn from")
 
 
-def _listen(recording: Recording, encoder: Encoder, take: int) -> FloatArray:
-    """The features of one take; the first is the recording as it is."""
-    if take and isinstance(encoder, SoundEncoder):
-        sound = _altered(recording, take, encoder.sample_rate)
+def _rooms(name: str, takes: int) -> list[int]:
+    """One number a take: 0 is the recording as it is, any other the seed of a made-up room.
+
+    They hang on the recording's name and not on where it lies, so training material is the same
+    on every machine.
+    """
+    digests = [hashlib.sha256(f"{name} {take}".encode()).hexdigest() for take in range(1, takes)]
+    return [0, *(int(digest[:8], 16) for digest in digests)]
+
+
+def _listen(recording: Recording, encoder: Encoder, room: int) -> FloatArray:
+    """The features of one take."""
+    if room and isinstance(encoder, SoundEncoder):
+        sound = _altered(recording, room, encoder.sample_rate)
         rows = [track.values for track in encoder.encode(sound)]
     else:
         rows = [track.values for track in encoder(recording, meter=Meter())]
@@ -116,28 +120,21 @@ def _listen(recording: Recording, encoder: Encoder, take: int) -> FloatArray:
     return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
 
 
-def _altered(recording: Recording, take: int, sample_rate: int) -> Iterable[Sound]:
-    """The whole sound through another room and microphone.
-
-    The same for the same take of a recording of that name, wherever its file lies.
-    """
+def _altered(recording: Recording, room: int, sample_rate: int) -> Iterable[Sound]:
+    """The whole sound through another room and microphone."""
     blocks: Iterator[Sound] = recording.sound(sample_rate=sample_rate)
     samples = np.concatenate([block.values for block in blocks])
-    yield Sound(alter(samples, seed=_seed(recording.name, take)), 0.0, sample_rate)
+    yield Sound(alter(samples, seed=room), 0.0, sample_rate)
 
 
-def _seed(name: str, take: int) -> int:
-    return int(hashlib.sha256(f"{name} {take}".encode()).hexdigest()[:8], 16)
-
-
-def _remembered(recording: Recording, encoder: Encoder, take: int, folder: Path) -> FloatArray:
+def _remembered(recording: Recording, encoder: Encoder, room: int, folder: Path) -> FloatArray:
     """The features from `folder`, made and kept there the first time; damaged ones are remade."""
-    listener = f"{recording.key} {recording.audio_track} {encoder!r} {take}"
+    listener = f"{recording.key} {recording.audio_track} {encoder!r} {room}"
     path = folder / f"{hashlib.sha256(listener.encode()).hexdigest()[:32]}.npy"
     try:
         kept: FloatArray = np.load(path, allow_pickle=False)
     except (FileNotFoundError, ValueError, EOFError):
-        kept = _listen(recording, encoder, take)
+        kept = _listen(recording, encoder, room)
         with replacing(path) as scratch:
             np.save(scratch, kept)
     return kept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from earmark.gate.card import Card
 from earmark.gate.gate import Gate
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid
+from earmark.hear import encoder_named
+from earmark.hear.named import portable, split_name
 from earmark.media.files import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.train.calibrate import calibrate, fit_survival, mean_coverage
@@ -22,7 +24,7 @@ from earmark.train.curves import draw_curves
 from earmark.train.export import Panel, export, prove
 from earmark.train.fit import Check, Fitted, fit, score
 from earmark.train.head import Head
-from earmark.train.material import Material, fingerprint, make_encoder
+from earmark.train.material import Material, fingerprint
 from earmark.train.objectives import OBJECTIVES
 from earmark.train.settings import Settings
 from earmark.train.split import fold
@@ -185,11 +187,11 @@ def finish(
     calibration = calibrate(scores, material, folds)
     chosen = [head for (seed, _), head in heads.items() if seed in seeds]
     panel = Panel(chosen, OBJECTIVES[settings.objective]).eval()
-    encoder: Any = make_encoder(settings.encoder)
+    encoder, (name, _) = encoder_named(settings.encoder), split_name(settings.encoder)
     weights = export(panel)
     card = Card(
-        encoder=settings.encoder,
-        encoder_options=asdict(encoder),
+        encoder=name,
+        encoder_options=portable(encoder),
         channels=encoder.channels,
         clock_rate=CLOCK_RATE,
         context=panel.context,
@@ -203,7 +205,7 @@ def finish(
         recordings=run["recordings"],
         actions=run["actions"],
         hours=run["hours"],
-        settings=settings.to_json(),
+        settings=replace(settings, encoder=name).to_json(),
         honesty=calibration.honesty,
     )
     gate = Gate(

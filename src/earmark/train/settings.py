@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from earmark.hear.named import split_name
 from earmark.train.objectives import OBJECTIVES
 
 
@@ -63,7 +64,7 @@ def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
     restlessness; the classes of a pretrained network are read as they are, by a wider head that
     trains for fewer steps. `None` in `chosen` leaves the choice.
     """
-    if encoder == "log-mel":
+    if split_name(encoder)[0] == "log-mel":
         kind: dict[str, Any] = {"bands": 4}
     elif channels == 1:
         kind = {"bands": 1}
