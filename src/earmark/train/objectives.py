@@ -57,8 +57,23 @@ class Objective(Protocol):
         ...
 
 
+class _Logistic:
+    """For objectives whose logits are those of a probability."""
+
+    __slots__ = ()
+
+    @property
+    def activation(self) -> str:
+        """What turns a logit into a score."""
+        return "logistic"
+
+    def score(self, logits: Tensor) -> Tensor:
+        """The logistic of the logit."""
+        return torch.sigmoid(logits)
+
+
 @dataclass(frozen=True, slots=True)
-class SpanObjective:
+class SpanObjective(_Logistic):
     """Fire once in every action and nowhere else: the paper's coverage-aligned loss."""
 
     tau: float = 4.0
@@ -70,18 +85,9 @@ class SpanObjective:
         silent = logits[targets.heard & ~targets.active]
         return _mean(functional.softplus(-pooled)) + _mean(functional.softplus(silent))
 
-    @property
-    def activation(self) -> str:
-        """What turns a logit into a score."""
-        return "logistic"
-
-    def score(self, logits: Tensor) -> Tensor:
-        """The logistic of the logit."""
-        return torch.sigmoid(logits)
-
 
 @dataclass(frozen=True, slots=True)
-class FrameObjective:
+class FrameObjective(_Logistic):
     """Tell for every step whether it lies in an action: the usual loss, kept as a baseline."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
@@ -90,15 +96,6 @@ class FrameObjective:
         return functional.binary_cross_entropy_with_logits(
             logits[heard], targets.active[heard].to(logits.dtype)
         )
-
-    @property
-    def activation(self) -> str:
-        """What turns a logit into a score."""
-        return "logistic"
-
-    def score(self, logits: Tensor) -> Tensor:
-        """The logistic of the logit."""
-        return torch.sigmoid(logits)
 
 
 @dataclass(frozen=True, slots=True)
