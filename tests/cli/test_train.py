@@ -67,7 +67,10 @@ def test_a_frontline_of_one_channel_needs_no_settings(
     out = tmp_path / "mine"
     quick = ("--steps", 4, "--folds", 2, "--threads", 1)
     run(marks, "--media", media, "--out", out, "--encoder", "flux", *quick)
-    assert frontline_named(str(out / "gate.gate")).encoder.channels == 1
+    frontline = frontline_named(str(out / "gate.gate"))
+    heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
+    assert frontline.encoder.channels == 1
+    assert len(heard.scores) == 24 * 25
 
 
 def test_what_does_not_fit_is_named(media: Path, marks: Path, tmp_path: Path) -> None:

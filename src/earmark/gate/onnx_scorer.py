@@ -44,9 +44,8 @@ class OnnxScorer:
         kept = np.zeros((0, self.channels), dtype=np.float32)
         before, start = 0, 0.0  # of `kept`, rows that are context; the time of the row after them
         for count, track in enumerate(features):
-            self._check(track)
             start = track.start if count == 0 else start
-            kept = np.concatenate([kept, track.values.astype(np.float32, copy=False)])
+            kept = np.concatenate([kept, self._rows(track)])
             ready = len(kept) - before - self.context
             if ready >= BLOCK:
                 yield Track(self._score(kept)[before : before + ready], start=start)
@@ -61,19 +60,22 @@ class OnnxScorer:
         scores: FloatArray = open_session(self.weights).run(None, {"features": rows[None]})[0][0]
         return scores
 
-    def _check(self, track: Track) -> None:
-        width = 1 if track.values.ndim == 1 else track.values.shape[1]
+    def _rows(self, track: Track) -> FloatArray:
+        """The features of `track` as the head takes them, `(steps, channels)`."""
+        rows = track.values if track.values.ndim == 2 else track.values[:, None]
+        width = rows.shape[1]
         if width != self.channels or abs(track.hop - HOP) > 1e-9:
             raise ModelMismatch(
                 f"this gate wants the {self.channels} channels of {self.encoder} every {HOP:g} s "
                 f"and got {width} every {track.hop:g} s; give it the encoder it was trained with"
             )
-        if not np.isfinite(track.values).all():
-            bad = int(np.flatnonzero(~np.isfinite(track.values).all(axis=1))[0])
+        if not np.isfinite(rows).all():
+            bad = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
             raise ModelMismatch(
                 f"the features at {track.time_of(bad):.2f} s are not finite numbers, so they "
                 f"cannot be scored; check the encoder ({self.encoder})"
             )
+        return rows.astype(np.float32, copy=False)
 
 
 @lru_cache(maxsize=8)
