@@ -66,7 +66,7 @@ def test_an_interrupted_fit_ends_as_an_unbroken_one(tmp_path: Path) -> None:
     assert torch.equal(weights(again.head), weights(whole.head))
 
 
-def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_settings_or_recordings_is_refused(tmp_path: Path) -> None:
     recordings, kept = list(kitchen(2).values()), tmp_path / "state.pt"
     fit(recordings, SMALL, seed=0, measure=no_measure, checkpoint=kept)
     with pytest.raises(ModelMismatch, match="other settings; give another folder"):
@@ -77,6 +77,9 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path: Path) -> None:
             measure=no_measure,
             checkpoint=kept,
         )
+    moved = [replace(heard, actions=heard.actions[1:]) for heard in recordings]
+    with pytest.raises(ModelMismatch, match="other recordings; give another folder"):
+        fit(moved, SMALL, seed=0, measure=no_measure, checkpoint=kept)
     more_seeds = replace(SMALL, seeds=7)
     fit(recordings, more_seeds, seed=0, measure=no_measure, checkpoint=kept)
 

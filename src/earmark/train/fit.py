@@ -15,7 +15,7 @@ from earmark.media.files import replacing
 from earmark.timeline import FloatArray
 from earmark.train.crops import Crops
 from earmark.train.head import Head
-from earmark.train.material import Heard
+from earmark.train.material import Heard, fingerprint
 from earmark.train.objectives import OBJECTIVES, Objective
 from earmark.train.settings import Settings
 
@@ -72,6 +72,10 @@ def fit(
     Every `check_every` steps the dev recordings are measured and, where `checkpoint` is given, the
     state of the training is kept there; a fit that finds one goes on from it and ends with the
     same head as one that was never interrupted.
+
+    Raises:
+        ModelMismatch: the checkpoint is from other settings or recordings, or the loss from no
+            numbers.
     """
     torch.manual_seed(seed)
     head = make_head(recordings[0].takes[0].shape[1], settings)
@@ -82,8 +86,9 @@ def fit(
     )
     crops = Crops(recordings, crop=settings.crop, batch=settings.batch, seed=seed)
     fitted = Fitted(head)
+    origin = _origin(recordings, settings) if checkpoint is not None else {}
     if checkpoint is not None and checkpoint.is_file():
-        _resume(checkpoint, fitted, optimizer, crops, settings)
+        _resume(checkpoint, fitted, optimizer, crops, origin)
     begun = fitted.checks[-1].step if fitted.checks else 0
     losses = []
     for step in range(begun + 1, settings.steps + 1):
@@ -93,7 +98,7 @@ def fit(
             progress(fitted.checks[-1])
             losses = []
             if checkpoint is not None:
-                _keep(checkpoint, fitted, optimizer, crops, settings)
+                _keep(checkpoint, fitted, optimizer, crops, origin)
     head.eval()
     return fitted
 
@@ -126,11 +131,11 @@ def _keep(
     fitted: Fitted,
     optimizer: torch.optim.Optimizer,
     crops: Crops,
-    settings: Settings,
+    origin: dict[str, Any],
 ) -> None:
     """Write all that the next step depends on."""
     state: dict[str, Any] = {
-        "settings": _of_one_head(settings),
+        **origin,
         "head": fitted.head.state_dict(),
         "optimizer": optimizer.state_dict(),
         "checks": [(check.step, check.loss, check.dev) for check in fitted.checks],
@@ -146,14 +151,15 @@ def _resume(
     fitted: Fitted,
     optimizer: torch.optim.Optimizer,
     crops: Crops,
-    settings: Settings,
+    origin: dict[str, Any],
 ) -> None:
     """Read what `_keep` wrote."""
     state = torch.load(path, weights_only=True)
-    if state["settings"] != _of_one_head(settings):
-        raise ModelMismatch(
-            f"{path} is from a training with other settings; give another folder, or remove it"
-        )
+    for what, wanted in origin.items():
+        if state.get(what, wanted) != wanted:  # the first checkpoints named no recordings
+            raise ModelMismatch(
+                f"{path} is from a training with other {what}; give another folder, or remove it"
+            )
     fitted.head.load_state_dict(state["head"])
     optimizer.load_state_dict(state["optimizer"])
     fitted.checks = [Check(*check) for check in state["checks"]]
@@ -161,6 +167,9 @@ def _resume(
     torch.set_rng_state(state["torch"])
 
 
-def _of_one_head(settings: Settings) -> dict[str, Any]:
-    """The settings that a single head depends on: how many seeds there are is none of them."""
-    return replace(settings, seeds=1, first_seed=0).to_json()
+def _origin(recordings: Sequence[Heard], settings: Settings) -> dict[str, Any]:
+    """What a single head depends on besides its seed: how many seeds there are is none of it."""
+    return {
+        "settings": replace(settings, seeds=1, first_seed=0).to_json(),
+        "recordings": fingerprint({heard.name: heard for heard in recordings}),
+    }
