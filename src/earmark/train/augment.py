@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import butter, fftconvolve, sosfilt
 
-from earmark.hear import SAMPLE_RATE
 from earmark.timeline import FloatArray
 
 
-def alter(samples: FloatArray, *, seed: int) -> FloatArray:
+def alter(samples: FloatArray, sample_rate: int, *, seed: int) -> FloatArray:
     """`samples` as another device in another room might have kept them, as many of them.
 
     Each change is made with its own chance: reverberation, a microphone's filter, noise, the
@@ -18,9 +17,9 @@ def alter(samples: FloatArray, *, seed: int) -> FloatArray:
     rng = np.random.default_rng(seed)
     heard = np.asarray(samples, dtype=np.float32)
     if rng.random() < 0.5:
-        heard = reverberate(heard, rng)
+        heard = reverberate(heard, sample_rate, rng)
     if rng.random() < 0.7:
-        heard = filtered(heard, rng)
+        heard = filtered(heard, sample_rate, rng)
     if rng.random() < 0.7:
         heard = noisy(heard, rng)
     if rng.random() < 0.3:
@@ -30,10 +29,10 @@ def alter(samples: FloatArray, *, seed: int) -> FloatArray:
     return clipped
 
 
-def reverberate(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
+def reverberate(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
     """A room: noise that dies away over 0.1 to 0.6 s behind the direct sound."""
     decay = rng.uniform(0.1, 0.6)
-    times = np.arange(round(decay * SAMPLE_RATE)) / SAMPLE_RATE
+    times = np.arange(round(decay * sample_rate)) / sample_rate
     tail = rng.standard_normal(len(times)) * np.exp(-6.9 * times / decay)  # 60 dB down at the end
     tail *= rng.uniform(0.1, 0.5) / np.sqrt((tail**2).sum())
     tail[0] = 1.0
@@ -41,10 +40,10 @@ def reverberate(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
     return echo.astype(np.float32)
 
 
-def filtered(samples: FloatArray, rng: np.random.Generator) -> FloatArray:
+def filtered(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
     """A microphone that hears neither the lowest nor the highest."""
-    edges = (rng.uniform(20.0, 250.0), rng.uniform(3_000.0, 7_500.0))
-    bands = butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos")
+    edges = rng.uniform(20.0, 250.0), min(rng.uniform(3_000.0, 7_500.0), 0.47 * sample_rate)
+    bands = butter(2, edges, "bandpass", fs=sample_rate, output="sos")
     passed: FloatArray = sosfilt(bands, samples)
     return passed.astype(np.float32)
 

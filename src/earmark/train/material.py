@@ -124,7 +124,7 @@ def _altered(recording: Recording, room: int, sample_rate: int) -> Iterable[Soun
     """The whole sound through another room and microphone."""
     blocks: Iterator[Sound] = recording.sound(sample_rate=sample_rate)
     samples = np.concatenate([block.values for block in blocks])
-    yield Sound(alter(samples, seed=room), 0.0, sample_rate)
+    yield Sound(alter(samples, sample_rate, seed=room), 0.0, sample_rate)
 
 
 def _remembered(recording: Recording, encoder: Encoder, room: int, folder: Path) -> FloatArray:
