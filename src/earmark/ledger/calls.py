@@ -88,11 +88,11 @@ def fail(
     tokens: tuple[int, int],
     spend: float,
 ) -> None:
-    """Note that `call` is not answered, and why."""
+    """Note that `call` is not answered, and why; one whose answer is kept stays answered."""
     number = _number_of(database, call)
     database.execute(
         "UPDATE calls SET asked = asked - (state = 'in flight' AND NOT ?),"
-        " state = 'failed' WHERE id = ?",
+        " state = iif(state = 'answered', state, 'failed') WHERE id = ?",
         (was_sent, number),
     )
     database.execute(
