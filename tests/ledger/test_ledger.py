@@ -53,6 +53,15 @@ def test_a_failed_call_is_a_row_with_its_reason_and_may_be_asked_again(tmp_path:
             assert (run.totals().failed, run.totals().asked, run.totals().answered) == (0, 2, 1)
 
 
+def test_a_complaint_that_comes_late_takes_no_answer_away(tmp_path: Path):
+    """The error file of a batch, read after another batch has answered."""
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        fill(ledger, {1: "a board"})
+        ledger.fail(call(1), "the batch expired")
+        assert ledger.unanswered([call(1)]) == []
+        assert (next(run.picks("a")).status, run.totals().failed) == ("answered", 0)
+
+
 def test_calls_in_flight_at_a_crash_are_known_and_counted(tmp_path: Path):
     ledger = open_run(tmp_path)
     ledger.begin(call(1))
@@ -167,6 +176,15 @@ def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
             (hit,) = run.search("scie")
             assert (hit.thumbnail, hit.span.start, hit.span.end) == (b"jpeg", 4.0, 8.0)
             assert run.totals().frames_decoded == 4
+
+
+def test_what_was_found_keeps_its_time_on_another_grid(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a board"})
+    with Ledger.open(tmp_path, PLAN | {"window": 8.0}) as ledger, ledger.run() as run:
+        ledger.hear("a", windows("9.7", length=8.0), key="v2")
+        (hit,) = run.search("board")
+        assert (hit.span.start, hit.span.end) == (4.0, 8.0)
 
 
 def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):

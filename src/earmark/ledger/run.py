@@ -306,16 +306,30 @@ class Run:
         assert row is not None
         name, path, duration, length, tags, thumbnail, heard = row
         start = window * (length or 0.0)
+        end = max(start, min(start + (length or 0.0), duration))
         return Hit(
             name,
             path,
             window,
-            Span(start, max(start, min(start + (length or 0.0), duration))),
+            self._picked(recording, window, place) or Span(start, end),
             answer[0] if answer else "",
             _split_tags(tags, heard),
             answer[1] if answer else "",
             thumbnail or b"",
         )
+
+    def _picked(self, recording: int, window: int, place: int) -> Span | None:
+        """When the pick indexed at `place` was: the grid may have changed since."""
+        row = self._row(
+            'SELECT p."start", p."end" FROM plans JOIN picks p ON p.plan = plans.id'
+            " AND p.recording = ?1 AND p.window = ?2 WHERE p.call = ?3 OR p.tags = -?3"
+            " ORDER BY p.plan = ?4 DESC LIMIT 1",
+            recording,
+            window,
+            place,
+            self._plan,
+        )
+        return Span(*row) if row else None
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with clearly(self.folder):
