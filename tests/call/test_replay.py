@@ -69,6 +69,14 @@ def test_a_bad_file_is_named_with_its_line(tmp_path, text, complaint):
         Replay.load(path)
 
 
+def test_a_line_ends_where_json_lines_do(tmp_path):
+    """A model may write the line separator of Unicode, which JSON need not escape."""
+    path = tmp_path / "answers.jsonl"
+    said = "one\u2028two\u0085three"
+    path.write_text(f'{{"identity": "x", "text": "{said}"}}\n', encoding="utf-8")
+    assert Replay.load(path).by_identity["x"].text == said
+
+
 def test_an_empty_or_missing_file_is_refused(tmp_path, replay):
     with pytest.raises(EarmarkError, match="holds no answers"):
         replay().check()

@@ -78,7 +78,8 @@ class Replay:
 def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """The objects in a file of one JSON object a line, with their line numbers from 1."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            lines = list(file)  # not `splitlines`: a caption may hold a separator that ends no line
     except (OSError, UnicodeDecodeError) as error:
         raise EarmarkError(f"cannot read {path}: {error}") from error
     entries = []
