@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from earmark.errors import RemoteError, UnreadableFile
@@ -45,6 +46,38 @@ def test_a_list_on_a_server_names_its_neighbours(tmp_path):
         assert found == [Source((server.url("a.mp4"),)), Source(("https://other/b.mp4",))]
         with pytest.raises(UnreadableFile, match=r"june.txt does not exist on the server"):
             find([server.url("june.txt")])
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    """A store that is no web server: this process's memory, by an address of its own."""
+    files = fsspec.filesystem("memory")
+    listed = b"path,id\na.mp4,1\n../b:2.mp4,2\n"
+    for name, data in (("may/a.mp4", b"x"), ("may/c.MP4", b"x"), ("may/cams.csv", listed)):
+        files.pipe_file(f"/cards/{name}", data)
+    yield "memory://cards"
+    files.rm("/cards", recursive=True)
+
+
+def test_a_manifest_in_a_store_names_its_neighbours(store):
+    assert find([f"{store}/may/cams.csv"]) == [
+        Source((f"{store}/may/a.mp4",), id="1"),
+        Source((f"{store}/b:2.mp4",), id="2"),
+    ]
+
+
+@pytest.mark.parametrize(("glob", "names"), [("*.mp4", "a.mp4"), ("*.MP4", "c.MP4")])
+def test_a_glob_in_a_store_gives_what_it_matches(store, glob, names):
+    assert [Path(source.uris[0]).name for source in find([f"{store}/may/{glob}"])] == [names]
+
+
+def test_messages_about_lists_keep_secrets(tmp_path):
+    manifest(tmp_path, "wieght\n2\n")
+    with range_server(tmp_path) as server:
+        for name, complaint in (("cams.csv", "unknown columns"), ("no.csv", "does not exist")):
+            with pytest.raises(UnreadableFile, match=complaint) as error:
+                find([server.url(f"{name}?token=hunter2")])
+            assert "hunter2" not in str(error.value)
 
 
 def test_a_source_is_itself(tmp_path):

@@ -13,7 +13,7 @@ from earmark.media.listening import Sound, Stay, Tape, lay_frames
 from earmark.media.looking import FrameStats
 from earmark.media.packets import VideoPackets
 from earmark.media.pictures import Frame
-from earmark.media.source import Source
+from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 from earmark.media.tracks import decode_track
 from earmark.media.viewing import Viewer
@@ -222,7 +222,9 @@ def _video_packets(part: Part, meter: Meter) -> VideoPackets:
     with opened(part.uri, meter, index_only=True) as file:
         stream = moving_pictures(file.container)
         if stream is None:
-            raise MediaError(f"{part.uri} has no pictures any more; it changed while in use")
+            raise MediaError(
+                f"{place_of(part.uri)} has no pictures any more; it changed while in use"
+            )
         index = file.index_of(stream)
         shown = np.flatnonzero(index.is_shown)
         order = shown[np.argsort(index.stamps[shown], kind="stable")]

@@ -153,9 +153,10 @@ def is_listing(uri: str) -> bool:
 
 
 def _beneath_address(uri: str) -> list[str]:
-    """What lies beneath a prefix; a web address is itself, for the web has no folders."""
+    """What lies beneath a prefix or fits a glob; a web address is itself, it has no folders."""
     scheme = uri.partition("://")[0].lower()
-    if scheme in ("http", "https") or PurePosixPath(name_of(uri)).suffix.lower() in SUFFIXES:
+    is_file = "*" not in uri and PurePosixPath(name_of(uri)).suffix.lower() in SUFFIXES
+    if scheme in ("http", "https") or is_file:
         return [uri]
     from earmark.media.listing import list_prefix
 
