@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earmark.batching import take_results, write_requests
-from earmark.call import TagsCaptioner
-from earmark.caption import caption
+from earmark.call import OpenAICaptioner, TagsCaptioner
+from earmark.caption import caption, preview
 from earmark.errors import MediaError
 from earmark.job import Job
 from earmark.ledger import Run
@@ -50,6 +51,34 @@ def test_out_and_back_in(run, tmp_path):
         assert (totals.answered, totals.prompt_tokens) == (3, 150)
     again = write_requests(run, tmp_path / "rest.jsonl", model="mail")
     assert again.requests == 1
+
+
+class Hammering:
+    """Hears one sound wherever it is asked to."""
+
+    model = "hammering"
+
+    def __call__(self, recording, spans):  # noqa: ARG002
+        return dict.fromkeys(spans, ("hammer", "wood, metal"))
+
+    def each(self, wanted):
+        return [self(*one) for one in wanted]
+
+
+def test_the_question_is_the_one_a_server_would_be_asked(tmp_path):
+    """Sounds are told in it, and what the batch has answered is not asked of a server again."""
+    video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
+    plan = make_plan(budget="4", frontline="flux")
+    made = Job(plan, TagsCaptioner(look=lambda _: ("cup",)), namer=Hammering())
+    folder = caption([video], made, folder=tmp_path / "run").folder
+    written = write_requests(folder, tmp_path / "requests.jsonl", model="mail")
+    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
+    assert all("hammer, wood, metal" in line and "cup" not in line for line in lines)
+    results = tmp_path / "results.jsonl"
+    results.write_text("".join(reply(line, "seen") for line in lines))
+    take_results(folder, [results], model="mail")
+    asking = replace(made, captioner=OpenAICaptioner("http://127.0.0.1:1", "mail"))
+    assert preview([video], asking, folder=folder).calls == 0
 
 
 def test_results_of_another_model_are_said_to_be_unknown(run, tmp_path):

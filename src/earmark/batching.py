@@ -10,10 +10,12 @@ from pathlib import Path
 from earmark.call import Limits, Request, read_batch, write_batch
 from earmark.caption import publish
 from earmark.errors import LedgerError, MediaError
-from earmark.ledger import CallRow, Ledger, RecordingRow, Run
+from earmark.hear.words import describe
+from earmark.ledger import CallRow, Ledger, PickRow, RecordingRow, Run
 from earmark.media import Recording, Source, open_recording
 from earmark.media.ahead import Window, look_ahead
 from earmark.question import Ask, Sounds
+from earmark.timeline import Span, Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +60,20 @@ def questions(run: Run, model: str) -> list[Question]:
     if "ask" not in plan:
         raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
     ask = Ask.from_json(plan["ask"])
-    return [
-        Question(
-            recording,
-            row.pick.window,
-            ask.request(recording.id, row.pick, Sounds(words=row.tags), model),
-        )
-        for recording in run.recordings()
-        for row in run.picks(recording.id)
-    ]
+    every = []
+    for recording in run.recordings():
+        heard = run.heard(recording.id)
+        for row in run.picks(recording.id):
+            sounds = _sounds(row, heard.level if heard else None)
+            request = ask.request(recording.id, row.pick, sounds, model)
+            every.append(Question(recording, row.pick.window, request))
+    return every
+
+
+def _sounds(row: PickRow, level: Track | None) -> Sounds:
+    """What is heard in a pick, as it was when it was picked: the question must be the same."""
+    words = describe(level, Span(row.pick.start, row.pick.end)) if level else ()
+    return Sounds(row.heard[: len(row.heard) - len(words)], words)
 
 
 def write_requests(folder: Path, path: Path, *, model: str) -> Written:

@@ -81,6 +81,8 @@ class PickRow:
     """A model's answer; tags are not one."""
     failure: str | None = None
     """Why the last attempt failed, where it did."""
+    heard: tuple[str, ...] = ()
+    """Those of the tags that were heard: names first, then words for the level."""
 
 
 @dataclass(frozen=True, slots=True)

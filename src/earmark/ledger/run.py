@@ -358,7 +358,8 @@ def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
         kept, state = None, "waiting"
     status = state if state in ("answered", "failed", "in flight") else "not asked"
     failure = failure if status == "failed" else None
-    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure)
+    sounds = _split_tags(words, None)
+    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds)
 
 
 def _kept(row: tuple[Any, ...]) -> Kept:
