@@ -114,6 +114,25 @@ def test_two_manifests_may_not_share_an_id(tmp_path):
         find([first, second])
 
 
+def test_two_manifests_may_not_share_a_file(tmp_path):
+    first = manifest(tmp_path, "path,id\na.mp4,1\n", "a.csv")
+    second = manifest(tmp_path, "path,weight\n./a.mp4,2\n", "b.csv")
+    assert len(find([first, first])) == 1
+    with pytest.raises(UnreadableFile, match=r"two recordings hold .*a\.mp4"):
+        find([first, second])
+
+
+def test_recordings_come_in_the_order_given_and_each_once(tmp_path, monkeypatch):
+    """Whichever way they are named; the chapters of a source are none of their own."""
+    for name in ("a.mp4", "GX010001.MP4", "GX020001.MP4", "z.mp4"):
+        (tmp_path / name).write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    chapters = Source(("GX010001.MP4", "GX020001.MP4"), id="shift")
+    listed = manifest(tmp_path, "path,id\n./a.mp4,first\n")
+    found = find(["z.mp4", chapters, listed, "."])
+    assert found == [Source(("z.mp4",)), chapters, Source((str(tmp_path / "a.mp4"),), id="first")]
+
+
 def test_lists_that_cannot_be_read(tmp_path):
     for name, data, complaint in (
         ("a.txt", b"\n# nothing\n", "names no recording"),

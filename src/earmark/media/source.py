@@ -112,19 +112,33 @@ def find_all(paths: Sequence[str | Path | Source]) -> Finding:
     stop a batch.
 
     Raises:
-        MediaError: a prefix, a list or a manifest cannot be read, or two recordings share an id.
+        MediaError: a prefix, a list or a manifest cannot be read, or two recordings have one id
+            or one file.
     """
     entries = [entry for path in paths for entry in _expand(path)]
-    named = {entry.uris[0]: entry for entry in entries if isinstance(entry, Source)}
+    named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
     loose = _once(entry for entry in entries if isinstance(entry, str))
-    kept, copies = without_copies(uri for uri in loose if uri not in named)
-    sources = [*named.values(), *_join_chapters(kept)]
-    taken: set[str] = set()
-    for source in sources:
-        if source.id and source.id in taken:
-            raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
-        taken.add(source.id)
+    kept, copies = without_copies(uri for file, uri in loose.items() if file not in named)
+    joined = {uri: source for source in _join_chapters(kept) for uri in source.uris}
+    ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
+    sources = list(dict.fromkeys(source for source in ordered if source))
     return Finding(sources, copies)
+
+
+def _files_of(sources: Iterable[Source]) -> set[str]:
+    """The files of all `sources`; raises where two of them have one id, or one file."""
+    ids: set[str] = set()
+    files: set[str] = set()
+    for source in sources:
+        if source.id and source.id in ids:
+            raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
+        own = {_file(uri): uri for uri in source.uris}
+        if shared := files & own.keys():
+            place = place_of(own[min(shared)])
+            raise UnreadableFile(f"two recordings hold {place}; name it in one of them")
+        ids.add(source.id)
+        files |= own.keys()
+    return files
 
 
 def _expand(path: str | Path | Source) -> Iterable[str | Source]:
@@ -168,12 +182,17 @@ def _media_beneath(folder: Path) -> list[str]:
     return [str(path) for path in files if path.is_file() and not path.name.startswith(".")]
 
 
-def _once(uris: Iterable[str]) -> list[str]:
-    """Each file once, whatever names it has: links lead to it, and `./a` is `a`."""
+def _once(uris: Iterable[str]) -> dict[str, str]:
+    """Each file with the first of its names."""
     first: dict[str, str] = {}
     for uri in uris:
-        first.setdefault(uri if is_remote(uri) else os.path.realpath(uri), uri)
-    return list(first.values())
+        first.setdefault(_file(uri), uri)
+    return first
+
+
+def _file(uri: str) -> str:
+    """Which file it is, whatever names it has: links lead to it, and `./a` is `a`."""
+    return uri if is_remote(uri) else os.path.realpath(uri)
 
 
 def _join_chapters(uris: Iterable[str]) -> list[Source]:
