@@ -157,7 +157,7 @@ def test_an_operating_point_is_found_by_recall() -> None:
 
 def test_the_gate_that_comes_with_earmark() -> None:
     gate = default_gate()
-    assert gate.card.objective == "rate"
+    assert gate.card.objective == "where"
     assert "composites" in gate.card.data
     assert "research use only" in gate.card.licence
     assert len(gate.card.commit) == 40
