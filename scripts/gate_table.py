@@ -48,11 +48,12 @@ PAIRS = (
     ((SHIPPED, "coverage"), ("none", "uniform")),
     ((SHIPPED, "coverage"), ("none", "strata")),
     ((SHIPPED, "coverage"), ("span", "separated")),
+    ((SHIPPED, "coverage"), ("narrow-span", "separated")),
     ((SHIPPED, "coverage"), ("flux", "coverage")),
     ((SHIPPED, "coverage"), (YAMNET, "coverage")),
-    (("rate", "coverage"), ("none", "phases")),
-    (("rate", "coverage"), ("span", "coverage")),
-    (("rate", "separated"), ("span", "separated")),
+    (("narrow-rate", "coverage"), ("none", "phases")),
+    (("narrow-rate", "coverage"), ("narrow-span", "coverage")),
+    (("narrow-rate", "separated"), ("narrow-span", "separated")),
     (("span", "rank"), ("frame", "rank")),
     (("span-head", "rank"), ("frame-head", "rank")),
     (("narrow-span", "rank"), ("narrow-frame", "rank")),
@@ -164,7 +165,7 @@ def write_up(rows: Sequence[Row]) -> str:
         "frontlines are the mean of their seeds, ± the standard deviation between them. `phases` "
         "is even spacing averaged over its phase, the baseline of every gain. `shipped` is the "
         "gate that comes with earmark: all heads of all seeds of `where` together; `yamnet-all` is "
-        "the same over YAMNet's classes. `frame`, `span` and `rate` have the paper's head (64 "
+        "the same over YAMNet's classes. `frame` and `span` have the paper's head (64 "
         "channels as they are, width 128), the `narrow-` ones and `where` the shipped gate's "
         "(four bands, width 16). A seed averages the scores of its four heads; `-head` is a "
         "single one by score alone, meaned over all of them. "

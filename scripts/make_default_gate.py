@@ -31,7 +31,6 @@ WIDE = replace(PAPER, width=128, steps=500, check_every=250)
 SYSTEMS = {
     "frame": replace(WIDE, objective="frame"),
     "span": replace(WIDE, objective="span"),
-    "rate": replace(WIDE, objective="rate"),
     "narrow-frame": Settings(objective="frame"),
     "narrow-span": Settings(objective="span"),
     "narrow-rate": Settings(objective="rate"),

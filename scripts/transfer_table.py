@@ -11,6 +11,7 @@ published encoders work the same once their checkpoint is on the shelf (`earmark
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import composites
@@ -18,7 +19,8 @@ import numpy as np
 import torch
 from make_default_gate import commit, show
 
-from earmark.evaluate.metrics import Kept, count_kept
+from earmark.evaluate.metrics import Kept, count_kept, dash
+from earmark.evaluate.significance import welch
 from earmark.gate.gate import Gate
 from earmark.hear import encoder_named
 from earmark.timeline import Track
@@ -37,20 +39,26 @@ def main() -> None:
     )
     parser.add_argument("data", type=Path)
     parser.add_argument("runs", type=Path)
-    parser.add_argument("--encoders", nargs="+", default=["log-mel", "yamnet"])
+    parser.add_argument(
+        "--encoders", nargs="+", default=["log-mel", "yamnet", "energy", "flux", "variance"]
+    )
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = [judge(options.data, options.runs, name, options.seeds) for name in options.encoders]
+    kept = {
+        name: judge(options.data, options.runs, name, options.seeds) for name in options.encoders
+    }
     print(f"Composites, not kitchen audio; {options.seeds} seeds, dev recall target {RECALL:.0%}\n")
-    print(
-        "| encoder (span-level head) | recall (%) | reduction (%) | seed range |\n|---|---|---|---|"
-    )
-    print("\n".join(rows))
+    print("| encoder (span-level head) | recall (%) | reduction (%) | seed range | p |")
+    print("|---|---|---|---|---|")
+    first = next(iter(kept.values()))
+    for name, seeds in kept.items():
+        print(row(name, seeds, first))
+    print("\np: Welch's test of the reduction against the first encoder's")
 
 
-def judge(data: Path, runs: Path, encoder: str, seeds: int) -> str:
-    """One row of the table."""
+def judge(data: Path, runs: Path, encoder: str, seeds: int) -> list[Kept]:
+    """What each seed of one encoder keeps of the held-out recordings."""
     channels = encoder_named(encoder).channels
     settings = recommended(encoder, channels, objective="span", seeds=seeds)
     develop, test = (
@@ -60,14 +68,20 @@ def judge(data: Path, runs: Path, encoder: str, seeds: int) -> str:
     folder = runs / f"transfer-{encoder}"
     origin = Origin(composites.DATA, composites.LICENCE, commit())
     train(develop, settings, folder=folder, origin=origin, watch=show)
-    kept = [keep(Gate.load(folder / f"seed-{seed}.gate"), test) for seed in settings.all_seeds]
-    recall, reduction = (
-        np.array([100 * getattr(one, name) for one in kept]) for name in ("recall", "reduction")
+    return [keep(Gate.load(folder / f"seed-{seed}.gate"), test) for seed in settings.all_seeds]
+
+
+def row(encoder: str, kept: Sequence[Kept], first: Sequence[Kept]) -> str:
+    """One row of the table: mean and standard deviation over seeds."""
+    recall = 100 * np.array([each.recall for each in kept])
+    reduction, against = (
+        100 * np.array([each.reduction for each in seeds]) for seeds in (kept, first)
     )
     return (
         f"| {encoder} | {recall.mean():.1f} ± {recall.std(ddof=1):.1f} | "
         f"{reduction.mean():.1f} ± {reduction.std(ddof=1):.1f} | "
-        f"{reduction.min():.0f}-{reduction.max():.0f} |"
+        f"{reduction.min():.0f}-{reduction.max():.0f} | "
+        f"{'' if kept is first else dash(welch(reduction, against).p, '.2f')} |"
     )
 
 
