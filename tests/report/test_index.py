@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from archive_runs import tell_archive
-from earmark.ledger import Ledger, RecordingRow, Run
+from earmark.ledger import CallRow, Ledger, RecordingRow, Run
 from earmark.report.index import MOST_ON_A_PAGE, curve, write_index, write_report
 
 HOSTILE = 's3://b/<img src=x onerror="document.title=1">.mp4'
@@ -66,7 +67,8 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
     with Run.open(folder) as run:
         write_report(run, folder / "report.html")
         pages = sorted((folder / "recordings").glob("*.html"))
-        before = {page: page.stat().st_mtime_ns for page in pages}
+        for page in pages:
+            os.utime(page, (0, 0))
         recording = run.recordings()[0]
         row = next(run.picks(recording.id))
     pages[3].unlink()
@@ -74,13 +76,52 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
         ledger.choose(recording.id, [row.pick])
     with Run.open(folder) as run:
         write_report(run, folder / "report.html")
-    changed = [page for page in pages if page.stat().st_mtime_ns != before[page]]
+    changed = [page for page in pages if page.stat().st_mtime_ns]
     assert len(changed) == 2
     assert pages[3] in changed
     (folder / "recordings" / "written.json").write_text('{"half')
     with Run.open(folder) as run:
         write_report(run, folder / "report.html")  # what cannot be read is written anew
     assert len(json.loads((folder / "recordings" / "written.json").read_text())) == len(pages)
+
+
+PLAN = {"budget": "20%", "across": True, "model": "m1"}
+
+
+def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=10)
+    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+        recording = run.recordings()[1]
+        (pick, *_) = (row.pick for row in run.picks(recording.id))
+        call = CallRow("again", recording.id, pick.window, "m1")
+        ledger.unanswered([call])
+        for reason in ("busy", "gone"):
+            ledger.fail(call, reason)
+            write_report(run, folder / "report.html")
+    (page,) = (folder / "recordings").glob(f"{Path(recording.path).stem}-*.html")
+    said = [told["failure"] for told in data_of(page)["recordings"][0]["picks"]]
+    assert "gone" in said and "busy" not in said
+
+
+def test_pages_are_as_private_as_the_user_has_files_be(tmp_path):
+    before = os.umask(0o077)
+    try:
+        folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=2)
+        with Run.open(folder) as run:
+            write_report(run, folder / "report.html")
+    finally:
+        os.umask(before)
+    pages = [folder / "report.html", *(folder / "recordings").iterdir()]
+    assert {page.stat().st_mode & 0o077 for page in pages} == {0}
+
+
+def test_a_recording_may_have_the_longest_of_names(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE, windows=2)
+    path = f"/cams/{'早' * 80}.mp4"  # 244 bytes, of 255 that a file system takes
+    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+        ledger.add(RecordingRow("long", path, 8.0, 100))
+        write_report(run, folder / "report.html")
+    assert len(list((folder / "recordings").glob("早*-long.html"))) == 1
 
 
 def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):

@@ -60,7 +60,6 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
         scratch.write_text(
             assemble("index", part("page.css") + part("index.css"), plain), encoding="utf-8"
         )
-    path.chmod(0o644)
     return path
 
 
@@ -104,7 +103,7 @@ def page_name(summary: Summary) -> str:
     """The file of a recording's page: its name, and enough of its id to tell namesakes apart."""
     stem = name_of(summary.recording.path).rpartition(".")[0] or "recording"
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in stem)
-    return f"{safe[:80]}-{summary.recording.id[:10]}.html"
+    return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
 def _plain(summary: Summary) -> list[Any]:
@@ -133,7 +132,7 @@ def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
     """Write the page of every recording that has changed since its page was written.
 
     What is told of a recording changes only with its counts, the plan or the version, and these
-    are noted beside the pages.
+    are noted beside the pages; or with why its calls failed, so a page with failures is not kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
     noted = folder / "written.json"
@@ -143,7 +142,8 @@ def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
     for summary in summaries:
         name = page_name(summary)
         now[name] = [edition, *_plain(summary)]
-        if before.get(name) != now[name] or not (folder / name).exists():
+        is_told = before.get(name) == now[name] and not summary.failed
+        if not is_told or not (folder / name).exists():
             _write_one(run, summary, folder / name)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")
@@ -170,7 +170,6 @@ def _write_one(run: Run, summary: Summary, path: Path) -> None:
     )
     with replacing(path) as scratch:
         scratch.write_text(render(story), encoding="utf-8")
-    path.chmod(0o644)
 
 
 def _totals(run: Run, summary: Summary, told: RecordingStory) -> Totals:
