@@ -126,6 +126,18 @@ def test_edl_counts_frames_of_the_recording(run: Run, tmp_path: Path):
     assert sum("COMMENT" in line for line in lines) == 2
 
 
+def test_edl_of_a_time_lapse_counts_usual_frames(tmp_path: Path):
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(replace(row("a"), frame_rate=0.2))
+        (path,) = export(run, tmp_path / "a.edl", format="edl")
+    assert "00:00:04:00 00:00:08:00 00:00:00:00" in path.read_text(encoding="utf-8")
+
+
+def test_subtitles_of_one_recording_go_into_a_folder_that_is_there(run: Run, tmp_path: Path):
+    (tmp_path / "subs").mkdir()
+    assert export(run, tmp_path / "subs", format="srt") == [tmp_path / "subs" / "a.srt"]
+
+
 def test_several_recordings_become_several_subtitles(tmp_path: Path):
     with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         for name in ("cam1/0001", "cam2/0001"):

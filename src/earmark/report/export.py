@@ -25,8 +25,8 @@ BATCH = 10_000
 def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - as the option is called
     """Write `run` to `path`; the files written, each whole or not there.
 
-    Subtitles are one file a recording: with several, `path` is a folder and each file is named
-    after its recording.
+    Subtitles are one file a recording: with several, or where it is one, `path` is a folder and
+    each file is named after its recording.
 
     Raises:
         MissingExtra: Parquet without pyarrow.
@@ -73,11 +73,15 @@ def write_parquet(run: Run, path: Path) -> None:
 
 
 def write_edl(run: Run, path: Path) -> None:
-    """The picks as clips in a row; time codes at the recordings' frame rate if they share one."""
+    """The picks as clips in a row; time codes at the recordings' frame rate if they share one.
+
+    At the usual one if not, or if theirs is too slow to be counted in.
+    """
     rates = {recording.frame_rate for recording in run.recordings()} - {0.0}
     chapters = {recording.id: recording.chapters for recording in run.recordings()}
     clips = (in_chapter(_clip(row), chapters[row.recording]) for row in rows(run))
     rate = rates.pop() if len(rates) == 1 else FRAME_RATE
+    rate = rate if round(rate) else FRAME_RATE  # a time code cannot count less than one a second
     text = edit_list(run.folder.resolve().name, clips, frame_rate=rate)
     path.write_text(text, encoding="utf-8", newline="\n")
 
@@ -107,7 +111,7 @@ def _export_each(
     by_recording: dict[str, list[Row]] = {recording.id: [] for recording in run.recordings()}
     for row in rows(run):
         by_recording[row.recording].append(row)
-    if len(by_recording) == 1:
+    if len(by_recording) == 1 and not path.is_dir():
         targets = [path]
     else:
         names = [_stem(recording) for recording in run.recordings()]
