@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import av
 import numpy as np
@@ -192,6 +193,9 @@ class TestCache:
         ({"audio_track": -1}, "from 0"),
     ],
 )
-def test_a_wrong_choice_is_refused_with_what_there_is(clicking, choices, complaint):
+def test_a_wrong_choice_is_refused_before_anything_is_heard(clicking, choices, complaint):
+    def unheard(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("somebody listened")
+
     with pytest.raises(ValueError, match=complaint):
-        select([clicking], **choices)
+        select([clicking], ears=unheard, **choices)

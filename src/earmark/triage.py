@@ -29,6 +29,7 @@ from earmark.select import (
     Budget,
     Choice,
     Selector,
+    check_spendable,
     choosing_across,
     choosing_each,
     forecast,
@@ -55,6 +56,12 @@ class Plan:
     across: bool = False
     """One budget over all recordings, spent at one price, instead of one each."""
     audio_track: int = 0
+
+    def __post_init__(self) -> None:
+        # Before hours of listening, and not after them.
+        check_spendable(self.rule, self.budget, across=self.across)
+        if self.audio_track < 0:
+            raise ValueError(f"audio tracks are counted from 0, not {self.audio_track}")
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""

@@ -3,6 +3,7 @@
 from earmark.select.budget import Budget
 from earmark.select.choose import (
     Choice,
+    check_spendable,
     choose,
     choose_across,
     choose_each,
@@ -27,6 +28,7 @@ __all__ = [
     "Pick",
     "Selector",
     "calls_for",
+    "check_spendable",
     "choose",
     "choose_across",
     "choose_each",

@@ -25,6 +25,18 @@ class Choice:
     """One line for a person; empty if all went as asked."""
 
 
+def check_spendable(rule: Selector, budget: Budget, *, across: bool = False) -> None:
+    """Raise `ValueError` where `rule` cannot spend `budget`, or not across recordings."""
+    if isinstance(rule, Coverage):
+        return
+    if across:
+        raise ValueError(
+            f"the rule {name_of(rule)} cannot share one budget among recordings; use coverage"
+        )
+    if budget.price is not None:
+        raise ValueError(f"the rule {name_of(rule)} knows no price; give a share or calls")
+
+
 def choose(rule: Selector, windows: Windows, budget: Budget | int) -> Choice:
     """The picks of one recording by `rule`, or by `strata` where there is no evidence to read."""
     return choose_each(rule, [windows], budget)[0]
@@ -51,12 +63,11 @@ def choosing_each(
 ) -> Iterator[Choice]:
     """As `choose_each`, a recording at a time: the picks of an archive need not fit in memory."""
     spent = Budget(count=budget) if isinstance(budget, int) else budget
+    check_spendable(rule, spent)
     if isinstance(rule, Coverage):
         for windows, picks in explained(many, _paths(rule, many, spent)):
             yield _settled(rule, windows, picks, spent)
         return
-    if spent.price is not None:
-        raise ValueError(f"the rule {name_of(rule)} knows no price; give a share or calls")
     for windows in many:
         yield _settled(rule, windows, _picks(rule, windows, spent), spent)
 
@@ -74,11 +85,9 @@ def choosing_across(
     touch, and not with what these are worth.
     """
     shared = Coverage() if rule is None else rule
-    if not isinstance(shared, Coverage):
-        raise ValueError(
-            f"the rule {name_of(shared)} cannot share one budget among recordings; use coverage"
-        )
     spent = Budget(count=budget) if isinstance(budget, int) else budget
+    check_spendable(shared, spent, across=True)
+    assert isinstance(shared, Coverage)
     if spent.price is not None:
         paths = shared.paths_at_price(many, price=spent.price, weights=weights)
     else:
