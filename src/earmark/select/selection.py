@@ -45,7 +45,7 @@ class Chosen:
     """The rule that chose, which is not the one asked for where a note says so."""
     frontline: str
     access: str
-    """How the sound was read: `index`, `demux` (joined by `+` where chapters differ), or `none`."""
+    """How the sound was read: `index`, `demux` where any chapter needs it, or `none`."""
     bytes_read: int
     bytes_total: int
     forecast: float | None
