@@ -12,7 +12,13 @@ import pytest
 
 from earmark.call import Answer, Limits, OpenAICaptioner, Request
 from earmark.cli.captions import Format, captions, parse_tokens
-from earmark.errors import AnnotationError, CallRejected, EarmarkError, NoAudioStream
+from earmark.errors import (
+    AnnotationError,
+    CallRejected,
+    EarmarkError,
+    NoAudioStream,
+    UnreadableFile,
+)
 from earmark.evaluate.captions import Means, Row, compare, paired, variants
 from earmark.evaluate.captions_kept import Caption, Kept
 from earmark.evaluate.captions_page import captions_page
@@ -85,6 +91,27 @@ def test_a_failed_call_counts_neither_for_nor_against(kitchen):
     (row,) = rows_of(Scripted({**SAID, 8.0: ""}), kitchen, variants())
     assert (row.nouns.named, row.nouns.asked, row.failed) == (2, 2, 1)
     assert row.failures == ("the model will not say",)
+
+
+def test_what_was_not_asked_any_more_is_told(kitchen):
+    """A server that only fails is left alone; the rest of the actions are not lost from sight."""
+    captioner = Scripted(dict.fromkeys(SAID, ""))
+    means = Means(captioner, limits=Limits(concurrency=1, retries=0, most_failures=1))
+    many = [Stimulus("kitchen", Span(n / 8, n / 8 + 1), "tap", "cut") for n in range(16)]
+    captioner.says = {each.time: "" for each in many}
+    (row,) = compare(many, {"kitchen": kitchen}, variants(), means, nouns=NOUNS, verbs=VERBS)
+    assert len(captioner.seen) < 16 == row.failed
+    assert "stopped: " in row.failures[-1] and "the model will not say" in row.failures[-1]
+
+
+def test_a_frame_that_cannot_be_decoded_is_a_failed_call(kitchen):
+    def crop(frame: Frame) -> Frame:
+        if frame.time > 6.0:
+            raise UnreadableFile("a hole in the file")
+        return frame
+
+    _, row = rows_of(Scripted(SAID), kitchen, variants(hands=True), crop=crop)
+    assert (row.nouns.asked, row.failures) == (2, ("a hole in the file",))
 
 
 def test_the_middle_of_the_action_is_shown_within_its_window(kitchen):

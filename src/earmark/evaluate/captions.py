@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from earmark.call import Answer, Captioner, Failure, Limits, Prompt, Request, ask_all
-from earmark.errors import EarmarkError, NoAudioStream
+from earmark.errors import EarmarkError, MediaError, NoAudioStream
 from earmark.evaluate.captions_kept import Caption, Kept
 from earmark.evaluate.captions_stimuli import Stimulus, check_inside
 from earmark.evaluate.naming import Named, Vocabulary
@@ -206,16 +206,21 @@ class _Run:
             self.failures += [failure.reason] * len(self._about[failure.request.identity])
             told()
 
-        requests = self._unanswered(stimuli)
+        waiting = self._unanswered(stimuli)
         told()
-        ask_all(requests, self.means.captioner, self.means.limits, settle, fail)
+        shown = self._shown(waiting, fail)
+        tally = ask_all(shown, self.means.captioner, self.means.limits, settle, fail)
+        if tally.stopped:
+            left = [each for about in self._about.values() for each in about]
+            left = [each for each in left if each not in self.captions]
+            self.failures += [f"stopped: {tally.stopped}"] * (len(left) - len(self.failures))
 
     def _take(self, caption: Caption) -> None:
         for each in self._about[caption.identity]:
             self.captions[each] = replace(caption, variant=self.variant.name, stimulus=each)
 
-    def _unanswered(self, stimuli: Sequence[Stimulus]) -> Iterator[Request]:
-        """Requests for what was not answered before, with their frames."""
+    def _unanswered(self, stimuli: Sequence[Stimulus]) -> list[Request]:
+        """Requests for what was not answered before, without their frames."""
         waiting: dict[str, Request] = {}
         for each in stimuli:
             request = self._request(each)
@@ -224,7 +229,19 @@ class _Run:
         for identity in waiting.keys() & self.means.kept.captions.keys():
             self._take(self.means.kept.captions[identity])
             del waiting[identity]
-        return map(self._showing, waiting.values())
+        return list(waiting.values())
+
+    def _shown(
+        self, waiting: Sequence[Request], fail: Callable[[Failure], None]
+    ) -> Iterator[Request]:
+        """The requests with their frames; one whose frame cannot be decoded has failed."""
+        for request in waiting:
+            try:
+                shown = self._showing(request)
+            except MediaError as error:
+                fail(Failure(request, str(error), attempts=0))
+            else:
+                yield shown
 
     def _request(self, each: Stimulus) -> Request:
         """A variant that shows another picture is another question: its name is in the identity."""
