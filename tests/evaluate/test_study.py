@@ -9,9 +9,10 @@ import pytest
 
 from earmark.errors import AnnotationError, LedgerError
 from earmark.evaluate.run import Design
-from earmark.evaluate.sources import find_media
+from earmark.evaluate.sources import find_media, heard_fingerprint
 from earmark.evaluate.strip import middle_minute
 from earmark.evaluate.study import Question, answer
+from earmark.gate.gate import default_gate
 from earmark.media.scene import make_scene
 from earmark.timeline import Span
 from made_kitchen import kitchen, write_csv, write_durations
@@ -195,6 +196,15 @@ def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: 
     (folder / "S0.mp4").write_bytes((scenes / "S1.mp4").read_bytes())
     with pytest.raises(LedgerError, match="holds a run with another sound"):
         answer(question, DESIGN, folder=tmp_path / "out")
+
+
+def test_a_gate_with_other_rates_is_another_run(tmp_path: Path):
+    """Its scores are the same, and what the rule `coverage` makes of them is not."""
+    gate, told = default_gate(), set()
+    for reach in (gate.rates.reach, gate.rates.reach + 1):
+        replace(gate, rates=replace(gate.rates, reach=reach)).save(tmp_path / "own.gate")
+        told.add(heard_fingerprint({}, [str(tmp_path / "own.gate")]))
+    assert len(told) == 2
 
 
 def test_recordings_to_choose_on_must_be_there(scenes: Path):

@@ -59,7 +59,10 @@ class Listener:
             AnnotationError: no recording has an action, or none has an event.
         """
         if not actions.actions:
-            raise AnnotationError("no action in the recordings to fit on: name others with --fit")
+            raise AnnotationError(
+                f"no action in the recordings to fit on ({few(actions.recordings)}); "
+                f"mark some, or evaluate fewer of the annotated ones (--recordings)"
+            )
         if not any(events.recordings.get(name) for name in actions.recordings):
             raise AnnotationError(
                 f"no event in the recordings to fit on ({few(actions.recordings)}); "

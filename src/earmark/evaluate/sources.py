@@ -165,5 +165,6 @@ def heard_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[
     for name in sorted(recordings):
         digest.update(f"{name} {recordings[name].key}\n".encode())
     for line in map(frontline_named, frontlines):
-        digest.update(f"{line.encoder!r} {line.scorer!r}\n".encode())
+        parts = (line.encoder, line.scorer, line.rates, line.survival)
+        digest.update(f"{parts!r}\n".encode())
     return digest.hexdigest()[:16]
