@@ -201,8 +201,9 @@ def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: 
 def test_a_gate_with_other_rates_is_another_run(tmp_path: Path):
     """Its scores are the same, and what the rule `coverage` makes of them is not."""
     gate, told = default_gate(), set()
-    for reach in (gate.rates.reach, gate.rates.reach + 1):
-        replace(gate, rates=replace(gate.rates, reach=reach)).save(tmp_path / "own.gate")
+    for more in (0.0, 0.5):
+        fits = tuple(replace(fit, intercept=fit.intercept + more) for fit in gate.rates.fits)
+        replace(gate, rates=replace(gate.rates, fits=fits)).save(tmp_path / "own.gate")
         told.add(heard_fingerprint({}, [str(tmp_path / "own.gate")]))
     assert len(told) == 2
 
