@@ -6,6 +6,7 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import FrameStats, Source, open_recording
+from earmark.media.watching import watch
 from making import make_video, numbered_picture, read_number
 
 # Ten pictures a second, a key frame every ten:
@@ -135,6 +136,8 @@ def test_pictures_nobody_can_decode(media, tmp_path):
     assert len(recording.video_packets()) == 40
     with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
         recording.frames([1.0])
+    with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
+        watch(recording)
 
 
 def test_no_times_no_pictures(media):

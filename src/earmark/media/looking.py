@@ -111,7 +111,7 @@ class _Reader:
         for packet in [*packets, None]:
             try:
                 pictures = decoder.decode(packet)
-            except (av.error.InvalidDataError, av.error.EOFError):
+            except av.error.FFmpegError:
                 self._stats.meter.damaged_packets += 1
                 continue
             self._stats.decoded += len(pictures)

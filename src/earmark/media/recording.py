@@ -212,10 +212,14 @@ class Recording:
         """
         if not self.has_video:
             raise MediaError(f"{self.name} has no pictures; name a video file")
-        if any(part.video and part.video.codec == "unknown" for part in self.parts):
-            raise MediaError(f"{self.name} has pictures that libav cannot decode; convert it first")
+        self.check_pictures()
         reels = [part for part in self.parts if part.video]
         return Viewer(self.name, reels, stats if stats is not None else FrameStats())
+
+    def check_pictures(self) -> None:
+        """Raise `MediaError` where there are pictures that nobody can decode."""
+        if any(part.video and part.video.codec == "unknown" for part in self.parts):
+            raise MediaError(f"{self.name} has pictures that libav cannot decode; convert it first")
 
 
 def _video_packets(part: Part, meter: Meter) -> VideoPackets:

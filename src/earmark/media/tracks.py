@@ -86,6 +86,6 @@ def _decode(
     """The frames of one packet; None empties the decoder. A packet it refuses is counted."""
     try:
         return decoder.decode(packet)
-    except (av.error.InvalidDataError, av.error.EOFError):
+    except av.error.FFmpegError:  # damage is not always called invalid data
         meter.damaged_packets += 1
         return []

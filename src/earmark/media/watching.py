@@ -17,7 +17,7 @@ from av.video.reformatter import Interpolation
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError
-from earmark.media.container import discard_all_but, moving_pictures, opened
+from earmark.media.container import discard_all_but, moving_pictures, opened, packets_of
 from earmark.media.pictures import Pixels
 from earmark.media.recording import Part, Recording
 from earmark.media.storage import Meter
@@ -50,7 +50,7 @@ def watch(
         meter: Counts the bytes read and the packets that could not be decoded.
 
     Raises:
-        MediaError: there are no pictures.
+        MediaError: there are no pictures, or none that can be decoded.
     """
     video = recording.video
     if video is None:
@@ -58,6 +58,7 @@ def watch(
             f"{recording.name} has no pictures, so there is no motion to see; listen instead "
             "(`--frontline flux`)"
         )
+    recording.check_pictures()
     width = min(width_pixels, video.width_pixels)
     height = max(1, round(video.height_pixels * width / video.width_pixels))
     return _watch(recording, (width, height), least_gap, meter if meter is not None else Meter())
@@ -83,7 +84,7 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
         discard_all_but(file.container, stream)
         stream.codec_context.thread_type = "AUTO"
         tick, shift = float(stream.time_base), part.start - part.zero
-        for packet in file.container.demux(stream):
+        for packet in packets_of(file.container, stream):
             for picture in _pictures(stream, packet, meter):
                 if picture.pts is not None:
                     yield picture.pts * tick + shift, picture
@@ -93,7 +94,7 @@ def _pictures(stream: VideoStream, packet: Packet[VideoStream], meter: Meter) ->
     """The pictures a packet completes; one that cannot be decoded is counted."""
     try:
         return stream.codec_context.decode(packet if packet.size else None)
-    except (av.error.InvalidDataError, av.error.EOFError):
+    except av.error.FFmpegError:
         meter.damaged_packets += 1
         return []
 
