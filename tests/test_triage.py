@@ -67,6 +67,25 @@ def test_zeroing_every_video_packet_changes_no_pick(clicking, tmp_path):
     assert before.recordings[0].picks == after.recordings[0].picks
 
 
+@pytest.mark.parametrize(
+    ("stream", "frontline", "said"),
+    [
+        ("audio", "energy", "damaged packets of sound; their time is heard as silence"),
+        ("video", "frame-difference", "damaged packets of pictures, passed over"),
+    ],
+)
+def test_damage_costs_its_own_time_and_is_said(clicking, tmp_path, stream, frontline, said):
+    data = bytearray(clicking.read_bytes())
+    with av.open(str(clicking)) as container:
+        (track,) = getattr(container.streams, stream)
+        for packet in list(track.index_entries)[100:150]:
+            data[packet.pos : packet.pos + packet.size] = b"\xff" * packet.size
+    spoiled = tmp_path / "spoiled.mp4"
+    spoiled.write_bytes(data)
+    (chosen,) = select([spoiled], frontline=frontline).recordings
+    assert [said in note for note in chosen.notes] == [True]
+
+
 @pytest.mark.parametrize("suffix", ["mp4", "ts"])
 def test_a_hole_in_the_sound_moves_nothing_and_is_said(tmp_path, suffix):
     plan = AudioPlan(CLICKS, hole=(12.0, 20.0))

@@ -81,15 +81,18 @@ def listen(
         access=meter.access or recording.access,
         bytes_read=meter.bytes_read,
         seconds=time.perf_counter() - began,
-        warnings=tuple(_warnings(recording, meter)),
+        warnings=tuple(_warnings(recording, meter, has_listened=level is not None)),
     )
 
 
-def _warnings(recording: Recording, meter: Meter) -> Iterator[str]:
+def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iterator[str]:
     if recording.has_audio:
         yield from remarks(recording)
-    if meter.damaged_packets:
-        yield f"{meter.damaged_packets} damaged packets of sound; their time is heard as silence"
+    damaged = f"{meter.damaged_packets} damaged packet{'s' * (meter.damaged_packets != 1)}"
+    if meter.damaged_packets and has_listened:
+        yield f"{damaged} of sound; their time is heard as silence"
+    elif meter.damaged_packets:
+        yield f"{damaged} of pictures, passed over"
     elif meter.missing > WORTH_SAYING:
         yield f"holes in the sound, {meter.missing:.1f} s in all, heard as silence"
     if meter.overlap > WORTH_SAYING:
