@@ -82,6 +82,16 @@ def test_a_finished_run_is_not_trained_again(folder: Path) -> None:
     assert (folder / "gate.gate").read_bytes() == before
 
 
+def test_a_fold_without_actions_has_no_dev_coverage(tmp_path: Path) -> None:
+    material = kitchen()
+    still = fold(sorted(material), folds=3)[0]
+    material |= {name: replace(material[name], actions=()) for name in still}
+    train(material, replace(SMALL, folds=3), folder=tmp_path, origin=Origin("x", "y"))
+    curves = json.loads((tmp_path / "run.json").read_text())["curves"]
+    assert {check["dev"] for check in curves["seed 0, fold 0"]} == {None}
+    assert None not in {check["dev"] for check in curves["seed 0, fold 1"]}
+
+
 def test_too_few_people_cannot_be_split(tmp_path: Path) -> None:
     with pytest.raises(AnnotationError, match="3 participants cannot be split into 4 folds"):
         train(kitchen(), replace(SMALL, folds=4), folder=tmp_path, origin=Origin("x", "y"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import csv
 import io
 import json
@@ -67,8 +68,12 @@ def noted(notes: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def as_share(share: float | None) -> str:
-    """A share in per cent; a dash where there is none."""
-    return "–" if share is None else f"{100 * share:.1f} %"
+    """A share in per cent; a dash where there is none.
+
+    >>> as_share(0.25), as_share(float("nan"))
+    ('25.0 %', '–')
+    """
+    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def summary(chosen: Chosen) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import err, out, progress_bar
+from earmark.cli.listing import as_share
 from earmark.errors import MissingExtra
 from earmark.evaluate.annotations import reconcile
 from earmark.evaluate.formats import read_annotations
@@ -104,7 +105,7 @@ def train(
 
         def watch(step: Step) -> None:
             told = f"seed {step.seed} fold {step.fold}: loss {step.check.loss:.4f}"
-            told += f", dev coverage {step.check.dev:.1%}"
+            told += f", dev coverage {as_share(step.check.dev)}"
             bar.update(training, completed=step.done, description=told)
             err.print(f"{told} at step {step.check.step}")
 

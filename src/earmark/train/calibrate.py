@@ -199,12 +199,14 @@ def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
 def mean_coverage(
     judged: Sequence[Case], *, rule: str = "coverage", budgets: Sequence[float] = BUDGETS
 ) -> dict[float, float]:
-    """Mean share of covered actions by budget, over the recordings that have any."""
+    """Mean share of covered actions by budget, over the recordings that have any; nan for none."""
     found: dict[float, list[float]] = {budget: [] for budget in budgets}
     for case in judged:
         for row in run_case(case, [rule], budgets).rows if case.actions else ():
             found[row.budget].append(row.counts.coverage)
-    return {budget: float(np.mean(shares)) for budget, shares in found.items()}
+    return {
+        budget: float(np.mean(shares)) if shares else math.nan for budget, shares in found.items()
+    }
 
 
 def choose_separation(judged: Sequence[Case], *, budget: float = 0.25) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ class Check:
     loss: float
     """Mean training loss since the check before."""
     dev: float
-    """The measure of the dev recordings, see `fit`."""
+    """The measure of the dev recordings, see `fit`; nan where they hold no action."""
+
+    def to_json(self) -> dict[str, float | None]:
+        """Plain values; nan is null."""
+        return {**asdict(self), "dev": None if math.isnan(self.dev) else self.dev}
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -248,9 +248,9 @@ def keep_run(folder: Path, run: Mapping[str, Any], trained: Trained) -> None:
             name: {f"{budget:g}": round(value, 5) for budget, value in row.items()}
             for name, row in trained.coverage.items()
         },
-        "curves": {name: [asdict(c) for c in checks] for name, checks in trained.curves.items()},
+        "curves": {name: [c.to_json() for c in checks] for name, checks in trained.curves.items()},
     }
     with replacing(folder / "run.json") as scratch:
-        scratch.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
     with replacing(folder / "curves.png") as scratch:
         draw_curves(trained.curves, scratch)
