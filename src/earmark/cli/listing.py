@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
