@@ -13,6 +13,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -57,54 +58,42 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
             the file; `slow` takes 20 ms for each; `no-tags` sends neither ETag nor Last-Modified;
             `error` answers 503.
     """
-    port = free_port()
-    words = [sys.executable, __file__, str(folder), str(port), fault]
-    with running(words, port):
-        yield Server(port)
+    with _running("range", str(folder), fault) as server:
+        yield server
 
 
 @contextmanager
 def s3_server() -> Iterator[Server]:
     """moto's S3 server, empty; the caller skips the test where moto is not installed."""
-    port = free_port()
-    words = [sys.executable, "-m", "moto.server", "-H", HOST, "-p", str(port)]
-    with running(words, port):
-        yield Server(port)
+    with _running("s3") as server:
+        yield server
 
 
 @contextmanager
-def running(words: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that listens on `port` within 20 s, ended afterwards."""
+def _running(*words: str) -> Iterator[Server]:
+    """This file as a process, which takes a free port and says which; ended afterwards."""
     process = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, __file__, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
+    assert process.stdout is not None
     try:
-        _wait_for(port, process)
-        yield process
+        said = process.stdout.readline()
+        assert said, f"the server ended at once with code {process.wait()}"
+        yield Server(int(said))
     finally:
         process.kill()
         process.communicate()
 
 
 def free_port() -> int:
-    """A port nobody listens on."""
+    """A port nobody listens on, as far as one can tell beforehand."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(400):
-        if process.poll() is not None:
-            raise RuntimeError(f"the server ended at once with code {process.returncode}")
-        try:
-            socket.create_connection((HOST, port), timeout=1).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise RuntimeError(f"nothing listens on port {port} after 20 s")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -112,22 +101,19 @@ class _Handler(BaseHTTPRequestHandler):
     folder: Path
     fault = ""
     counts: dict[str, int] = {"bytes": 0, "requests": 0, "now": 0, "most": 0}  # noqa: RUF012
+    counting = threading.Lock()
 
     def do_HEAD(self) -> None:
         self._answer(body=False)
 
     def do_GET(self) -> None:
         if self.path == "/?stats":
-            counts = dict(self.counts)
-            self._send(200, json.dumps(counts).encode(), {})
-            self.counts["bytes"] = counts["bytes"]
+            self._send(200, json.dumps(self.counts).encode(), {}, is_counted=False)
             return
-        self.counts["now"] += 1
-        self.counts["most"] = max(self.counts["most"], self.counts["now"])
-        try:
-            self._answer(body=True)
-        finally:
-            self.counts["now"] -= 1
+        with self.counting:
+            self.counts["now"] += 1
+            self.counts["most"] = max(self.counts["most"], self.counts["now"])
+        self._answer(body=True)
 
     def _answer(self, *, body: bool) -> None:
         path = self.folder / self.path.lstrip("/").partition("?")[0]
@@ -143,20 +129,28 @@ class _Handler(BaseHTTPRequestHandler):
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if not body:
             return self._send(200, b"", {**headers, "Content-Length": str(len(data))})
-        self.counts["requests"] += 1
+        with self.counting:
+            self.counts["requests"] += 1
+            number = self.counts["requests"]
         if self.fault == "slow":
             time.sleep(0.02)
         if not wanted or self.fault == "no-ranges":
             return self._send(200, data, headers)
         first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
         headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
-        is_broken = (self.fault == "flaky" and self.counts["requests"] % 3 == 0) or (
+        is_broken = (self.fault == "flaky" and number % 3 == 0) or (
             self.fault == "broken" and first >= len(data) // 2
         )
         return self._send(206, data[first : last + 1], headers, breaks=is_broken)
 
     def _send(
-        self, status: int, data: bytes, headers: dict[str, str], *, breaks: bool = False
+        self,
+        status: int,
+        data: bytes,
+        headers: dict[str, str],
+        *,
+        breaks: bool = False,
+        is_counted: bool = True,
     ) -> None:
         self.send_response(status)
         for name, value in {"Content-Length": str(len(data)), **headers}.items():
@@ -165,25 +159,41 @@ class _Handler(BaseHTTPRequestHandler):
         if breaks:
             data = data[: len(data) // 2]
             self.close_connection = True
-        self.counts["bytes"] += len(data)
+        if is_counted and self.command == "GET":
+            with self.counting:  # before it is sent: whoever has it may ask anew at once
+                self.counts["bytes"] += len(data)
+                self.counts["now"] -= 1
         self.wfile.write(data)
 
     def log_message(self, format: str, *words: Any) -> None:  # noqa: A002
         """Say nothing."""
 
 
-def _serve(folder: str, port: str, fault: str) -> None:
+def _serve_ranges(folder: str, fault: str) -> None:
     _Handler.folder = Path(folder)
     _Handler.fault = fault
-    server = ThreadingHTTPServer((HOST, int(port)), _Handler)
+    server = ThreadingHTTPServer((HOST, 0), _Handler)
     server.daemon_threads = True
-    _end_with_parent()
+    _tell(server.server_address[1])
     server.serve_forever()
+
+
+def _serve_s3() -> None:
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(HOST, 0, verbose=False)
+    server.start()
+    _tell(server.get_host_and_port()[1])
+    threading.Event().wait()
+
+
+def _tell(port: int) -> None:
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
 
 
 def _end_with_parent() -> None:
     """End this process when the one that started it is gone and its pipe closes."""
-    import threading
 
     def watch() -> None:
         sys.stdin.read()
@@ -193,4 +203,6 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    _serve(*sys.argv[1:])
+    _end_with_parent()
+    kind, *words = sys.argv[1:]
+    {"range": _serve_ranges, "s3": _serve_s3}[kind](*words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from earmark.errors import RemoteError, UnreadableFile
 from earmark.media import Meter, Source, find, inspect, open_recording
 from earmark.media import remote as remote_module
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
-from servers import HOST, free_port, range_server, s3_server
+from servers import HOST, range_server, s3_server
 
 CLICKS = (0.5, 10.25, 18.0)
 
@@ -147,8 +148,10 @@ def test_an_unknown_kind_of_address():
 
 
 def test_a_server_that_cannot_be_reached_is_named():
-    with pytest.raises(RemoteError, match=r"ftp://127.0.0.1:\d+/a.mp4: no server answers"):
-        open_recording(f"ftp://{HOST}:{free_port()}/a.mp4")
+    report = pytest.raises(RemoteError, match=r"ftp://127.0.0.1:\d+/a.mp4: no server answers")
+    with socket.socket() as held, report:
+        held.bind((HOST, 0))  # taken, so that nobody else listens there
+        open_recording(f"ftp://{HOST}:{held.getsockname()[1]}/a.mp4")
 
 
 def test_a_message_holds_no_secret(folder, quick):

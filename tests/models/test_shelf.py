@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import shutil
+import socket
 import tarfile
 import threading
 import zipfile
@@ -172,10 +173,10 @@ class TestAddress:
         assert left_behind(shelf) == []
 
     def test_no_network_is_one_line_that_names_the_way_out(self, shelf):
-        with web({}) as url:
-            pass  # the port is free again: nobody listens
-        with pytest.raises(ModelMissing) as caught:
-            shelf.get("known", origins=[Address(f"{url}/w")])
+        with socket.socket() as held, pytest.raises(ModelMissing) as caught:
+            held.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there
+            port = held.getsockname()[1]
+            shelf.get("known", origins=[Address(f"http://127.0.0.1:{port}/w")])
         message = str(caught.value)
         assert "cannot be reached" in message and "earmark models add known FILE" in message
         assert "\n" not in message
