@@ -44,9 +44,16 @@ def ask(url, *, model="scripted", timeout=5.0, form="auto", **options):
 def test_faults_are_told_apart(behaviour, error, complaint):
     with fault_server(behaviour) as server:
         with pytest.raises(error, match=complaint) as caught:
-            ask(server.url, timeout=0.5)
+            ask(server.url, timeout=0.5 if behaviour.startswith("slow") else 60.0)
         assert "\n" not in str(caught.value)
         assert server.count() == 1  # the client asks once; retries are the caller's
+
+
+def test_a_proxy_is_no_way_to_this_machine(monkeypatch):
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    with fault_server() as server:
+        assert ask(server.url).text
 
 
 def test_a_server_may_say_when_to_come_back():

@@ -29,6 +29,9 @@ PICTURE = re.compile(r"image|picture|vision|multi-?modal|mmproj", re.IGNORECASE)
 REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re.IGNORECASE)
 """Words that together mean a model takes no pictures, as servers put it."""
 
+HERE = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Names of this machine."""
+
 NEWER_LIMIT = "max_completion_tokens"
 """What OpenAI's newer models call `max_tokens`; they refuse the old name and say the new one."""
 
@@ -51,7 +54,12 @@ class Endpoint:
     def _client(self) -> openai.OpenAI:
         import openai
 
-        client = openai.OpenAI(base_url=self.url, api_key=self._api_key, max_retries=0)
+        # A proxy that the environment names leads out of this machine, and never back to it.
+        is_here = urlsplit(self.url).hostname in HERE
+        own = openai.DefaultHttpxClient(trust_env=False) if is_here else None
+        client = openai.OpenAI(
+            base_url=self.url, api_key=self._api_key, max_retries=0, http_client=own
+        )
         weakref.finalize(self, client.close)  # lets go of its connections when we are gone
         return client
 
