@@ -66,6 +66,12 @@ def test_progress_as_lines_of_json(archive, tmp_path):
     assert last["seconds_heard"] == pytest.approx(72.0, abs=0.5)
 
 
+def test_lines_of_json_stand_alone_on_a_terminal_too(archive, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    said = caption(archive, tmp_path / "run", "--budget", "1", "--log", "json")
+    assert all(json.loads(line)["event"] == "progress" for line in said.err.splitlines())
+
+
 @pytest.mark.slow
 def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(archive, tmp_path):
     with fault_server() as server:

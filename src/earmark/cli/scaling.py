@@ -167,9 +167,9 @@ class Scaling:
             many = len(sources) > 1 or self.log is LogKind.json
             tell = stack.enter_context(json_lines() if self.log is LogKind.json else bars(many))
             engine, look = self._engine(stack, len(sources)), None
-            ears = (
-                OwnEars(stack.enter_context(hearing_bar())) if engine is None else ManyEars(engine)
-            )
+            ears: Ears = OwnEars() if engine is None else ManyEars(engine)
+            if engine is None and self.log is LogKind.bar:
+                ears = OwnEars(stack.enter_context(hearing_bar()))
             if job is not None and engine is not None and isinstance(job.namer, SoundNamer):
                 job = replace(job, namer=ManyNamers(engine, job.namer))
             if job is not None and self.engine is EngineKind.ray:
