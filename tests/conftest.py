@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
+import os
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# A machine that is busy is slow, which says nothing about the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# What is set up for other programs says nothing about the code: neither the way out to the
+# internet, nor colours and widths that a terminal, or a CI that claims to be one, asks for.
+TERMINAL = {"FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "COLUMNS", "LINES"}
+KEYS = {"OPENAI_API_KEY", "OPENAI_BASE_URL", "EARMARK_CHECKPOINTS"}
+for name in list(os.environ):
+    if name in TERMINAL | KEYS or name.lower().endswith("_proxy"):
+        del os.environ[name]
+
+# What a terminal, a CI service or a user has set says nothing about the code. Done here and not
+# in a fixture: Typer and Rich read some of it when they are imported.
+for name in (
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "NO_COLOR",
+    "PY_COLORS",
+    "EARMARK_CHECKPOINTS",
+):
+    os.environ.pop(name, None)
+for name in ("no_proxy", "NO_PROXY"):
+    os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
+
+# A machine that is busy is slow, which says nothing about the code; and a test that passed here
+# meets the same examples elsewhere. `--hypothesis-profile=default` looks for new ones.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")
