@@ -50,8 +50,9 @@ def test_faults_are_told_apart(behaviour, error, complaint):
 
 
 def test_a_proxy_is_no_way_to_this_machine(monkeypatch):
-    for name in ("http_proxy", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with fault_server() as server:
         assert ask(server.url).text
 
