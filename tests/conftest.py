@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -11,14 +10,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-# What is set up for other programs says nothing about the code: neither the way out to the
-# internet, nor colours and widths that a terminal, or a CI that claims to be one, asks for.
-TERMINAL = {"FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "COLUMNS", "LINES"}
-KEYS = {"OPENAI_API_KEY", "OPENAI_BASE_URL", "EARMARK_CHECKPOINTS"}
-for name in list(os.environ):
-    if name in TERMINAL | KEYS or name.lower().endswith("_proxy"):
-        del os.environ[name]
 
 # What a terminal, a CI service or a user has set says nothing about the code. Done here and not
 # in a fixture: Typer and Rich read some of it when they are imported.
@@ -29,6 +20,7 @@ for name in (
     "NO_COLOR",
     "PY_COLORS",
     "EARMARK_CHECKPOINTS",
+    "OPENAI_API_KEY",
 ):
     os.environ.pop(name, None)
 for name in ("no_proxy", "NO_PROXY"):
