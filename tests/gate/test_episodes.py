@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import median_filter
 
@@ -69,7 +69,6 @@ def test_a_median_filter_forgives_single_steps() -> None:
     assert draw(wide, "..9..99.99..") == ".....^^^^^.."
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 9), max_size=120),
     st.lists(st.integers(1, 40), max_size=8),
