@@ -196,6 +196,9 @@ def test_a_missing_extra_names_its_cure(weights, monkeypatch):
 def test_options_are_checked_where_they_are_made(options):
     with pytest.raises(ValueError, match="not"):
         YAMNet(**options)
+    if "cell" in options:
+        with pytest.raises(ValueError, match="a patch is shared by 1 to 24 steps"):
+            YAMNetDetector(**options)
 
 
 def test_it_is_registered_and_its_options_are_plain_values():

@@ -148,7 +148,8 @@ class YAMNetDetector(SoundEncoder):
     """Probabilities below this count as 0."""
 
     def __post_init__(self) -> None:
-        Activity(self.threshold)  # which says what a threshold may be
+        YAMNet(cell=self.cell)  # these say what a cell and a threshold may be
+        Activity(self.threshold)
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The probability of the likeliest class of handiwork in `sound`."""
