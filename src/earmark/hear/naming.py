@@ -82,7 +82,7 @@ class SoundNamer:
         path = self._path(recording)
         try:
             rows = json.loads(path.read_text(encoding="utf-8")) if path else []
-        except (FileNotFoundError, json.JSONDecodeError):
+        except (FileNotFoundError, ValueError):  # not there, or damaged
             return {}
         return {Span(start, end): tuple(names) for start, end, names in rows}
 
