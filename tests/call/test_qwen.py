@@ -83,6 +83,26 @@ def test_every_token_and_pixel_is_as_the_processor_makes_it(loaded, processor, s
     assert pads == sum(max(1, round(w / 32)) * max(1, round(h / 32)) for w, h in sizes)
 
 
+def test_a_temperature_of_its_own_is_the_checkpoints(loaded):
+    """A checkpoint that asks for wild guesses gets them unless told otherwise."""
+    torch = pytest.importorskip("torch")
+    own = loaded.weights.generation_config
+    before = own.do_sample, own.temperature
+    own.do_sample, own.temperature = True, 100.0
+    request = replace(showing([(64, 64)]), answer_tokens=24)
+    try:
+        inputs, said = loaded.inputs(request), {}
+        for warmth in (0.0, None):
+            asked = replace(request, temperature=warmth)
+            said[warmth] = set()
+            for seed in range(3):
+                torch.manual_seed(seed)
+                said[warmth].add(tuple(loaded.write(inputs, asked, seconds=60.0)))
+    finally:
+        own.do_sample, own.temperature = before
+    assert (len(said[0.0]), len(said[None])) == (1, 3)
+
+
 def test_a_prompt_with_the_sign_of_a_picture_in_it_is_refused(loaded):
     with pytest.raises(CallRejected, match="room for 2 pictures, not 1"):
         loaded.inputs(showing([(64, 64)], prompt="What is <|image_pad|>?"))

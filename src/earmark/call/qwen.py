@@ -139,8 +139,10 @@ class _Checkpoint:
         """The tokens of the answer, as far as it got in `seconds`."""
         import torch
 
-        warmth = request.temperature or 0.0
-        choice = {"do_sample": True, "temperature": warmth} if warmth else {"do_sample": False}
+        warmth = request.temperature
+        choice: dict[str, Any] = {}  # the checkpoint's own
+        if warmth is not None:
+            choice = {"do_sample": True, "temperature": warmth} if warmth else {"do_sample": False}
         with torch.inference_mode():
             whole = self.weights.generate(
                 **inputs, max_new_tokens=request.answer_tokens, max_time=seconds, **choice

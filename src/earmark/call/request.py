@@ -68,7 +68,7 @@ class Request:
     answer_tokens: int = 256
     """The longest answer."""
     temperature: float | None = 0.0
-    """None leaves it to the server; some hosted models take no other choice."""
+    """None leaves it to the server, or the checkpoint; some hosted models take no other choice."""
     version: str = VERSION
     frames: tuple[Frame, ...] = field(default=(), compare=False, repr=False)
     """What is seen at `times`, no larger than the allowance."""
