@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from earmark.errors import LedgerError
 from earmark.job import Job
 from earmark.ledger import Ledger, PickRow, Run
 from earmark.question import Ask
+from earmark.scale.asking import ClusterEyes
 from earmark.triage import make_plan
 from fault_server import fault_server
 from killing import kill_and_resume
@@ -304,6 +306,14 @@ def test_a_preview_asks_nothing(video, tmp_path):
     assert cost.calls + cost.kept == 8
     assert cost.windows == 20
     assert cost.money > 0
+
+
+def test_a_preview_without_a_model_is_that_of_one_on_a_cluster_too(video, tmp_path):
+    made = job(budget="2")
+    caption([video], made, folder=tmp_path)
+    there = replace(made, captioner=ClusterEyes(None, made.captioner, concurrency=1))
+    costs = [preview([video], one, folder=tmp_path) for one in (made, there)]
+    assert [cost.calls for cost in costs] == [2, 2]
 
 
 COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]

@@ -114,7 +114,7 @@ def preview(
 
     Without a model the cost is that of asking one about every pick.
     """
-    if isinstance(job.captioner, TagsCaptioner):
+    if job.captioner.model == TagsCaptioner().model:  # by name: on a cluster it is wrapped
         job = replace(job, captioner=TagsCaptioner(model="a model"))
     with _copied(folder) as trial, Ledger.open(trial, job.to_json()) as ledger:
         tasks, _ = prepare(paths, job, ledger, watch=watch, ears=ears)
