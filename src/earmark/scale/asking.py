@@ -134,7 +134,8 @@ class ClusterEyes:
                 self._lose(post)
                 continue
             finally:
-                post.calls -= 1
+                with self._turn:
+                    post.calls -= 1
             if isinstance(found, Stranger):
                 raise found.complaint
             asked: Asked = found
