@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from earmark.call import read_batch, write_batch
 from earmark.call.message import body
 from fault_server import completion
@@ -55,6 +57,16 @@ def test_files_stay_within_the_limits_of_a_batch(tmp_path):
 def test_one_request_larger_than_the_limit_still_has_its_file(tmp_path):
     paths = write_batch([ask_about(), ask_about((5.0,))], tmp_path / "a.jsonl", most_bytes=10)
     assert [len(lines(path)) for path in paths] == [1, 1]
+
+
+def test_a_batch_that_is_cut_short_leaves_nothing_behind(tmp_path):
+    def cut():
+        yield ask_about()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_batch(cut(), tmp_path / "sent" / "a.jsonl")
+    assert list((tmp_path / "sent").iterdir()) == []
 
 
 def test_nothing_to_ask_is_no_file(tmp_path):

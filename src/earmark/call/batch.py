@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from earmark.call.replay import read_jsonl
 from earmark.call.request import Answer, Request
 from earmark.call.server import read_reply
 from earmark.errors import UnreadableAnswer
+from earmark.media.files import replacing
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 200_000_000
@@ -61,18 +61,14 @@ def _fill(
     path: Path, first: str, lines: Iterator[str], *, most_requests: int, most_bytes: int
 ) -> str | None:
     """Write `first` and what follows while it fits; the line that did not, or None at the end."""
-    scratch = path.with_stem(f".{path.stem}")
     line: str | None = first
-    with scratch.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
         size, count = 0, 0
         while line is not None and count < most_requests:
             if count and size + len(line) > most_bytes:
                 break
             size, count = size + file.write(line), count + 1
             line = next(lines, None)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)
     return line
 
 
