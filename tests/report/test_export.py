@@ -138,6 +138,15 @@ def test_subtitles_of_one_recording_go_into_a_folder_that_is_there(run: Run, tmp
     assert export(run, tmp_path / "subs", format="srt") == [tmp_path / "subs" / "a.srt"]
 
 
+def test_subtitles_of_a_recording_with_the_longest_of_names(tmp_path: Path):
+    name = "早" * 80  # 244 bytes with its suffix, of 255 that a file system takes
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(replace(row("a"), path=f"/cams/{name}.mp4"))
+        ledger.add(row("b"))
+        written = export(run, tmp_path / "subs", format="srt")
+    assert tmp_path / "subs" / f"{name}.srt" in written
+
+
 def test_several_recordings_become_several_subtitles(tmp_path: Path):
     with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         for name in ("cam1/0001", "cam2/0001"):

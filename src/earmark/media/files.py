@@ -16,7 +16,8 @@ def replacing(path: Path) -> Iterator[Path]:
     is gone afterwards.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(f".{path.stem}.{uuid.uuid4().hex}.scratch{path.suffix}")
+    # Not after `path`: its name may be as long as a file system takes.
+    scratch = path.with_name(f".{uuid.uuid4().hex}.scratch{path.suffix}")
     scratch.touch(exist_ok=False)
     try:
         yield scratch
