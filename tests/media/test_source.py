@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ def test_chapters_are_in_order_whatever_the_order_given(card):
 
 
 def test_a_glob_gives_what_it_matches_and_each_file_once(card):
-    assert names(find([str(card / "*.wav"), str(card / "talk.wav")])) == [["talk.wav"]]
+    pattern = f"{glob.escape(str(card))}/*.wav"  # wherever the card lies
+    assert names(find([pattern, str(card / "talk.wav")])) == [["talk.wav"]]
 
 
 @pytest.mark.parametrize(
