@@ -48,7 +48,7 @@ def test_out_and_back_in(run, tmp_path):
     assert (taken.answered, taken.failed, taken.missing, taken.unknown) == (3, 0, 1, 0)
     with Run.open(run) as reader:
         totals = reader.totals()
-        assert (totals.answered, totals.prompt_tokens) == (3, 150)
+        assert (totals.asked, totals.answered, totals.prompt_tokens) == (3, 3, 150)
     again = write_requests(run, tmp_path / "rest.jsonl", model="mail")
     assert again.requests == 1
 

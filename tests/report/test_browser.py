@@ -13,7 +13,7 @@ import pytest
 
 from earmark.ledger import Ledger, Run
 from earmark.report.page import write_page
-from ledger_runs import PLAN, open_run, row
+from ledger_runs import PLAN, answer, call, open_run, row
 from report_runs import HOSTILE, tell_scene, tell_shift
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -299,3 +299,16 @@ def test_several_recordings_have_a_list_that_leads_to_them(driver, tmp_path: Pat
         driver.execute_script("return document.querySelector(':target h2').textContent")
         == "second.mp4"
     )
+
+
+def test_a_run_asked_by_post_was_asked(driver, tmp_path):
+    """Its plan names no model, and says so only until answers have come."""
+    told = []
+    with open_run(tmp_path) as ledger:
+        ledger.unanswered([call(1)])
+    with Ledger.open(tmp_path, PLAN | {"model": "tags"}) as ledger, ledger.run() as run:
+        for _ in range(2):
+            see(driver, write_page(run, tmp_path / "report.html"))
+            told.append(driver.find_element(By.ID, "subtitle").text)
+            ledger.keep(call(1), answer("a board"))
+    assert ["no model asked" in line for line in told] == [True, False]

@@ -62,9 +62,10 @@ def withdraw(database: sqlite3.Connection, call: CallRow) -> None:
 def keep(database: sqlite3.Connection, call: CallRow, answer: Answer, *, spend: float) -> None:
     """Keep the answer to `call` and index its words; one that is kept already stays."""
     number = _number_of(database, call)
-    # Tags ask no model: they are kept like an answer, and not counted as a call.
+    # Tags ask no model: they are kept like an answer, and not counted as a call. An answer that
+    # came by post was asked for without `begin`.
     database.execute(
-        "UPDATE calls SET state = 'answered', asked = asked * ? WHERE id = ?",
+        "UPDATE calls SET state = 'answered', asked = max(asked, 1) * ? WHERE id = ?",
         (answer.kind == "caption", number),
     )
     kept = database.execute(
@@ -91,8 +92,8 @@ def fail(
     """Note that `call` is not answered, and why; one whose answer is kept stays answered."""
     number = _number_of(database, call)
     database.execute(
-        "UPDATE calls SET asked = asked - (state = 'in flight' AND NOT ?),"
-        " state = iif(state = 'answered', state, 'failed') WHERE id = ?",
+        "UPDATE calls SET asked = max(asked - (state = 'in flight' AND NOT ?1), ?1),"
+        " state = iif(state = 'answered', state, 'failed') WHERE id = ?2",
         (was_sent, number),
     )
     database.execute(

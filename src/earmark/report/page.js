@@ -12,7 +12,7 @@ function drawHead() {
   document.title = `${run.title} – earmark`;
   $("title").textContent = run.title;
   $("subtitle").textContent = [plural(sums.recordings, "recording"), lasting(sums.duration),
-    !run.plan.model ? null : run.plan.model === "tags" ? "no model asked" : `model ${run.plan.model}`, run.opened.slice(0, 10).replaceAll("-", "\u2011")].filter(Boolean).join(" · ");
+    !run.plan.model ? null : run.plan.model !== "tags" ? `model ${run.plan.model}` : sums.asked ? null : "no model asked", run.opened.slice(0, 10).replaceAll("-", "\u2011")].filter(Boolean).join(" · ");
   const waiting = sums.picks - sums.answered - sums.failed;
   const state = [sums.failed ? `${whole(sums.failed)} failed` : null, waiting ? `${whole(waiting)} without answer` : null];
   $("totals").append(
