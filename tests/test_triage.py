@@ -9,6 +9,7 @@ import av
 import numpy as np
 import pytest
 
+from earmark.forecast import plan
 from earmark.gate.cache import HeardCache
 from earmark.media import find
 from earmark.select.selection import Selection
@@ -37,6 +38,11 @@ def mute(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("media") / "mute.mp4"
     make_video(path, duration=20.0, has_audio=False)
     return path
+
+
+def unheard(*_: object, **__: object) -> NoReturn:
+    """Ears that nobody may use."""
+    raise AssertionError("somebody listened")
 
 
 def starts(selection: Selection) -> list[float]:
@@ -213,8 +219,13 @@ class TestCache:
     ],
 )
 def test_a_wrong_choice_is_refused_before_anything_is_heard(clicking, choices, complaint):
-    def unheard(*_: object, **__: object) -> NoReturn:
-        raise AssertionError("somebody listened")
-
     with pytest.raises(ValueError, match=complaint):
         select([clicking], ears=unheard, **choices)
+
+
+@pytest.mark.parametrize(
+    ("choices", "complaint"), [({"coverage": 1.5}, "up to 1"), ({"window": 0.0}, "window")]
+)
+def test_a_wrong_forecast_is_refused_before_anything_is_heard(clicking, choices, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        plan([clicking], ears=unheard, **choices)

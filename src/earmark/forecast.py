@@ -12,6 +12,7 @@ from earmark.gate.cache import HeardCache
 from earmark.grid import Windows
 from earmark.media import Source
 from earmark.select import calls_for, ladder
+from earmark.select.forecast import check_coverage
 from earmark.select.selection import Failed
 from earmark.triage import Ears, Hearing, Watch, hear_all, make_plan, notes_on
 
@@ -133,6 +134,8 @@ def plan(
         ValueError: a choice is unknown or out of range, or no coverage can be forecast.
     """
     made = make_plan(**choices)
+    if coverage is not None:
+        check_coverage(coverage)
     hearing = hear_all(paths, made, cache=cache, watch=watch, ears=ears)
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in hearing.scored]

@@ -46,8 +46,7 @@ def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1
 
 def calls_for(many: Sequence[Windows], coverage: float) -> int:
     """The fewest calls, spent over all recordings at one price, expected to reach `coverage`."""
-    if not 0 < coverage <= 1:
-        raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage}")
+    check_coverage(coverage)
     actions = sum(float(windows.rates.sum()) for windows in many)
     if actions == 0:
         raise ValueError("no action is expected in these recordings, so no coverage can be reached")
@@ -56,6 +55,12 @@ def calls_for(many: Sequence[Windows], coverage: float) -> int:
     while not bracket.settled.all():
         bracket.narrow()
     return math.ceil(float(goal.wanted(bracket)[0]) - 1e-9)
+
+
+def check_coverage(coverage: float) -> None:
+    """Raise `ValueError` where `coverage` is no share that could be reached."""
+    if not 0 < coverage <= 1:
+        raise ValueError(f"a coverage lies above 0 and up to 1 (100 %), not {coverage}")
 
 
 def _unpaid(many: Sequence[Windows]) -> list[Line]:
