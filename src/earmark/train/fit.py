@@ -161,7 +161,7 @@ def _resume(
     """Read what `_keep` wrote."""
     state = torch.load(path, weights_only=True)
     for what, wanted in origin.items():
-        if state.get(what, wanted) != wanted:  # the first checkpoints named no recordings
+        if state.get(what) != wanted:
             raise ModelMismatch(
                 f"{path} is from a training with other {what}; give another folder, or remove it"
             )
