@@ -117,7 +117,7 @@ def caption(
             across=across,
             audio_track=audio_track,
         ),
-        captioner=wanted.captioner(concurrency=concurrency),
+        captioner=wanted.captioner(concurrency=concurrency, tokens=tokens + answer_tokens),
         ask=Ask(
             Prompt.load(*([prompt] if prompt else []), schema=schema),
             frames,

@@ -15,9 +15,13 @@ from earmark.call import (
     TagsCaptioner,
     TransformersCaptioner,
 )
+from earmark.call.local import CONTEXT
 from earmark.call.objects import ObjectTagger
 from earmark.errors import EarmarkError
 from earmark.models import Shelf
+
+WORDS = 1024
+"""Tokens a conversation has room for beside them: a prompt, and an answer of the usual length."""
 
 WAYS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
 
@@ -33,8 +37,12 @@ class Wanted:
     transformers: str | None = None
     replay: Path | None = None
 
-    def captioner(self, *, concurrency: int) -> Captioner:
+    def captioner(self, *, concurrency: int, tokens: int) -> Captioner:
         """The one captioner that was asked for; `tags` when none was.
+
+        Args:
+            concurrency: Calls in flight.
+            tokens: The most that the pictures, or an unusually long answer, of one call take.
 
         Raises:
             ValueError: two were asked for at once, or half of one.
@@ -47,7 +55,7 @@ class Wanted:
         if self.vlm:
             return self._server(self.vlm)
         if self.gguf:
-            return self._local(self.gguf, parallel=concurrency)
+            return self._local(self.gguf, parallel=concurrency, tokens=tokens)
         if self.transformers:
             return TransformersCaptioner(self.transformers)
         if self.replay:
@@ -61,9 +69,10 @@ class Wanted:
         model = self.model or _only_model(url, key)
         return OpenAICaptioner(url, model, api_key=key)
 
-    def _local(self, gguf: Path, *, parallel: int) -> Captioner:
+    def _local(self, gguf: Path, *, parallel: int, tokens: int) -> Captioner:
         mmproj = self.mmproj or _beside(gguf)
-        return LocalCaptioner(gguf, mmproj, parallel=parallel)
+        context = max(CONTEXT, tokens + WORDS)
+        return LocalCaptioner(gguf, mmproj, parallel=parallel, context=context)
 
 
 def _object_tagger() -> ObjectTagger | None:

@@ -93,7 +93,10 @@ def captions(
     wanted = Wanted(vlm=vlm, model=model, gguf=gguf, mmproj=mmproj)
     with watching(ways) as watch:
         means = Means(
-            wanted.captioner(concurrency=concurrency),
+            wanted.captioner(
+                concurrency=concurrency,
+                tokens=max(way.tokens for way in ways),
+            ),
             prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
             crop=HandCrop() if hands else None,
