@@ -69,8 +69,8 @@ SYSTEMS = (
     System("full", "rule", "Full scan", "every window", "nothing", 0.0),
     System("uniform", "rule", "Uniform", "evenly spaced windows", "nothing", 0.0),
     System("random", "rule", "Random spans", "matched length statistics", "nothing", 0.0),
-    System("energy", "frontline", "Short-term energy", "frame RMS", _SOUND, 5.7),
-    System("flux", "frontline", "Spectral flux", "onset strength", _SOUND, 8.9),
+    System("energy", "frontline", "Short-term energy", "frame RMS", _SOUND, 4.1),
+    System("flux", "frontline", "Spectral flux", "onset strength", _SOUND, 5.0),
     System(
         "panns", "frontline", "PANNs / CNN14", "AudioSet posteriors, 527 classes", _SOUND, 353,
         extra="encoders", checkpoints=("panns",),
@@ -95,23 +95,23 @@ SYSTEMS = (
         "slowfast", "frontline", "BEATs–SlowFast", "44 in-domain sound classes", _SOUND, 1640,
         extra="encoders", checkpoints=("slowfast",),
     ),
-    System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO, 640),
+    System("frame-difference", "frontline", "Frame differencing", "pixel change", _VIDEO, 645),
     System(
-        "flow", "frontline", "Optical flow, raw", "Farnebäck magnitude", _VIDEO, 908, extra="vision"
+        "flow", "frontline", "Optical flow, raw", "Farnebäck magnitude", _VIDEO, 942, extra="vision"
     ),
     System(
         "flow-compensated", "frontline", "Optical flow, ego-comp.",
-        "Farnebäck magnitude less the median", _VIDEO, 970, extra="vision",
+        "Farnebäck magnitude less the median", _VIDEO, 945, extra="vision",
     ),
     System("rank", "rule", "Rank-only", "top windows by score", _SCORES, 0.0),
     System("aks", "rule", "AKS", "recursive split", _SCORES, 0.0),
     System("bolt", "rule", "BOLT", "inverse transform sampling", _SCORES, 0.0),
-    System("gate", "frontline", "Ours, the gate", "a trained head on log-mel", _SOUND, 8.0),
+    System("gate", "frontline", "Ours, the gate", "a trained head on log-mel", _SOUND, 5.6),
     System("separated", "rule", "Ours, the rule", "minimum separation", _SCORES, 0.0),
-    System("variance", "frontline", "", "restlessness of the level", _SOUND, 5.7),
-    System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND, 7.7),
+    System("variance", "frontline", "", "restlessness of the level", _SOUND, 4.0),
+    System("log-mel", "frontline", "", "log-mel against its recent past", _SOUND, 4.7),
     System(
-        "yamnet", "frontline", "", "AudioSet posteriors, 521 classes", _SOUND, 21.5,
+        "yamnet", "frontline", "", "AudioSet posteriors, 521 classes", _SOUND, 24.7,
         extra="yamnet", checkpoints=("yamnet",),
     ),
     System(
@@ -122,7 +122,7 @@ SYSTEMS = (
         "frame-mn10", "frontline", "", _STRONG, _SOUND, 35.6,
         extra="encoders", checkpoints=("frame-mn10",),
     ),
-    System("packets", "frontline", "", "compressed-domain motion", "index", 0.08),
+    System("packets", "frontline", "", "compressed-domain motion", "index", 0.1),
     System("coverage", "rule", "", "exact expected coverage", _SCORES, 0.0),
     System("facility", "rule", "", "facility location", _SCORES, 0.0),
     System("strata", "rule", "", "one window in each of equal stretches", "nothing", 0.0),
