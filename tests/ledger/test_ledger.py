@@ -32,6 +32,17 @@ def test_an_answer_is_asked_for_once(tmp_path: Path):
         assert ledger.interrupted == 0
 
 
+def test_tags_made_again_are_no_call_in_doubt(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        assert ledger.interrupted == 1
+        ledger.begin(call(1))
+        ledger.keep(call(1), replace(answer("loud"), kind="tags"))
+        with ledger.run() as run:
+            assert (run.totals().interrupted, run.totals().asked) == (0, 0)
+
+
 def test_a_failed_call_is_a_row_with_its_reason_and_may_be_asked_again(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         ledger.begin(call(1))

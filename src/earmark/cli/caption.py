@@ -230,7 +230,7 @@ def tell_totals(totals: Totals) -> None:
 def tell_trouble(done: Captioned) -> None:
     """What did not go well, a line each."""
     tally = done.tally
-    if done.interrupted:
+    if done.interrupted and done.totals.interrupted:  # making tags again costs nothing
         calls = counted(done.interrupted, "call")
         warn(f"{calls} in flight when the last run ended may have been asked twice")
     if done.missed:

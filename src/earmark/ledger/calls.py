@@ -62,10 +62,11 @@ def withdraw(database: sqlite3.Connection, call: CallRow) -> None:
 def keep(database: sqlite3.Connection, call: CallRow, answer: Answer, *, spend: float) -> None:
     """Keep the answer to `call` and index its words; one that is kept already stays."""
     number = _number_of(database, call)
-    # Tags ask no model: they are kept like an answer, and not counted as a call. An answer that
-    # came by post was asked for without `begin`.
+    # Tags ask no model: they are kept like an answer, and not counted as a call, nor as one in
+    # doubt. An answer that came by post was asked for without `begin`.
     database.execute(
-        "UPDATE calls SET state = 'answered', asked = max(asked, 1) * ? WHERE id = ?",
+        "UPDATE calls SET state = 'answered', asked = max(asked, 1) * ?1,"
+        " interrupted = interrupted * ?1 WHERE id = ?2",
         (answer.kind == "caption", number),
     )
     kept = database.execute(
