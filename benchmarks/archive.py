@@ -25,22 +25,22 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from earmark.call import Request, TagsCaptioner
-from earmark.caption import caption
+from earmark.captioning import Request, TagsCaptioner
+from earmark.distributed.archive_listener import Listen, WorkItem
+from earmark.distributed.backend import Backend
+from earmark.distributed.ray_backend import RayBackend
+from earmark.distributed.worker_pool import WorkerPool
 from earmark.gate.frontline import EVERYDAY
-from earmark.gate.listen import Heard
+from earmark.gate.listener import Heard
 from earmark.grid import Windows
-from earmark.job import Job
 from earmark.ledger import Ledger, Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
-from earmark.question import Task
-from earmark.scale.cluster import RayEngine
-from earmark.scale.engine import Engine
-from earmark.scale.hearing import Errand, Listen
-from earmark.scale.local import LocalEngine
-from earmark.select import Coverage
+from earmark.pipeline.caption import caption
+from earmark.pipeline.job import Job
+from earmark.pipeline.question import Task
+from earmark.pipeline.triage import Scored, make_plan
+from earmark.selection import Coverage
 from earmark.timeline import Track
-from earmark.triage import Scored, make_plan
 from ledger import fill, time_answers
 from making import AudioPlan, make_audio
 
@@ -55,11 +55,11 @@ def engines(recordings: int, minutes: float, batches: int) -> None:
         make_audio(
             first, duration=minutes * 60, audio=AudioPlan(clicks=range(1, 600, 7), noise=0.02)
         )
-        errands = [Errand(Source((str(first),)), None) for _ in range(recordings)]
-        with RayEngine(workers=2) as on_ray:
-            crews: dict[str, Engine] = {
-                "one process": LocalEngine(1),
-                "local, 2 processes": LocalEngine(2),
+        errands = [WorkItem(Source((str(first),)), None) for _ in range(recordings)]
+        with RayBackend(workers=2) as on_ray:
+            crews: dict[str, Backend] = {
+                "one process": WorkerPool(1),
+                "local, 2 processes": WorkerPool(2),
                 "ray, 2 workers": on_ray,
             }
             turns: dict[str, list[Turn]] = {name: [] for name in crews}
@@ -97,14 +97,14 @@ class Measured:
 
     listen: Listen
 
-    def __call__(self, errand: Errand) -> tuple[int, float]:
+    def __call__(self, errand: WorkItem) -> tuple[int, float]:
         """The worker's process, and seconds of processor."""
         began = time.process_time()
         self.listen(errand)
         return os.getpid(), time.process_time() - began
 
 
-def steady(engine: Engine, errands: Sequence[Errand], *, workers: int) -> Turn:
+def steady(engine: Backend, errands: Sequence[WorkItem], *, workers: int) -> Turn:
     """A batch, counted from when each worker has delivered until there is no item left to give."""
     seen: set[int] = set()
     began = ended = cpu = 0.0
@@ -128,7 +128,7 @@ class Imagine:
 
     windows: int
 
-    def __call__(self, errand: Errand) -> Scored:
+    def __call__(self, errand: WorkItem) -> Scored:
         """What would have been heard."""
         number = int(errand.source.uris[0].rpartition("/")[2].removesuffix(".mp4"))
         rng = np.random.default_rng(number)
@@ -151,10 +151,10 @@ class Imagine:
 def memory(recordings: int, windows: int, budget: str) -> None:
     """How the driver grows over a whole run, listening imagined and no model asked."""
     uris = [f"s3://bucket/{number}.mp4" for number in range(recordings)]
-    engine = LocalEngine(2)
+    engine = WorkerPool(2)
 
     def ears(sources, *_, **__) -> Iterator[tuple[Source, Scored]]:
-        errands = [Errand(source, None) for source in sources]
+        errands = [WorkItem(source, None) for source in sources]
         for outcome in engine.run(Imagine(windows), errands):
             yield outcome.item.source, outcome.value
         print(f"  after listening        {resident() - start:6.0f} MB above the start")
@@ -166,7 +166,7 @@ def memory(recordings: int, windows: int, budget: str) -> None:
             yield task.request
 
     job = Job(make_plan(budget=budget, across=True, frontline="flux"), TagsCaptioner())
-    list(engine.run(Imagine(windows), [Errand(Source((uri,)), None) for uri in uris[:2]]))
+    list(engine.run(Imagine(windows), [WorkItem(Source((uri,)), None) for uri in uris[:2]]))
     print(f"{recordings} recordings of {windows * 4 / 3600:g} h, {budget} of the windows picked")
     with tempfile.TemporaryDirectory() as scratch:
         start, began = resident(), time.perf_counter()

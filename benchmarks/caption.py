@@ -21,9 +21,9 @@ from pathlib import Path
 import av
 import numpy as np
 
-from earmark.call import Answer, Failure, Limits, OpenAICaptioner, Prompt, Request, ask_all
+from earmark.captioning import Answer, Failure, Limits, OpenAICaptioner, Prompt, Request, ask_all
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
-from earmark.media.scene import make_scene
+from earmark.media.demo_scene import make_scene
 from earmark.timeline import Span
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

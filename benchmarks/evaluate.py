@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from earmark.evaluate.annotations import Action
-from earmark.evaluate.bench import RULES, Case, run_case
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.benchmark import RULES, Case, run_case
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 

@@ -25,10 +25,10 @@ from listen import decode_audio
 
 from earmark.cli.checkpoints import place, with_checkpoints
 from earmark.cli.frontlines import READY, SYSTEMS
-from earmark.gate.listen import listen
-from earmark.gate.registry import FRONTLINES, frontline_named
+from earmark.gate.frontline_registry import FRONTLINES, frontline_named
+from earmark.gate.listener import listen
 from earmark.media import Recording, open_recording
-from earmark.models import Shelf
+from earmark.models import ModelStore
 
 VISUAL = ("frame-difference", "flow", "flow-compensated")
 
@@ -79,7 +79,7 @@ def main() -> None:
 
 def ready(wanted: set[str]) -> list[Row]:
     """The frontlines that can be measured here, `wanted` alone if any are named."""
-    shelf, folder = Shelf(), place()
+    shelf, folder = ModelStore(), place()
     states = {each.name: each.state(shelf, folder) for each in SYSTEMS if each.kind == "frontline"}
     unknown = sorted(wanted - states.keys())
     if unknown:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.call.request import Answer
+from earmark.captioning.request import Answer
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
-from earmark.select.pick import explain
+from earmark.selection.pick import explain
 
 TEXT = (
     "the wearer holds a cordless drill in the right hand and drives a long screw into the left "

@@ -20,12 +20,12 @@ from pathlib import Path
 import av
 import numpy as np
 
-from earmark.gate.listen import listen
-from earmark.gate.registry import frontline_named
+from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.listener import listen
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import find, open_recording
-from earmark.select import Coverage
+from earmark.selection import Coverage
 
 FRONTLINES = ("energy", "flux", "variance", "log-mel", "gate")
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.select import Coverage, calls_for, ladder
+from earmark.selection import Coverage, calls_for, ladder
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earmark.evaluate.annotations import Annotations
-from earmark.evaluate.formats import read_annotations
-from earmark.evaluate.sheets import read_durations
-from earmark.train.split import hold_out
+from earmark.evaluation.annotations.actions import Annotations
+from earmark.evaluation.annotations.formats import read_annotations
+from earmark.evaluation.annotations.table_readers import read_durations
+from earmark.training.split import hold_out
 
 DATA = (
     "composites, not kitchen audio: recorded sounds (ESC-50, Kitchen20) placed at the times of "

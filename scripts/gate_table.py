@@ -20,21 +20,21 @@ import numpy as np
 import torch
 from make_default_gate import SYSTEMS
 
-from earmark.evaluate.bench import BUDGETS, Case, Row, run_case, write_rows
-from earmark.evaluate.metrics import dash
-from earmark.evaluate.significance import compare_paired
-from earmark.evaluate.table import p_value
+from earmark.evaluation.benchmark import BUDGETS, Case, Row, run_case, write_rows
+from earmark.evaluation.metrics.coverage_counts import dash
+from earmark.evaluation.metrics.significance import compare_paired
+from earmark.evaluation.tables.table import p_value
+from earmark.features import LogMel
 from earmark.gate.frontline import EVERYDAY, Frontline
+from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.gate import Gate, default_gate
 from earmark.gate.rates import RankRates
-from earmark.gate.registry import frontline_named
 from earmark.grid import Grid
-from earmark.hear import LogMel
-from earmark.media.files import replacing
+from earmark.media.atomic_file import replacing
 from earmark.timeline import Track
-from earmark.train.fit import make_head, score
-from earmark.train.material import Material, gather
-from earmark.train.objectives import OBJECTIVES
+from earmark.training.dataset import Material, gather
+from earmark.training.objectives import OBJECTIVES
+from earmark.training.optimisation import make_head, score
 
 RULES = ("rank", "separated", "aks", "bolt", "coverage")
 SCORED = ("rank", "separated")

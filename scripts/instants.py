@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from composites import annotations, media
 
-from earmark.evaluate.metrics import holding
+from earmark.evaluation.metrics.coverage_counts import holding
 from earmark.media import find
-from earmark.select import Coverage, Pick
-from earmark.triage import hear, make_plan
+from earmark.pipeline.triage import hear, make_plan
+from earmark.selection import Coverage, Pick
 
 LATER = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5)
 SHARES = (0.10, 0.25, 0.50)

@@ -18,10 +18,10 @@ import composites
 import torch
 
 import earmark
-from earmark.hear.yamnet import CLASSES
-from earmark.train.material import gather
-from earmark.train.recipe import Origin, Step, train
-from earmark.train.settings import PAPER, Settings, recommended
+from earmark.features.yamnet import CLASSES
+from earmark.training.dataset import gather
+from earmark.training.recipe import Origin, Step, train
+from earmark.training.settings import PAPER, Settings, recommended
 
 SHIPPED = "where"
 

@@ -17,8 +17,8 @@ import typer
 
 from earmark import errors
 from earmark.cli.app import app, commands_in
-from earmark.hear import ENCODERS
-from earmark.select import SELECTORS
+from earmark.features import ENCODERS
+from earmark.selection import RULES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
 
@@ -47,7 +47,7 @@ def reference() -> str:
             *commands(typer.main.get_command(app), "earmark"),
             "## Rules",
             "",
-            *classes(SELECTORS),
+            *classes(RULES),
             "## Frontlines that need no weights",
             "",
             *classes(ENCODERS),

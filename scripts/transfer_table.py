@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from make_default_gate import commit, show
 
-from earmark.evaluate.metrics import Kept, count_kept, dash
-from earmark.evaluate.significance import welch
+from earmark.evaluation.metrics.coverage_counts import Kept, count_kept, dash
+from earmark.evaluation.metrics.significance import welch
+from earmark.features import encoder_named
 from earmark.gate.gate import Gate
-from earmark.hear import encoder_named
 from earmark.timeline import Track
-from earmark.train.material import Material, gather
-from earmark.train.recipe import Origin, train
-from earmark.train.settings import recommended
+from earmark.training.dataset import Material, gather
+from earmark.training.recipe import Origin, train
+from earmark.training.settings import recommended
 
 RECALL = 0.93
 WINDOW = 4.0

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.call.request import Answer
+from earmark.captioning.request import Answer
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
 from earmark.ledger import CallRow, Ledger, RecordingRow
-from earmark.select import Budget, choose_across, forecast
+from earmark.selection import Budget, choose_across, forecast
 
 PLAN = {"budget": "20%", "across": True, "model": "m1"}
 

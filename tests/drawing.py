@@ -8,7 +8,7 @@ import numpy as np
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.select.pick import Selector
+from earmark.selection.pick import Rule
 
 SHORT = Survival.lognormal(median=2.0, sigma=1.0)
 
@@ -31,7 +31,7 @@ def windows(
     )
 
 
-def picked(rule: Selector, drawing: str, *, budget: int) -> str:
+def picked(rule: Rule, drawing: str, *, budget: int) -> str:
     """The picks of `rule` on the drawing, as carets beneath it."""
     chosen = {pick.window for pick in rule(windows(drawing), budget=budget)}
     return "".join("^" if place in chosen else "." for place in range(len(drawing)))

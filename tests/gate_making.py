@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from earmark.evaluate.annotations import Action
+from earmark.evaluation.annotations.actions import Action
 from earmark.timeline import CLOCK_RATE
-from earmark.train.material import Heard, Material
-from earmark.train.recipe import Origin, Trained, train
-from earmark.train.settings import Settings
+from earmark.training.dataset import Heard, Material
+from earmark.training.recipe import Origin, Trained, train
+from earmark.training.settings import Settings
 
 torch.set_num_threads(1)  # small arrays on shared cores: a second thread only waits
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from drawing import windows
-from earmark.call.request import Answer
+from earmark.captioning.request import Answer
 from earmark.ledger import CallRow, Ledger, RecordingRow
-from earmark.select.pick import explain
+from earmark.selection.pick import explain
 
 PLAN: dict[str, Any] = {"budget": 2, "prompt": "What is done?", "model": "m1"}
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from earmark.hear.published import published
-from earmark.hear.published.catalogue import Published
-from earmark.hear.published.checkpoint import build
-from earmark.hear.published.detector import Transformer
+from earmark.features.pretrained import published
+from earmark.features.pretrained.catalogue import Published
+from earmark.features.pretrained.checkpoint import build
+from earmark.features.pretrained.detector import Transformer
 
 BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 """Drawn once; a weight takes as much as it needs from a place of its own."""

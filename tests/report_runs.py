@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from drawing import SHORT
-from earmark.call.request import Answer
+from earmark.captioning.request import Answer
 from earmark.grid import Windows
 from earmark.ledger import CallRow, Ledger, Look, RecordingRow
-from earmark.media.scene import Script, make_scene
-from earmark.select.pick import Pick, explain
+from earmark.media.demo_scene import Script, make_scene
+from earmark.selection.pick import Pick, explain
 from earmark.timeline import Track
 
 HOSTILE = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.call.request import Request
+from earmark.captioning.request import Request
 from earmark.media import Frame
 from earmark.timeline import Span
 

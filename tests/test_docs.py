@@ -14,8 +14,8 @@ import typer
 
 from earmark import errors
 from earmark.cli.app import COMMANDS, app, commands_in
-from earmark.hear import ENCODERS
-from earmark.select import SELECTORS
+from earmark.features import ENCODERS
+from earmark.selection import RULES
 from making import make_video
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +32,7 @@ def test_the_reference_is_what_the_code_says():
     "name",
     [
         *COMMANDS,
-        *SELECTORS,
+        *RULES,
         *ENCODERS,
         *(name for name in vars(errors) if name[0].isupper()),
     ],

@@ -13,24 +13,29 @@ import pytest
 import earmark
 
 SOURCE = Path(earmark.__file__).parent
-VOCABULARY = {"timeline", "errors", "version"}
-STAGES = ["media", "models", "hear", "gate", "grid", "select", "call", "ledger", "report"]
-FLOWS = {"triage", "forecast", "question", "job", "choosing", "preparing", "caption", "batching"}
+VOCABULARY = {"timeline", "errors", "registry", "version"}
+STAGES = [
+    "media",
+    "models",
+    "features",
+    "gate",
+    "grid",
+    "selection",
+    "evidence",
+    "captioning",
+    "ledger",
+    "reporting",
+    "search",
+]
+"""From left to right: each sees those to its left."""
 ABOVE = {
-    "triage": {*STAGES},
-    "forecast": {*STAGES, "triage"},
-    "question": {*STAGES},
-    "job": {*STAGES, "triage", "question"},
-    "choosing": {*STAGES, "triage", "question", "job"},
-    "preparing": {*STAGES, "triage", "question", "job", "choosing"},
-    "caption": {*STAGES, "triage", "question", "job", "choosing", "preparing"},
-    "batching": {*STAGES, "triage", "question", "caption"},
-    "evaluate": {*STAGES, *FLOWS},
-    "train": {*STAGES, *FLOWS, "evaluate"},
-    "scale": {*STAGES, *FLOWS, "evaluate", "train"},
-    "serve": {*STAGES, *FLOWS, "evaluate", "train"},
-    "cli": {*STAGES, *FLOWS, "evaluate", "train", "scale", "serve"},
-    "__init__": {*STAGES, *FLOWS},
+    "pipeline": {*STAGES},
+    "evaluation": {*STAGES, "pipeline"},
+    "training": {*STAGES, "pipeline", "evaluation"},
+    "distributed": {*STAGES, "pipeline", "evaluation", "training"},
+    "server": {*STAGES, "pipeline", "evaluation", "training"},
+    "cli": {*STAGES, "pipeline", "evaluation", "training", "distributed", "server"},
+    "__init__": {*STAGES, "pipeline", "evaluation", "training"},
     "__main__": {"cli"},
 }
 MAP = {
@@ -43,21 +48,21 @@ HOMES = {
     "av": {"media"},
     "fsspec": {"media"},
     "s3fs": {"media"},
-    "onnxruntime": {"hear", "gate"},
+    "onnxruntime": {"features", "gate"},
     "ai_edge_litert": {"models"},
-    "cv2": {"hear", "call"},
-    "openai": {"call"},
-    "httpx": {"call"},
-    "xllamacpp": {"call"},
-    "transformers": {"call"},
+    "cv2": {"features", "captioning"},
+    "openai": {"captioning"},
+    "httpx": {"captioning"},
+    "xllamacpp": {"captioning"},
+    "transformers": {"captioning"},
     "sqlite3": {"ledger"},
-    "pyarrow": {"report", "media"},
+    "pyarrow": {"reporting", "media"},
     "typer": {"cli"},
     "rich": {"cli"},
-    "torch": {"train", "hear", "call"},
-    "onnx": {"train"},
-    "matplotlib": {"evaluate", "train"},
-    "ray": {"scale"},
+    "torch": {"training", "features", "captioning"},
+    "onnx": {"training"},
+    "matplotlib": {"evaluation", "training"},
+    "ray": {"distributed"},
 }
 EXTRAS = [
     "ai_edge_litert",

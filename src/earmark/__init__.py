@@ -8,23 +8,23 @@ for pick in selection.recordings[0].picks:
 """
 
 from earmark.errors import EarmarkError
-from earmark.forecast import CallCost, Forecast, plan
-from earmark.gate.cache import HeardCache
+from earmark.gate.score_cache import ScoreCache
 from earmark.media import Recording, open_recording
-from earmark.select import Budget, Pick
-from earmark.select.selection import Selection
+from earmark.pipeline.forecast import CallCost, Forecast, plan
+from earmark.pipeline.triage import Plan, make_plan, select
+from earmark.selection import Budget, Pick
+from earmark.selection.result import Selection
 from earmark.timeline import Span, Track
-from earmark.triage import Plan, make_plan, select
 
 __all__ = [
     "Budget",
     "CallCost",
     "EarmarkError",
     "Forecast",
-    "HeardCache",
     "Pick",
     "Plan",
     "Recording",
+    "ScoreCache",
     "Selection",
     "Span",
     "Track",

@@ -9,7 +9,8 @@
                   ├─ AnnotationError (spans that cannot be what they claim)
                   ├─ LedgerError     (a run folder in use, damaged or of another version)
                   ├─ MissingExtra    (an optional library is not installed)
-                  ├─ EngineError     (a cluster that is not there, a worker of another version)
+                  ├─ PluginError     (what another package declares cannot be loaded)
+                  ├─ BackendError     (a cluster that is not there, a worker of another version)
                   └─ CallError ──────┬─ CallTimeout (ask again)
                                      ├─ CallRejected (do not)
                                      └─ UnreadableAnswer
@@ -65,7 +66,11 @@ class MissingExtra(EarmarkError):
     """An optional library is needed and not installed."""
 
 
-class EngineError(EarmarkError):
+class PluginError(EarmarkError):
+    """What another package declares under an entry point cannot be loaded."""
+
+
+class BackendError(EarmarkError):
     """The machines that do the work are away, differ, or are lost over and over."""
 
 

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from earmark.call.doctor import Finding
+from earmark.captioning.discovery import Finding
 from earmark.cli.doctor import advice, doctor
 from fault_server import fault_server
 

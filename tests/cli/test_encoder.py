@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from earmark.cli.encoder import export
 from earmark.errors import ModelMismatch
-from earmark.hear.published import open_encoder, published
-from earmark.hear.published.checkpoint import build
+from earmark.features.pretrained import open_encoder, published
+from earmark.features.pretrained.checkpoint import build
 from published_weights import as_published, seeded_weights
 
 app = typer.Typer()

@@ -13,13 +13,13 @@ import typer
 from typer.testing import CliRunner
 
 from earmark.cli.episodes import episodes, show_table
-from earmark.gate.cache import HeardCache
+from earmark.gate.episode_cost import Found
 from earmark.gate.episodes import bill
-from earmark.gate.finding import Found
 from earmark.gate.gate import default_gate
+from earmark.gate.score_cache import ScoreCache
 from earmark.media import find
+from earmark.pipeline.triage import hear, make_plan
 from earmark.timeline import Span, Track
-from earmark.triage import hear, make_plan
 from making import make_audio, make_video
 
 app = typer.Typer()
@@ -66,7 +66,7 @@ def test_a_lower_recall_keeps_no_more(folder: Path) -> None:
 
 
 def test_what_was_heard_to_select_is_not_heard_again(folder: Path, tmp_path: Path) -> None:
-    cache, gate = HeardCache(tmp_path), default_gate().frontline()
+    cache, gate = ScoreCache(tmp_path), default_gate().frontline()
     (source,) = find([folder / "a.wav"])
     heard = hear(source, make_plan(), cache=cache).heard
     cache.keep(replace(heard, scores=Track(np.ones_like(heard.scores.values))), gate)

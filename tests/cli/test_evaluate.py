@@ -15,7 +15,7 @@ from earmark.cli.cost import cost
 from earmark.cli.evaluate import evaluate
 from earmark.cli.occupancy import occupancy
 from earmark.errors import AnnotationError
-from earmark.evaluate.bench import COLUMNS
+from earmark.evaluation.benchmark import COLUMNS
 from made_kitchen import kitchen, write_csv, write_durations
 
 app = typer.Typer()

@@ -15,8 +15,8 @@ import torch
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
+from earmark.features.pretrained import PUBLISHED, published
 from earmark.gate.gate import Gate, default_gate
-from earmark.hear.published import PUBLISHED, published
 from published_weights import saved, seeded_sound, small
 from tone_model import tones, write_model, write_queries
 

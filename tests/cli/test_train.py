@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from earmark.cli.train import train
 from earmark.errors import AnnotationError
-from earmark.gate.listen import listen
-from earmark.gate.registry import frontline_named
+from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.listener import listen
 from earmark.media import find, open_recording
 from making import make_audio
 

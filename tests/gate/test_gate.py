@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
+from earmark.features import LogMel
 from earmark.gate.gate import Gate, OperatingPoints, default_gate
-from earmark.hear import LogMel
 from earmark.timeline import Track
 from gate_making import kitchen, small_training
 

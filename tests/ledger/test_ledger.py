@@ -15,9 +15,9 @@ import pytest
 from drawing import SHORT, windows
 from earmark.errors import LedgerError
 from earmark.ledger import CallRow, Ledger, Look, Run
-from earmark.ledger.ballast import SIZE_BYTES
-from earmark.ledger.blobs import thin
-from earmark.select.pick import explain
+from earmark.ledger.array_blobs import thin
+from earmark.ledger.disk_reserve import SIZE_BYTES
+from earmark.selection.pick import explain
 from earmark.timeline import Track
 from ledger_runs import PLAN, answer, call, fill, open_run, row, said
 
@@ -386,8 +386,8 @@ def test_a_full_disk_costs_no_answer(small_disk: Path):
         Ledger.open(folder, PLAN | {"more": "x" * 9000})
 
 
-def test_the_ballast_is_real_bytes(tmp_path: Path):
+def test_the_disk_reserve_is_real_bytes(tmp_path: Path):
     open_run(tmp_path).close()
-    stat = (tmp_path / "run.ballast").stat()
+    stat = (tmp_path / "run.reserve").stat()
     assert stat.st_size == SIZE_BYTES
     assert stat.st_blocks * 512 >= SIZE_BYTES

@@ -75,7 +75,7 @@ class Evaluate(LazyGroup):
 
     entries: ClassVar = {
         "spans": Entry("evaluate:evaluate"),
-        "captions": Entry("captions:captions"),
+        "captions": Entry("evaluate_captions:captions"),
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -9,21 +9,21 @@ from typing import Annotated
 
 import typer
 
-from earmark.call import Limits, Prompt
-from earmark.caption import Captioned, Preview, preview
-from earmark.caption import caption as caption_windows
-from earmark.cli import options, scaling
-from earmark.cli.captioners import Wanted
+from earmark.captioning import Limits, Prompt
+from earmark.cli import archive_options, options
+from earmark.cli.captioner_options import Wanted
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.listing import as_share, as_size, counted
-from earmark.gate.cache import HeardCache
-from earmark.hear.naming import SoundNamer
-from earmark.hear.yamnet import YAMNet
-from earmark.job import Job
+from earmark.cli.formatting import as_share, as_size, counted
+from earmark.evidence.sound_names import SoundNamer
+from earmark.features.yamnet import YAMNet
+from earmark.gate.score_cache import ScoreCache
 from earmark.ledger import Run, Totals
-from earmark.models import Shelf
-from earmark.question import Ask
-from earmark.triage import make_plan
+from earmark.models import ModelStore
+from earmark.pipeline.caption import Captioned, Preview, preview
+from earmark.pipeline.caption import caption as caption_windows
+from earmark.pipeline.job import Job
+from earmark.pipeline.question import Ask
+from earmark.pipeline.triage import make_plan
 
 ADD_A_MODEL = (
     "no model was asked, so captions are marked as not asked; to add them run the same command "
@@ -83,13 +83,13 @@ def caption(
     format: Annotated[Format, typer.Option(help="How to print the outcome.")] = Format.table,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
-    engine: scaling.EngineName = scaling.EngineKind.local,
-    workers: scaling.Workers = None,
-    address: scaling.Address = None,
-    shard: scaling.ShardText = None,
-    retry_failed: scaling.RetryFailed = False,
-    log: scaling.Log = scaling.LogKind.bar,
-    metrics_port: scaling.MetricsPort = None,
+    engine: archive_options.EngineName = archive_options.BackendKind.local,
+    workers: archive_options.Workers = None,
+    address: archive_options.Address = None,
+    shard: archive_options.ShardText = None,
+    retry_failed: archive_options.RetryFailed = False,
+    log: archive_options.Log = archive_options.LogKind.bar,
+    metrics_port: archive_options.MetricsPort = None,
 ) -> None:
     """Listen, choose, and caption the chosen windows, one call each.
 
@@ -138,11 +138,11 @@ def caption(
         cache=options.cache_at(cache, no_cache),
         namer=namer_for(sounds, options.cache_at(cache, no_cache)),
     )
-    scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
+    scale = archive_options.Scaling(engine, workers, address, shard, log, metrics_port)
     folder = run or Path("runs") / scale.run_name(paths)
     sources = scale.sources(paths, budget=job.plan.budget, across=across)
     if retry_failed:
-        sources = scaling.only_failed(sources, folder, across=across)
+        sources = archive_options.only_failed(sources, folder, across=across)
     if not across and any(source.weight != 1 for source in sources):
         warn("the weights of the manifest play a part only with --across: no call moves without it")
     with scale.at_work(sources, job) as hands:
@@ -176,12 +176,12 @@ def warmth(text: str) -> float | None:
         raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
 
 
-def namer_for(wanted: bool | None, cache: HeardCache | None) -> SoundNamer | None:
+def namer_for(wanted: bool | None, cache: ScoreCache | None) -> SoundNamer | None:
     """Who names sounds: nobody unless asked for, or unless all it takes is at hand."""
-    at_hand = Shelf().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    at_hand = ModelStore().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
     if wanted is False or (wanted is None and not at_hand):
         return None
-    return SoundNamer(YAMNet(weights=Shelf().find("yamnet")), cache.folder if cache else None)
+    return SoundNamer(YAMNet(weights=ModelStore().find("yamnet")), cache.folder if cache else None)
 
 
 def show_preview(cost: Preview, format: Format) -> None:

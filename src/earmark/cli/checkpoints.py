@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from earmark.errors import ModelMismatch
-from earmark.hear.named import split_name
-from earmark.hear.published import PUBLISHED
-from earmark.hear.published.catalogue import find_checkpoint
+from earmark.features.encoder_spec import split_name
+from earmark.features.pretrained import PUBLISHED
+from earmark.features.pretrained.catalogue import find_checkpoint
 from earmark.models import CATALOGUE
 
 SETTING = "EARMARK_CHECKPOINTS"

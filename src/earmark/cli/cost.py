@@ -12,11 +12,11 @@ import typer
 from earmark.cli import options
 from earmark.cli.evaluate import Fresh, Out, Shown, share, show, words
 from earmark.errors import AnnotationError
-from earmark.evaluate.bench import read_rows, rows_fingerprint
-from earmark.evaluate.cost import SHARES, Prices, report
-from earmark.evaluate.outcome import claim
-from earmark.evaluate.results import Results
-from earmark.evaluate.sheets import reading
+from earmark.evaluation.annotations.table_readers import reading
+from earmark.evaluation.benchmark import read_rows, rows_fingerprint
+from earmark.evaluation.paper.cost_model import SHARES, Prices, report
+from earmark.evaluation.result_folder import claim
+from earmark.evaluation.result_rows import Results
 
 SHARE_WORDS = ",".join(f"{100 * each:g}" for each in SHARES)
 

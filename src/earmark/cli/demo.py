@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earmark.call import TagsCaptioner
-from earmark.caption import caption as caption_windows
+from earmark.captioning import TagsCaptioner
+from earmark.cli.archive_options import Scaling
 from earmark.cli.caption import show as show_outcome
 from earmark.cli.console import Format, err, out
 from earmark.cli.options import BudgetText
-from earmark.cli.scaling import Scaling
-from earmark.evaluate.annotations import Action
-from earmark.evaluate.metrics import count_covered
-from earmark.job import Job
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.metrics.coverage_counts import count_covered
 from earmark.media import find
-from earmark.triage import make_plan, select
+from earmark.pipeline.caption import caption as caption_windows
+from earmark.pipeline.job import Job
+from earmark.pipeline.triage import make_plan, select
 
 if TYPE_CHECKING:
-    from earmark.media.scene import Scene
+    from earmark.media.demo_scene import Scene
 
 
 def demo(
@@ -40,7 +40,7 @@ def demo(
 
       earmark demo --seed 7 --minutes 5
     """
-    from earmark.media.scene import make_scene  # draws on SciPy's filters, slow to import
+    from earmark.media.demo_scene import make_scene  # draws on SciPy's filters, slow to import
 
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"scene-{seed}-{minutes:g}min.mp4"

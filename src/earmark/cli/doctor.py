@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from earmark.call.doctor import USUAL, Finding
-from earmark.call.doctor import doctor as look_around
+from earmark.captioning.discovery import USUAL, Finding
+from earmark.captioning.discovery import doctor as look_around
 from earmark.cli.console import Format, emit_json, err, out
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from earmark.cli.console import emit_json, out
-from earmark.cli.listing import as_size
-from earmark.hear.published import PUBLISHED
-from earmark.hear.published.catalogue import require
+from earmark.cli.formatting import as_size
+from earmark.features.pretrained import PUBLISHED
+from earmark.features.pretrained.catalogue import require
 
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PUBLISHED)}.")]
 Checkpoint = Annotated[
@@ -42,7 +42,7 @@ def export(
     """
     for library in ("torch", "onnxscript"):
         require(library, what="exporting an encoder")
-    from earmark.hear.published.export import TOLERANCE, export
+    from earmark.features.pretrained.onnx_export import TOLERANCE, export
 
     done = export(name, checkpoint, target, dropped_layers=drop_layers)
     if json:

@@ -14,15 +14,15 @@ from rich.table import Table
 
 from earmark.cli import options
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.finding import sources_at
-from earmark.cli.listing import as_clock, counted
+from earmark.cli.formatting import as_clock, counted
+from earmark.cli.listening_bar import hearing_bar
 from earmark.cli.plan import parse_share
-from earmark.cli.watching import hearing_bar
+from earmark.cli.recording_arguments import sources_at
 from earmark.errors import EarmarkError
+from earmark.gate.episode_cost import Found, find_episodes
 from earmark.gate.episodes import Episodes
-from earmark.gate.finding import Found, find_episodes
 from earmark.gate.gate import Gate, default_gate
-from earmark.triage import hear, make_plan, notes_on
+from earmark.pipeline.triage import hear, make_plan, notes_on
 
 
 class Format(StrEnum):

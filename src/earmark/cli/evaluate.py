@@ -14,14 +14,14 @@ import typer
 from earmark.cli import options
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import emit_json, err, out, progress_bar, warn
-from earmark.evaluate import study
-from earmark.evaluate.bench import BUDGETS, RULES
-from earmark.evaluate.figures import can_draw
-from earmark.evaluate.formats import FORMATS
-from earmark.evaluate.outcome import Outcome
-from earmark.evaluate.published import RECORDINGS
-from earmark.evaluate.run import Design, Watch
-from earmark.gate.registry import FRONTLINES
+from earmark.evaluation import study
+from earmark.evaluation.annotations.formats import FORMATS
+from earmark.evaluation.benchmark import BUDGETS, COMPARED
+from earmark.evaluation.comparison import Design, Watch
+from earmark.evaluation.paper.published_numbers import RECORDINGS
+from earmark.evaluation.result_folder import Outcome
+from earmark.evaluation.tables.figures import can_draw
+from earmark.gate.frontline_registry import FRONTLINES
 
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
 
@@ -89,8 +89,8 @@ def evaluate(
         ),
     ] = "auto",
     rules: Annotated[
-        str, typer.Option("--rules", "-r", help=f"With commas: {', '.join(RULES)}.")
-    ] = ",".join(RULES),
+        str, typer.Option("--rules", "-r", help=f"With commas: {', '.join(COMPARED)}.")
+    ] = ",".join(COMPARED),
     budgets: Annotated[
         str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
     ] = BUDGET_WORDS,

@@ -13,8 +13,8 @@ from rich.table import Table
 from earmark.cli.checkpoints import files_at, place
 from earmark.cli.console import Format, emit_json, out
 from earmark.cli.models import Folder, shelf_at
-from earmark.hear.published import PUBLISHED
-from earmark.models import Shelf, checkpoint_named
+from earmark.features.pretrained import PUBLISHED
+from earmark.models import ModelStore, checkpoint_named
 
 READY = "ready"
 
@@ -41,7 +41,7 @@ class System:
     checkpoints: tuple[str, ...] = ()
     """Their names in `earmark models`."""
 
-    def state(self, shelf: Shelf, folder: Path | None = None) -> str:
+    def state(self, shelf: ModelStore, folder: Path | None = None) -> str:
         """`ready`, or the first thing it needs and how to get it.
 
         Checkpoints may lie on `shelf` or in `folder`; a published model that was exported needs

@@ -11,10 +11,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from earmark.cli.console import Format, emit_json, out, progress_bar, warn
-from earmark.cli.listing import as_size
+from earmark.cli.formatting import as_size
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.hear.published import PUBLISHED
-from earmark.models import CATALOGUE, Address, Checkpoint, Got, Shelf, checkpoint_named
+from earmark.features.pretrained import PUBLISHED
+from earmark.models import CATALOGUE, Address, Checkpoint, Got, ModelStore, checkpoint_named
 
 Folder = Annotated[
     Path | None,
@@ -119,9 +119,9 @@ def add(
     say(got)
 
 
-def shelf_at(folder: Path | None) -> Shelf:
+def shelf_at(folder: Path | None) -> ModelStore:
     """The shelf in `folder`, else the user's own."""
-    return Shelf() if folder is None else Shelf(folder)
+    return ModelStore() if folder is None else ModelStore(folder)
 
 
 def say(got: Got) -> None:
@@ -142,7 +142,7 @@ def watch(bar: Progress, name: str) -> Any:
     return lambda size, total: bar.update(task, completed=size, total=total)
 
 
-def as_row(checkpoint: Checkpoint, shelf: Shelf) -> dict[str, Any]:
+def as_row(checkpoint: Checkpoint, shelf: ModelStore) -> dict[str, Any]:
     """One checkpoint as plain values; null where something is not known."""
     return {
         "name": checkpoint.name,

@@ -21,7 +21,7 @@ from earmark.cli.evaluate import (
     watching,
     words,
 )
-from earmark.evaluate.occupancy import WINDOWS, Survey, survey
+from earmark.evaluation.paper.occupancy_survey import WINDOWS, Survey, survey
 
 WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from earmark.cli.checkpoints import with_checkpoints
-from earmark.gate.cache import HeardCache
-from earmark.gate.registry import AUTO, FRONTLINES
-from earmark.select import SELECTORS
+from earmark.gate.frontline_registry import AUTO, FRONTLINES
+from earmark.gate.score_cache import ScoreCache
+from earmark.selection import RULES
 
 Paths = Annotated[
     list[str], typer.Argument(help="Files, folders, globs, http(s):// and s3:// addresses.")
@@ -25,7 +25,7 @@ BudgetText = Annotated[
         "expected new actions (price=0.4).",
     ),
 ]
-RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"One of {', '.join(SELECTORS)}.")]
+RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"One of {', '.join(RULES)}.")]
 FrontlineName = Annotated[
     str,
     typer.Option(
@@ -50,11 +50,11 @@ CacheFolder = Annotated[
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
 
 
-def cache_at(folder: Path | None, no_cache: bool) -> HeardCache | None:
+def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:
     """The cache a command uses: the folder given, else the user's own."""
     if no_cache:
         return None
     if folder is None:
         home = os.environ.get("XDG_CACHE_HOME")
         folder = (Path(home) if home else Path.home() / ".cache") / "earmark"
-    return HeardCache(folder)
+    return ScoreCache(folder)

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from earmark.cli import options, scaling
+from earmark.cli import archive_options, options
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.listing import as_clock, as_share, counted, noted
-from earmark.forecast import CallCost, Forecast, Rung
-from earmark.forecast import plan as make_forecast
+from earmark.cli.formatting import as_clock, as_share, counted, noted
+from earmark.pipeline.forecast import CallCost, Forecast, Rung
+from earmark.pipeline.forecast import plan as make_forecast
 
 
 def plan(
@@ -29,12 +29,12 @@ def plan(
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
-    engine: scaling.EngineName = scaling.EngineKind.local,
-    workers: scaling.Workers = None,
-    address: scaling.Address = None,
-    shard: scaling.ShardText = None,
-    log: scaling.Log = scaling.LogKind.bar,
-    metrics_port: scaling.MetricsPort = None,
+    engine: archive_options.EngineName = archive_options.BackendKind.local,
+    workers: archive_options.Workers = None,
+    address: archive_options.Address = None,
+    shard: archive_options.ShardText = None,
+    log: archive_options.Log = archive_options.LogKind.bar,
+    metrics_port: archive_options.MetricsPort = None,
 ) -> None:
     """Forecast coverage, GPU-hours and money for a ladder of budgets; nothing is called.
 
@@ -47,7 +47,7 @@ def plan(
 
       earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
     """
-    scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
+    scale = archive_options.Scaling(engine, workers, address, shard, log, metrics_port)
     sources = scale.sources(paths)
     with scale.at_work(sources) as hands:
         forecast = make_forecast(

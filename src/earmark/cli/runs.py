@@ -13,15 +13,15 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from earmark.batching import take_results, write_requests
-from earmark.call import Limits
+from earmark.captioning import Limits
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.listing import as_clock
+from earmark.cli.formatting import as_clock
 from earmark.errors import LedgerError
 from earmark.ledger import Hit, Run, Totals, find_runs
-from earmark.report.export import SUBTITLES
-from earmark.report.export import export as write_export
-from earmark.report.index import write_report
+from earmark.pipeline.batching import take_results, write_requests
+from earmark.reporting.archive_index import write_report
+from earmark.reporting.exporters import SUBTITLES
+from earmark.reporting.exporters import export as write_export
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]

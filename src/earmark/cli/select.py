@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli import options, scaling
+from earmark.cli import archive_options, options
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.listing import (
+from earmark.cli.formatting import (
     as_csv,
     as_jsonl,
     counted,
@@ -19,10 +19,10 @@ from earmark.cli.listing import (
     picks_table,
     summary,
 )
-from earmark.report.edl import selection_edl
-from earmark.select import Budget
-from earmark.select.selection import Selection, selection_schema
-from earmark.triage import select as select_windows
+from earmark.pipeline.triage import select as select_windows
+from earmark.reporting.edl import selection_edl
+from earmark.selection import Budget
+from earmark.selection.result import Selection, selection_schema
 
 
 class Format(StrEnum):
@@ -49,12 +49,12 @@ def select(
     ] = False,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
-    engine: scaling.EngineName = scaling.EngineKind.local,
-    workers: scaling.Workers = None,
-    address: scaling.Address = None,
-    shard: scaling.ShardText = None,
-    log: scaling.Log = scaling.LogKind.bar,
-    metrics_port: scaling.MetricsPort = None,
+    engine: archive_options.EngineName = archive_options.BackendKind.local,
+    workers: archive_options.Workers = None,
+    address: archive_options.Address = None,
+    shard: archive_options.ShardText = None,
+    log: archive_options.Log = archive_options.LogKind.bar,
+    metrics_port: archive_options.MetricsPort = None,
 ) -> None:
     """Listen to recordings and print the windows worth a call.
 
@@ -69,7 +69,7 @@ def select(
 
       earmark select s3://bucket/cam1.mp4 --rule separated --explain
     """
-    scale = scaling.Scaling(engine, workers, address, shard, log, metrics_port)
+    scale = archive_options.Scaling(engine, workers, address, shard, log, metrics_port)
     sources = scale.sources(paths, budget=Budget.parse(budget), across=across)
     with scale.at_work(sources) as hands:
         selection = select_windows(

@@ -10,15 +10,15 @@ import typer
 
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import err, out, progress_bar
-from earmark.cli.listing import as_share
+from earmark.cli.formatting import as_share
 from earmark.errors import MissingExtra
-from earmark.evaluate.annotations import reconcile
-from earmark.evaluate.formats import read_annotations
-from earmark.evaluate.sources import find_media
-from earmark.hear import encoder_named
+from earmark.evaluation.annotations.actions import reconcile
+from earmark.evaluation.annotations.formats import read_annotations
+from earmark.evaluation.score_sources import find_media
+from earmark.features import encoder_named
 
 if TYPE_CHECKING:
-    from earmark.train.recipe import Step, Trained
+    from earmark.training.recipe import Step, Trained
 
 
 def train(
@@ -69,11 +69,11 @@ def train(
       earmark select shift.mp4 --frontline mygate/gate.gate
     """
     try:
-        from earmark.train.fit import use_threads
-        from earmark.train.material import gather
-        from earmark.train.recipe import Origin
-        from earmark.train.recipe import train as run_training
-        from earmark.train.settings import recommended
+        from earmark.training.dataset import gather
+        from earmark.training.optimisation import use_threads
+        from earmark.training.recipe import Origin
+        from earmark.training.recipe import train as run_training
+        from earmark.training.settings import recommended
     except ModuleNotFoundError as error:
         raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
     use_threads(threads)

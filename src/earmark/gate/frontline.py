@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from earmark.features import Encoder
 from earmark.gate.rates import RankRates, RateMap
 from earmark.gate.scorer import MeanChannel, Scorer
 from earmark.gate.survival import Survival
-from earmark.hear import Encoder
 from earmark.media import Meter, Recording
 from earmark.timeline import Track
 

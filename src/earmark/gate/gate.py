@@ -21,15 +21,15 @@ from typing import Any, cast
 import numpy as np
 
 from earmark.errors import ModelMismatch
+from earmark.features import ENCODERS, Encoder
 from earmark.gate.card import Card
 from earmark.gate.episodes import Episodes
+from earmark.gate.fitted_rates import Fit, FittedRates
 from earmark.gate.frontline import Frontline
-from earmark.gate.guarantee import Misses, Promise, promise
 from earmark.gate.onnx_scorer import OnnxScorer
-from earmark.gate.rate_map import Fit, FittedRates
+from earmark.gate.recall_promise import Misses, Promise, promise
 from earmark.gate.survival import Survival
-from earmark.hear import ENCODERS, Encoder
-from earmark.media.files import replacing
+from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE
 
 LAYOUT = 1
@@ -201,7 +201,7 @@ class Gate:
         return self.points.episodes(self.points.threshold(recall))
 
     def promise(self, *, recall: float, confidence: float = 0.95) -> Promise:
-        """The operating point whose recall is promised, see `earmark.gate.guarantee`."""
+        """The operating point whose recall is promised, see `earmark.gate.recall_promise`."""
         return promise(self.misses, recall=recall, confidence=confidence)
 
 

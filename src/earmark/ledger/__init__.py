@@ -1,7 +1,6 @@
 """The run's memory: every recording, pick, call and answer, in one SQLite database."""
 
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.merging import Merged, merge
 from earmark.ledger.records import (
     CallRow,
     ChoiceRow,
@@ -14,7 +13,8 @@ from earmark.ledger.records import (
     Summary,
     Totals,
 )
-from earmark.ledger.run import Missed, Run, find_runs
+from earmark.ledger.run_merge import Merged, merge
+from earmark.ledger.run_reader import Missed, Run, find_runs
 
 __all__ = [
     "CallRow",

@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from earmark.call.request import Answer
+from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import blobs, calls
-from earmark.ledger.ballast import Ballast
-from earmark.ledger.lock import RunLock
+from earmark.ledger import array_blobs, call_state
+from earmark.ledger.disk_reserve import DiskReserve
 from earmark.ledger.records import CallRow, Look, RecordingRow
-from earmark.ledger.run import Run
-from earmark.ledger.schema import clearly, connect, is_full
-from earmark.ledger.statements import (
+from earmark.ledger.row_values import (
     as_place,
     as_text,
     count_interrupted,
@@ -32,7 +29,10 @@ from earmark.ledger.statements import (
     recording_values,
     remember_plan,
 )
-from earmark.select.pick import Pick
+from earmark.ledger.run_lock import RunLock
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import clearly, connect, is_full
+from earmark.selection.pick import Pick
 from earmark.timeline import Track
 
 
@@ -54,7 +54,7 @@ class Ledger:
         self._lock = lock
         self._turn = threading.RLock()
         self._connection = connect(folder, to_write=True)
-        self._ballast = Ballast(folder)
+        self._reserve = DiskReserve(folder)
         self._is_full = False
         with self._writing() as database:
             self._plan = remember_plan(database, plan)
@@ -154,7 +154,7 @@ class Ledger:
             access: How the sound was reached, in words.
             warnings: What was odd about the recording or its sound, a line each.
         """
-        sketch = blobs.sketch(level) if level is not None else None
+        sketch = array_blobs.sketch(level) if level is not None else None
         with self._writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -165,10 +165,10 @@ class Ledger:
                     windows.duration,
                     len(windows),
                     float(np.sum(windows.rates)),
-                    blobs.pack(windows.scores),
-                    blobs.pack(windows.instants),
-                    blobs.pack(windows.rates),
-                    blobs.pack(sketch.values, "<f4") if sketch else None,
+                    array_blobs.pack(windows.scores),
+                    array_blobs.pack(windows.instants),
+                    array_blobs.pack(windows.rates),
+                    array_blobs.pack(sketch.values, "<f4") if sketch else None,
                     sketch.hop if sketch else None,
                     sound_bytes,
                     access,
@@ -196,7 +196,7 @@ class Ledger:
         if row is None:
             return None
         length, duration, *arrays = row
-        scores, instants, rates = (blobs.unpack(array) for array in arrays)
+        scores, instants, rates = (array_blobs.unpack(array) for array in arrays)
         return Windows(length, duration, scores, instants, rates, survival, owned)
 
     def heard_at(self, *, key: str) -> dict[str, str]:
@@ -272,15 +272,15 @@ class Ledger:
         """
         every = list(wanted)
         with self._writing() as database:
-            answered = calls.register(database, every, plan=self._plan)
+            answered = call_state.register(database, every, plan=self._plan)
         return [call for call in every if call.identity not in answered]
 
     def answered(self, recording: str) -> list[CallRow]:
         """The calls about `recording` that a model has answered, under any plan."""
         with self._turn, clearly(self.folder):
             rows = self._connection.execute(
-                "SELECT identity, recordings.id, window, calls.model FROM calls"
-                " JOIN recordings ON number = recording JOIN answers ON call = calls.id"
+                "SELECT identity, recordings.id, window, call_state.model FROM calls"
+                " JOIN recordings ON number = recording JOIN answers ON call = call_state.id"
                 " WHERE recordings.id = ? AND kind = 'caption' ORDER BY window",
                 (recording,),
             ).fetchall()
@@ -297,21 +297,21 @@ class Ledger:
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
         with self._writing() as database:
-            if not calls.begin(database, call):
-                calls.register(database, [call], plan=self._plan)
-                calls.begin(database, call)
+            if not call_state.begin(database, call):
+                call_state.register(database, [call], plan=self._plan)
+                call_state.begin(database, call)
 
     def withdraw(self, call: CallRow) -> None:
         """Note that `call` began and was not sent after all."""
-        self._surely(lambda database: calls.withdraw(database, call))
+        self._surely(lambda database: call_state.withdraw(database, call))
 
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
 
-        When the disk is full the ballast makes room for the answers still in flight, and `begin`
+        When the disk is full the reserve makes room for the answers still in flight, and `begin`
         refuses new calls.
         """
-        self._surely(lambda database: calls.keep(database, call, answer, spend=spend))
+        self._surely(lambda database: call_state.keep(database, call, answer, spend=spend))
 
     def fail(
         self,
@@ -332,7 +332,7 @@ class Ledger:
             spend: What that cost.
         """
         self._surely(
-            lambda database: calls.fail(
+            lambda database: call_state.fail(
                 database, call, reason, was_sent=was_sent, tokens=tokens, spend=spend
             )
         )
@@ -350,8 +350,8 @@ class Ledger:
             self._surely(write)
 
     def _make_room(self) -> None:
-        """Give up the ballast, and fold the log into the database so that it starts again."""
-        self._ballast.drop()
+        """Give up the disk reserve, and fold the log into the database so that it starts again."""
+        self._reserve.drop()
         with self._turn, clearly(self.folder):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 

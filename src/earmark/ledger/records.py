@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from earmark.call.request import Answer, Request
-from earmark.select.pick import Pick
+from earmark.captioning.request import Answer, Request
+from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
 
 

@@ -1,15 +1,15 @@
 """Opens a file; gives sound and frames at times."""
 
+from earmark.media.audio_decoder import Sound
+from earmark.media.frame import Frame
+from earmark.media.frame_decoder import FrameStats
+from earmark.media.frame_reader import Viewer
 from earmark.media.inspection import Inspection, inspect
-from earmark.media.listening import Sound
-from earmark.media.looking import FrameStats
-from earmark.media.opening import open_recording
-from earmark.media.packets import VideoPackets
-from earmark.media.pictures import Frame
+from earmark.media.packet_index import VideoPackets
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
+from earmark.media.recording_index import open_recording
 from earmark.media.source import Source, find
 from earmark.media.storage import Meter
-from earmark.media.viewing import Viewer
 
 __all__ = [
     "AudioTrack",

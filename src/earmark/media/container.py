@@ -16,8 +16,8 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile
-from earmark.media.boxes import Layout, Trak, describe, read_layout, read_traks
-from earmark.media.packets import PacketIndex, read_packets, why_not_by_tables
+from earmark.media.mp4_boxes import Layout, Trak, describe, read_layout, read_traks
+from earmark.media.packet_index import PacketIndex, read_packets, why_not_by_tables
 from earmark.media.source import place_of
 from earmark.media.storage import ByteFile, Meter, Storage, open_storage
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earmark.media.audio_decoder import JITTER
 from earmark.media.container import opened
-from earmark.media.listening import JITTER
-from earmark.media.packets import PacketIndex
+from earmark.media.packet_index import PacketIndex
 from earmark.media.recording import AudioTrack, Part, Recording
 from earmark.media.source import name_of
 from earmark.media.storage import Meter

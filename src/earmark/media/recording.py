@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
+from earmark.media.audio_decoder import AudioPlayback, Sound, Stay, lay_frames
+from earmark.media.audio_packets import decode_track
 from earmark.media.container import moving_pictures, opened
-from earmark.media.listening import Sound, Stay, Tape, lay_frames
-from earmark.media.looking import FrameStats
-from earmark.media.packets import VideoPackets
-from earmark.media.pictures import Frame
+from earmark.media.frame import Frame
+from earmark.media.frame_decoder import FrameStats
+from earmark.media.frame_reader import Viewer
+from earmark.media.packet_index import VideoPackets
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
-from earmark.media.tracks import decode_track
-from earmark.media.viewing import Viewer
 
 _NOTHING_TO_HEAR = (
     "so there is nothing to listen to; choose windows by motion with `--frontline packets` "
@@ -162,7 +162,7 @@ class Recording:
         return self._sound(sample_rate, meter if meter is not None else Meter())
 
     def _sound(self, sample_rate: int, meter: Meter) -> Iterator[Sound]:
-        tape = Tape(sample_rate)
+        tape = AudioPlayback(sample_rate)
         meter.access = self.access
         for part in self.parts:
             frames = decode_track(part.uri, self.audio_track, meter)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from earmark.errors import UnreadableFile
-from earmark.media.cameras import chapter_of, without_copies
+from earmark.media.camera_files import chapter_of, without_copies
 
 _SUFFIXES = (
     ".3gp .aac .avi .flac .flv .insv .lrv .m2ts .m4a .m4v .mka .mkv .mov .mp3 .mp4 .mpg .mpeg "
@@ -148,7 +148,7 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
     if not uri.strip():
         raise UnreadableFile("an empty path names nothing; name a file, or . for this folder")
     if is_listing(uri):
-        from earmark.media.listing import read_listing
+        from earmark.media.remote_listing import read_listing
 
         return read_listing(uri)
     if is_remote(uri):
@@ -172,7 +172,7 @@ def _beneath_address(uri: str) -> list[str]:
     is_file = "*" not in uri and PurePosixPath(name_of(uri)).suffix.lower() in SUFFIXES
     if scheme in ("http", "https") or is_file:
         return [uri]
-    from earmark.media.listing import list_prefix
+    from earmark.media.remote_listing import list_prefix
 
     return list_prefix(uri)
 

@@ -84,7 +84,7 @@ def open_storage(uri: str, meter: Meter) -> Storage:
         RemoteError: the server does not answer, or serves no byte ranges.
     """
     if is_remote(uri):
-        from earmark.media.remote import RemoteStorage
+        from earmark.media.remote_storage import RemoteStorage
 
         return RemoteStorage(uri, meter)
     return LocalStorage(uri, meter)

@@ -1,17 +1,17 @@
 """Checkpoints: which there are, where they come from, and the shelf they are kept on."""
 
 from earmark.models.catalogue import CATALOGUE, Checkpoint, checkpoint_named
-from earmark.models.shelf import Got, Shelf
-from earmark.models.sources import Address, Npm, Origin, Wheel
+from earmark.models.download import Address, Npm, Origin, Wheel
+from earmark.models.model_store import Got, ModelStore
 
 __all__ = [
     "CATALOGUE",
     "Address",
     "Checkpoint",
     "Got",
+    "ModelStore",
     "Npm",
     "Origin",
-    "Shelf",
     "Wheel",
     "checkpoint_named",
 ]

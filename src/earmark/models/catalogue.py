@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from earmark.errors import ModelMismatch
-from earmark.models.sources import Address, Npm, Origin, Wheel
+from earmark.models.download import Address, Npm, Origin, Wheel
 
 _SED = "https://github.com/fschmid56/PretrainedSED/releases/download/v0.0.1"
 _TENSORFLOW = "https://storage.googleapis.com/download.tensorflow.org/models/tflite/task_library"

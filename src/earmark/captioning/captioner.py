@@ -1,0 +1,80 @@
+"""What a captioner is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from earmark.captioning.request import Answer, Request
+from earmark.errors import UnreadableAnswer
+
+
+class Captioner(Protocol):
+    """Answers one request about one window.
+
+    Called from several threads at once, and pickled to be called elsewhere. Returns a whole answer
+    within about `timeout` seconds, or raises: `CallTimeout` when asking again may help (too slow,
+    too busy, cut off), `CallRejected` when it will not, `UnreadableAnswer` when there is an answer
+    but not one that can be used: blank, or not the JSON that was asked for; `MediaError` where it
+    decodes the pictures itself and cannot. It asks once; retries are the caller's. A caption is
+    never blank and has `data` exactly when the request has a schema; `form` says how the frames
+    travelled, and `kind` whether a model looked at all. The request is not written to.
+    """
+
+    @property
+    def model(self) -> str:
+        """The name that goes into a request's identity."""
+        ...
+
+    @property
+    def at_once(self) -> int | None:
+        """Calls it can work on side by side; None where that is for the limits to say."""
+        ...
+
+    def check(self) -> None:
+        """Raises, in one line, if no call could succeed; costs no call."""
+        ...
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The answer to `request`."""
+        ...
+
+
+def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:
+    """A model's words and, where `request` has a schema, the same as JSON.
+
+    A fence of backquotes around the JSON is taken off. Of the schema only the type `object` and
+    the required names are checked.
+    """
+    words = text.strip()
+    if not words:
+        raise UnreadableAnswer(f"the model answered nothing{_cut(finish)}")
+    if request.schema is None:
+        return words, None
+    try:
+        data = json.loads(_unfenced(words))
+    except json.JSONDecodeError as error:
+        raise UnreadableAnswer(
+            f"the answer is not JSON, as the schema asks{_cut(finish)}: {words[:60]!r}"
+        ) from error
+    _check_shape(data, request)
+    return words, data
+
+
+def _check_shape(data: Any, request: Request) -> None:
+    schema = request.schema or {}
+    if schema.get("type", "object") == "object" and not isinstance(data, dict):
+        raise UnreadableAnswer("the answer is JSON but not an object")
+    missing = [name for name in schema.get("required", ()) if name not in data]
+    if missing:
+        raise UnreadableAnswer(f"the answer lacks {', '.join(missing)}")
+
+
+def _unfenced(words: str) -> str:
+    if words.startswith("```") and words.endswith("```"):
+        return words[3:-3].removeprefix("json")
+    return words
+
+
+def _cut(finish: str) -> str:
+    return " (cut off: allow a longer one with --answer-tokens)" if finish == "length" else ""

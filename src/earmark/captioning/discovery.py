@@ -1,0 +1,117 @@
+"""Looks around for models to ask: servers on this machine, and libraries to run one in process."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Literal
+
+import numpy as np
+
+from earmark.captioning.openai_endpoint import Endpoint
+from earmark.captioning.server_probe import SIDE, probe_pictures
+from earmark.errors import CallError, CallTimeout
+from earmark.media import Frame
+
+USUAL = {
+    "vLLM": "http://127.0.0.1:8000/v1",
+    "SGLang": "http://127.0.0.1:30000/v1",
+    "llama.cpp": "http://127.0.0.1:8080/v1",
+    "Ollama": "http://127.0.0.1:11434/v1",
+    "LM Studio": "http://127.0.0.1:1234/v1",
+    "LiteLLM": "http://127.0.0.1:4000/v1",
+    "Xinference": "http://127.0.0.1:9997/v1",
+    "LMDeploy": "http://127.0.0.1:23333/v1",
+    "Jan": "http://127.0.0.1:1337/v1",
+    "KoboldCpp": "http://127.0.0.1:5001/v1",
+}
+"""Where servers listen unless told otherwise."""
+
+EXTRAS = {
+    "local": ("xllamacpp",),
+    "transformers": ("torch", "transformers"),
+    "parquet": ("pyarrow",),
+    "s3": ("s3fs",),
+}
+"""Optional parts, and the libraries each needs."""
+
+State = Literal["ready", "no pictures", "not asked", "silent", "unwell", "installed", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked for, and what was found."""
+
+    kind: Literal["server", "extra"]
+    name: str
+    """The usual program on that port, or the extra."""
+    state: State
+    address: str = ""
+    model: str = ""
+    detail: str = ""
+    """How it is known, or what to do, in a line."""
+
+
+def doctor(
+    addresses: Mapping[str, str] = USUAL,
+    *,
+    timeout: float = 20.0,
+    models_asked: int = 4,
+    extras: Mapping[str, Sequence[str]] = EXTRAS,
+) -> list[Finding]:
+    """What there is to ask, one finding for each model of each server and for each extra.
+
+    A model counts as ready when it was shown a tiny picture and looked at it. Only the first
+    `models_asked` of a server are asked, since some load a model for each question. A silent
+    port is one finding. Everything is looked at side by side.
+    """
+    with ThreadPoolExecutor(max(1, len(addresses))) as pool:
+        looked = [
+            pool.submit(_look, name, url, timeout=timeout, models_asked=models_asked)
+            for name, url in addresses.items()
+        ]
+        servers = [finding for future in looked for finding in future.result()]
+    return servers + [_extra(name, libraries) for name, libraries in extras.items()]
+
+
+def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Finding]:
+    endpoint = Endpoint(url)
+    try:
+        models = endpoint.models(timeout=min(2.0, timeout))
+    except CallTimeout as error:
+        state: State = "silent" if "cannot be reached" in str(error) else "unwell"
+        return [Finding("server", name, state, url, detail=_brief(error, state))]
+    except CallError as error:
+        return [Finding("server", name, "unwell", url, detail=str(error))]
+    if not models:
+        return [Finding("server", name, "unwell", url, detail="it serves no model")]
+    asked = [_ask(name, endpoint, model, timeout=timeout) for model in models[:models_asked]]
+    rest = [Finding("server", name, "not asked", url, model) for model in models[models_asked:]]
+    return asked + rest
+
+
+def _ask(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Finding:
+    """Whether `model` really looks at a picture."""
+    picture = Frame(0.0, np.full((SIDE, SIDE, 3), 128, dtype=np.uint8))
+    try:
+        verdict = probe_pictures(endpoint, model, picture, timeout=timeout)
+    except CallError as error:
+        return Finding("server", name, "unwell", endpoint.url, model, str(error))
+    state: State = "ready" if verdict.yes else "no pictures"
+    return Finding("server", name, state, endpoint.url, model, verdict.why)
+
+
+def _brief(error: CallError, state: State) -> str:
+    return "nothing listens there" if state == "silent" else str(error)
+
+
+def _extra(name: str, libraries: Sequence[str]) -> Finding:
+    missing = [library for library in libraries if importlib.util.find_spec(library) is None]
+    if missing:
+        cure = f"pip install 'earmark[{name}]'"
+        return Finding("extra", name, "missing", detail=f"no {', '.join(missing)}: {cure}")
+    found = ", ".join(f"{library} {version(library)}" for library in libraries)
+    return Finding("extra", name, "installed", detail=found)

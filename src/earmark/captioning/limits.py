@@ -1,0 +1,62 @@
+"""How hard to ask, and when to stop."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from earmark.captioning.request import Request
+
+FIRST_WAIT = 0.5
+"""Seconds before a second attempt; doubled for each one after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on the calls of one run; None means no bound."""
+
+    concurrency: int = 8
+    """Calls in flight at once."""
+    timeout: float = 120.0
+    """Seconds an attempt may go without a byte from the server."""
+    retries: int = 4
+    """Further attempts after a time-out, a 429, a 5xx or a lost connection."""
+    max_calls: int | None = None
+    """Windows asked about, answered or not."""
+    max_tokens: int | None = None
+    """Tokens in and out together."""
+    max_spend: float | None = None
+    """Money, in the currency of the prices."""
+    input_price: float = 0.0
+    """Of a million tokens in."""
+    output_price: float = 0.0
+    """Of a million tokens out."""
+    longest_wait: float = 120.0
+    """Seconds between two attempts; a server that asks for more has failed."""
+    most_failures: int | None = 32
+    """Failures in a row after which the server is not asked any more."""
+
+    def __post_init__(self) -> None:
+        if self.concurrency < 1 or self.retries < 0 or not self.timeout > 0:
+            raise ValueError("concurrency is 1 or more, a time-out above 0, and retries 0 or more")
+        if min(self.input_price, self.output_price) < 0:
+            raise ValueError("a price cannot be negative")
+        if self.max_spend is not None and not self.input_price + self.output_price > 0:
+            raise ValueError("a cap on money needs prices: what a million tokens cost in and out")
+
+    def price(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """What so many tokens cost."""
+        return (prompt_tokens * self.input_price + completion_tokens * self.output_price) / 1e6
+
+    def price_at_most(self, request: Request) -> float:
+        """The most `request` can cost."""
+        return self.price(request.most_input_tokens, request.answer_tokens)
+
+    def wait(self, attempt: int, *, retry_after: float | None, rng: random.Random) -> float:
+        """Seconds to wait after a failed attempt, the first being 1; at least what was asked for.
+
+        Doubled each time and shortened by up to half at random, so that callers turned away
+        together do not come back together.
+        """
+        doubled = min(self.longest_wait, FIRST_WAIT * 2.0 ** (attempt - 1))
+        return max(doubled * rng.uniform(0.5, 1.0), retry_after or 0.0)

@@ -1,0 +1,147 @@
+"""Captions from a GGUF file: llama.cpp inside this process, no other server needed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.request import Answer, Request
+from earmark.errors import CallRejected, MissingExtra
+
+CONTEXT = 4096
+"""Tokens of one conversation, question, frames and answer together."""
+
+
+class LocalCaptioner:
+    """Runs a vision model from a GGUF file and its mmproj file.
+
+    The weights are loaded at the first call. llama.cpp serves them on a port of this machine that
+    only this process has the key to, so that a call can time out and be cancelled like any other.
+    """
+
+    def __init__(
+        self,
+        model_path: Path,
+        mmproj_path: Path,
+        *,
+        threads: int | None = None,
+        parallel: int = 1,
+        context: int = CONTEXT,
+    ) -> None:
+        """Describe the model; nothing is read yet.
+
+        Args:
+            model_path: The language model, a `.gguf` file.
+            mmproj_path: Its picture encoder, a `.gguf` file with `mmproj` in its name as a rule.
+            threads: Of arithmetic; one fewer than this process may use when None.
+            parallel: Calls answered side by side; each has a `context` of its own.
+            context: Tokens of one conversation.
+        """
+        self.model_path = model_path
+        self.mmproj_path = mmproj_path
+        self.threads = threads or spare_threads()
+        self.parallel = parallel
+        self.context = context
+        self._lock = threading.Lock()
+        self._served: tuple[Any, OpenAICaptioner] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which loads the weights from the same path."""
+        again = partial(
+            LocalCaptioner, threads=self.threads, parallel=self.parallel, context=self.context
+        )
+        return again, (self.model_path.absolute(), self.mmproj_path.absolute())
+
+    @property
+    def model(self) -> str:
+        """The name of the file, without its ending."""
+        return self.model_path.stem
+
+    @property
+    def at_once(self) -> int | None:
+        """As many as were asked for; more would wait, and their time run out."""
+        return self.parallel
+
+    def check(self) -> None:
+        """Raises if a file or the library is missing."""
+        for path, what in ((self.model_path, "model"), (self.mmproj_path, "picture encoder")):
+            _check_gguf(path, what)
+        import_llama()
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The model's answer to `request`."""
+        return self._captioner()(request, timeout=timeout)
+
+    def close(self) -> None:
+        """Let go of the weights; the next call loads them again."""
+        with self._lock:
+            self._served = None
+
+    def _captioner(self) -> OpenAICaptioner:
+        with self._lock:
+            if self._served is None:
+                self.check()
+                self._served = self._serve()
+            return self._served[1]
+
+    def _serve(self) -> tuple[Any, OpenAICaptioner]:
+        key = secrets.token_hex(16)
+        params = self._params(key)
+        try:
+            server = import_llama().Server(params)
+        except RuntimeError as error:
+            raise CallRejected(
+                f"llama.cpp cannot load {self.model_path.name} with {self.mmproj_path.name}; "
+                f"are they a vision model and its own mmproj file, and is there memory for them?"
+            ) from error
+        # llama.cpp has no way to send frames as a ready-made video.
+        captioner = OpenAICaptioner(
+            server.listening_address, self.model, api_key=key, form="images"
+        )
+        return server, captioner
+
+    def _params(self, key: str) -> Any:
+        params = import_llama().CommonParams()
+        params.model.path = str(self.model_path)
+        params.mmproj.path = str(self.mmproj_path)
+        params.model_alias = {self.model}
+        params.api_keys = [key]
+        params.n_parallel = self.parallel
+        params.n_ctx = self.context * self.parallel
+        params.cpuparams.n_threads = self.threads
+        params.cpuparams_batch.n_threads = self.threads
+        params.verbosity = -1
+        params.ui = False
+        return params
+
+
+def spare_threads() -> int:
+    """Cores this process may use, less one for decoding; at least 1."""
+    with contextlib.suppress(AttributeError):  # not on macOS
+        return max(1, len(os.sched_getaffinity(0)) - 1)
+    return max(1, (os.cpu_count() or 2) - 1)
+
+
+def import_llama() -> Any:
+    """The library, or the way to get it."""
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise MissingExtra(
+            "running a GGUF file needs llama.cpp: pip install 'earmark[local]'"
+        ) from error
+    return xllamacpp
+
+
+def _check_gguf(path: Path, what: str) -> None:
+    if not path.is_file():
+        raise CallRejected(f"there is no {what} at {path}; a GGUF model needs both of its files")
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise CallRejected(f"{path.name} is not a GGUF file, so it cannot be the {what}")

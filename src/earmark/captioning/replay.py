@@ -1,0 +1,100 @@
+"""Answers from a file instead of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.captioner import read_text
+from earmark.captioning.request import Answer, Request
+from earmark.errors import CallRejected, EarmarkError
+
+Place = tuple[str, float, float]
+KEPT = frozenset(field.name for field in fields(Answer))
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Gives the answers of a JSONL file, each line an object with a `text` and whose it is.
+
+    A line is found by its `identity` (the same question about the same moments) or, where it has
+    none, by its `recording`, `start` and `end` (whatever was asked about the window). Other fields
+    of `Answer` are taken over where they are given.
+    """
+
+    by_identity: Mapping[str, Answer]
+    by_window: Mapping[Place, Answer]
+    model: str = "replay"
+    """The model the requests are made for; the one that answered is in each answer."""
+    at_once: int | None = 1
+
+    @classmethod
+    def load(cls, path: Path, *, model: str = "replay") -> Replay:
+        """The answers in `path`.
+
+        Raises:
+            EarmarkError: naming the file and the line that cannot be used.
+        """
+        by_identity: dict[str, Answer] = {}
+        by_window: dict[Place, Answer] = {}
+        for line, entry in read_jsonl(path):
+            try:
+                answer = Answer(**{"model": model, **{k: v for k, v in entry.items() if k in KEPT}})
+                if "identity" in entry:
+                    by_identity[str(entry["identity"])] = answer
+                else:
+                    by_window[_place(entry["recording"], entry["start"], entry["end"])] = answer
+            except (KeyError, TypeError, ValueError) as error:
+                raise EarmarkError(
+                    f"{path.name} line {line} lacks what an answer needs: a text, and an identity "
+                    f"or a recording, start and end"
+                ) from error
+        return cls(by_identity, by_window, model)
+
+    def check(self) -> None:
+        """Raises if the file held nothing."""
+        if not self.by_identity and not self.by_window:
+            raise EarmarkError("the replay file holds no answers")
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
+        """The kept answer to `request`; `CallRejected` where there is none."""
+        window = request.window
+        place = _place(request.recording, window.start, window.end)
+        answer = self.by_identity.get(request.identity) or self.by_window.get(place)
+        if answer is None:
+            raise CallRejected(
+                f"the replay file holds no answer for {request.recording} at "
+                f"{window.start:g}-{window.end:g} s"
+            )
+        if answer.kind == "tags":
+            return answer
+        text, data = read_text(answer.text, request, finish=answer.finish)
+        return replace(answer, text=text, data=data)
+
+
+def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The objects in a file of one JSON object a line, with their line numbers from 1."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines = list(file)  # not `splitlines`: a caption may hold a separator that ends no line
+    except (OSError, UnicodeDecodeError) as error:
+        raise EarmarkError(f"cannot read {path}: {error}") from error
+    entries = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise EarmarkError(f"{path.name} line {number} is not JSON: {error}") from error
+        if not isinstance(entry, dict):
+            raise EarmarkError(f"{path.name} line {number} is JSON but not an object")
+        entries.append((number, entry))
+    return entries
+
+
+def _place(recording: Any, start: Any, end: Any) -> Place:
+    return str(recording), round(float(start), 3), round(float(end), 3)

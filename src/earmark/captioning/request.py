@@ -1,0 +1,137 @@
+"""What is asked of a model about one window, and what comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from earmark.captioning.visual_tokens import PATCH, image_tokens, shrink
+from earmark.media import Frame
+from earmark.timeline import Span
+from earmark.version import VERSION
+
+Form = Literal["images", "video", "none"]
+"""How the frames travelled: one by one, as one video, or not at all."""
+
+Kind = Literal["caption", "tags"]
+"""What an answer is: a model's words on the picture, or words for what is heard."""
+
+CHARACTERS_A_TOKEN = 3
+"""Of prompt text, on the low side: English runs at about four."""
+
+OVERHEAD = 64
+"""Tokens a chat template adds around a question, on the high side."""
+
+
+JPEG_QUALITY = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A frame as it travels."""
+
+    time: float
+    jpeg: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, frame: Frame) -> Picture:
+        """The frame, encoded."""
+        return cls(frame.time, frame.jpeg(JPEG_QUALITY))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One window, to be asked about once.
+
+    Made without frames, so that its identity is known before any is decoded; `showing` adds them.
+    """
+
+    recording: str
+    """Key of the recording, the same wherever its file lies."""
+    window: Span
+    times: tuple[float, ...]
+    """The moments to show, in increasing order."""
+    prompt: str
+    """The question, with the window's times and tags already in it."""
+    model: str
+    tokens: int
+    """Visual token allowance for all frames together."""
+    patch: int = PATCH
+    """Pixels along one side of a visual token."""
+    tags: tuple[str, ...] = ()
+    """What is heard in the window, likeliest first; empty where sounds have no names."""
+    schema: Mapping[str, Any] | None = None
+    """JSON schema of the answer; None asks for plain text."""
+    answer_tokens: int = 256
+    """The longest answer."""
+    temperature: float | None = 0.0
+    """None leaves it to the server, or the checkpoint; some hosted models take no other choice."""
+    version: str = VERSION
+    frames: tuple[Frame, ...] = field(default=(), compare=False, repr=False)
+    """What is seen at `times`, no larger than the allowance."""
+    pictures: tuple[Picture, ...] = field(default=(), compare=False, repr=False)
+    """The same, ready to be sent: encoded while others are waited for, not while they wait."""
+
+    @property
+    def identity(self) -> str:
+        """The same for the same question about the same moments, on any machine; 32 hex digits."""
+        parts = {
+            "recording": self.recording,
+            "window": [round(self.window.start, 6), round(self.window.end, 6)],
+            "times": [round(time, 6) for time in self.times],
+            "prompt": self.prompt,
+            "model": self.model,
+            "allowance": [self.tokens, self.patch],
+            "schema": self.schema,
+            "answer": [self.answer_tokens, self.temperature],
+            "version": self.version,
+        }
+        text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def most_input_tokens(self) -> int:
+        """At most this many tokens go in, by the allowance and the length of the text."""
+        return self.tokens + len(self.prompt) // CHARACTERS_A_TOKEN + OVERHEAD
+
+    def showing(self, frames: Sequence[Frame]) -> Request:
+        """The same request with its frames, made small enough for the allowance."""
+        if len(frames) != len(self.times):
+            raise ValueError(f"{len(self.times)} moments need as many frames, not {len(frames)}")
+        small = tuple(shrink(frames, tokens=self.tokens, patch=self.patch))
+        return replace(self, frames=small, pictures=tuple(map(Picture.of, small)))
+
+    @property
+    def visual_tokens(self) -> int:
+        """Tokens its frames take when sent as images; 0 without frames."""
+        return sum(
+            image_tokens(frame.width, frame.height, patch=self.patch) for frame in self.frames
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back for one request."""
+
+    text: str
+    """As the model wrote it, stripped; empty only for tags where no sound has a name."""
+    model: str
+    """As the server named it."""
+    kind: Kind = "caption"
+    data: Any = None
+    """The answer as JSON where a schema was asked; else None."""
+    prompt_tokens: int | None = None
+    """None where the server does not say."""
+    completion_tokens: int | None = None
+    latency: float = 0.0
+    """Seconds from asking to the whole answer; queueing and retries not counted."""
+    form: Form = "images"
+    finish: str = "stop"
+    """Why the model stopped; `length` means the answer is cut at the longest allowed."""
+    attempts: int = 1
+    """Times it was asked until it was answered, this one included."""
+    note: str = ""
+    """What was swapped and why, in a line; empty when all went as asked."""

@@ -1,0 +1,182 @@
+"""Captions from Qwen3-VL in this process, through transformers: the paper's own model."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.captioner import read_text
+from earmark.captioning.prompt import clock
+from earmark.captioning.request import Answer, Request
+from earmark.errors import CallRejected, CallTimeout, MissingExtra
+from earmark.media import Frame
+
+LIBRARIES = ("torch", "transformers", "PIL")
+
+
+class TransformersCaptioner:
+    """Runs a Qwen3-VL checkpoint, with its own chat template, tokenizer and picture preparation.
+
+    Frames are sent as images. The weights are loaded at the first call, and one request is answered
+    at a time. A schema is asked for in words only: nothing here forces the answer into it.
+    """
+
+    def __init__(self, source: str | Path, *, device: str | None = None) -> None:
+        """Describe the model; nothing is read yet.
+
+        Args:
+            source: A folder with a checkpoint, or its name on the model hub.
+            device: As PyTorch names it; the first GPU when None, else the CPU.
+        """
+        self.source = str(source)
+        self.device = device
+        self._lock = threading.Lock()
+        self._loaded: _Checkpoint | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which loads the weights itself."""
+        path = Path(self.source)
+        source = str(path.absolute()) if path.exists() else self.source
+        return partial(TransformersCaptioner, device=self.device), (source,)
+
+    @property
+    def model(self) -> str:
+        """The checkpoint's name, or that of its folder."""
+        return Path(self.source).name if Path(self.source).exists() else self.source
+
+    @property
+    def at_once(self) -> int | None:
+        """One; others wait for their turn, which is not part of their time-out."""
+        return 1
+
+    def check(self) -> None:
+        """Raises if the libraries or the folder are missing."""
+        _check_libraries()
+        path = Path(self.source)
+        if (path.is_absolute() or path.exists()) and not (path / "config.json").is_file():
+            raise CallRejected(f"there is no checkpoint in {path}: it has no config.json")
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The model's answer to `request`."""
+        if not request.frames:
+            raise ValueError("a vision model needs frames to look at; see Request.showing")
+        with self._lock:
+            return self._answer(request, timeout)
+
+    def _answer(self, request: Request, timeout: float) -> Answer:
+        if self._loaded is None:
+            self.check()
+            self._loaded = _Checkpoint(self.source, self.device)
+        started = time.monotonic()
+        inputs = self._loaded.inputs(request)
+        taken = int(inputs["input_ids"].shape[1])
+        written = self._loaded.write(inputs, request, seconds=timeout)
+        finish = self._loaded.finish(written, request)
+        if finish == "time":
+            raise CallTimeout(f"{self.model} did not finish its answer in time")
+        text, data = read_text(self._loaded.text(written), request, finish=finish)
+        return Answer(
+            text=text,
+            model=self.model,
+            data=data,
+            prompt_tokens=taken,
+            completion_tokens=len(written),
+            latency=time.monotonic() - started,
+            form="images",
+            finish=finish,
+        )
+
+
+class _Checkpoint:
+    """The loaded model and what prepares its input."""
+
+    def __init__(self, source: str, device: str | None) -> None:
+        import torch
+
+        transformers: Any = importlib.import_module("transformers")
+        self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+            self.pictures = transformers.AutoImageProcessor.from_pretrained(source, backend="pil")
+            weights = transformers.AutoModelForImageTextToText.from_pretrained(source, dtype="auto")
+        except (OSError, ValueError, ImportError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise CallRejected(f"transformers cannot load {source}: {reason}") from error
+        if not self.tokenizer.chat_template:
+            raise CallRejected(f"{source} has no chat template, so it cannot be asked a question")
+        self.weights: Any = weights.to(self.device).eval()
+        self.picture_id = int(self.weights.config.image_token_id)
+
+    def inputs(self, request: Request) -> dict[str, Any]:
+        """Tokens and pixels; each picture's place in the text is widened to its tokens."""
+        content = [*_picture_parts(request.frames), {"type": "text", "text": request.prompt}]
+        text = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
+        )
+        pixels = self.pictures(images=[frame.rgb for frame in request.frames], return_tensors="pt")
+        counts = pixels["image_grid_thw"].prod(dim=1) // self.pictures.merge_size**2
+        tokens = self.tokenizer(self._widen(text, counts.tolist()), return_tensors="pt")
+        kinds = (tokens["input_ids"] == self.picture_id).int()
+        together = {**tokens, **pixels, "mm_token_type_ids": kinds}
+        return {name: value.to(self.device) for name, value in together.items()}
+
+    def _widen(self, text: str, counts: Sequence[int]) -> str:
+        sign = self.tokenizer.convert_ids_to_tokens(self.picture_id)
+        pieces = text.split(sign)
+        if len(pieces) != len(counts) + 1:
+            raise CallRejected(
+                f"the chat template made room for {len(pieces) - 1} pictures, not {len(counts)}"
+            )
+        widened = [piece + sign * count for piece, count in zip(pieces, counts, strict=False)]
+        return "".join(widened) + pieces[-1]
+
+    def write(self, inputs: dict[str, Any], request: Request, *, seconds: float) -> list[int]:
+        """The tokens of the answer, as far as it got in `seconds`."""
+        import torch
+
+        warmth = request.temperature
+        choice: dict[str, Any] = {}  # the checkpoint's own
+        if warmth is not None:
+            choice = {"do_sample": True, "temperature": warmth} if warmth else {"do_sample": False}
+        with torch.inference_mode():
+            whole = self.weights.generate(
+                **inputs, max_new_tokens=request.answer_tokens, max_time=seconds, **choice
+            )
+        tokens: list[int] = whole[0, inputs["input_ids"].shape[1] :].tolist()
+        return tokens
+
+    def finish(self, written: Sequence[int], request: Request) -> str:
+        """Why the model stopped: `stop`, `length`, or `time` for want of it."""
+        ends = self.weights.generation_config.eos_token_id
+        ends = ends if isinstance(ends, list) else [ends]
+        if written and (written[-1] in ends or written[-1] == self.tokenizer.eos_token_id):
+            return "stop"
+        return "length" if len(written) >= request.answer_tokens else "time"
+
+    def text(self, written: Sequence[int]) -> str:
+        """The answer in words."""
+        return str(self.tokenizer.decode(written, skip_special_tokens=True))
+
+
+def _check_libraries() -> None:
+    """Raises if one is missing; loads none of them, which takes seconds."""
+    if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
+        raise MissingExtra(
+            "running Qwen3-VL in process needs PyTorch and transformers: "
+            "pip install 'earmark[transformers]'"
+        )
+
+
+def _picture_parts(frames: Sequence[Frame]) -> list[dict[str, str]]:
+    """A place for each picture; its time before it where there are several."""
+    parts: list[dict[str, str]] = []
+    for frame in frames:
+        if len(frames) > 1:
+            parts.append({"type": "text", "text": f"{clock(frame.time)}:"})
+        parts.append({"type": "image"})
+    return parts

@@ -1,0 +1,292 @@
+"""Actions people marked in recordings, whichever file they were marked in.
+
+Readers (see `formats`) turn a file into `Entry` rows; `gather` checks the rows and lays them out by
+recording. Nothing here knows a file format, an experiment or a model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from earmark.errors import AnnotationError
+from earmark.timeline import Span
+
+END_TOLERANCE = 1.0
+"""Seconds an action may reach past the end before it is an error; EPIC-SOUNDS reaches 0.3 s."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Action:
+    """An annotated span."""
+
+    start: float
+    end: float
+    label: str = ""
+    """What happens, in the annotator's words; empty where the file says nothing."""
+
+    @property
+    def span(self) -> Span:
+        """When it happens."""
+        return Span(self.start, self.end)
+
+    @property
+    def duration(self) -> float:
+        """Seconds from start to end."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of an annotation file, before anything about it is believed."""
+
+    recording: str
+    start: float
+    end: float
+    label: str
+    place: str
+    """Where it stands, for messages: `file.csv line 12`."""
+    key: str = ""
+    """The row's own id, unique in its file; empty where the format has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one file holds."""
+
+    entries: tuple[Entry, ...]
+    durations: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of the recordings whose length the file itself knows."""
+    recordings: tuple[str, ...] = ()
+    """Recordings the file is about even if it marks nothing in them."""
+    unreadable: int = 0
+    """Rows whose times the format allows to be unreadable (EgoSound, ELAN); left out, counted."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the results should know about how the file was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Actions by recording, in order of time, with each recording's length."""
+
+    recordings: dict[str, list[Action]]
+    """Every recording, also those without an action; actions may overlap one another."""
+    durations: dict[str, float]
+    """Seconds of each recording."""
+    duration_source: dict[str, str] = field(default_factory=dict)
+    """`table`, `media`, `annotations` or `last event`, for each recording."""
+    excluded: dict[str, int] = field(default_factory=dict)
+    """Rows left out, counted by reason."""
+    remarks: tuple[str, ...] = ()
+    """One line for each thing that was noted while reading."""
+
+    @property
+    def actions(self) -> int:
+        """Actions in all recordings."""
+        return sum(len(actions) for actions in self.recordings.values())
+
+    @property
+    def hours(self) -> float:
+        """Length of all recordings, in hours."""
+        return sum(self.durations[name] for name in self.recordings) / 3600
+
+    @property
+    def lengths(self) -> list[float]:
+        """The length of every action in seconds."""
+        return [each.duration for actions in self.recordings.values() for each in actions]
+
+    @property
+    def overlapping(self) -> int:
+        """Actions that begin before an earlier one of the same recording has ended."""
+        count = 0
+        for actions in self.recordings.values():
+            latest = -math.inf
+            for action in actions:
+                count += action.start < latest
+                latest = max(latest, action.end)
+        return count
+
+    @property
+    def repeated(self) -> int:
+        """Actions that say exactly what another one of the same recording says."""
+        return sum(len(actions) - len(set(actions)) for actions in self.recordings.values())
+
+    def only(self, names: Iterable[str]) -> Annotations:
+        """The recordings called `names`, in that order.
+
+        Raises:
+            AnnotationError: one of them is not annotated.
+        """
+        wanted = list(dict.fromkeys(names))
+        unknown = [name for name in wanted if name not in self.recordings]
+        if unknown:
+            raise AnnotationError(
+                f"{few(unknown)} not in the annotations, which know {few(self.recordings)}"
+            )
+        return replace(
+            self,
+            recordings={name: self.recordings[name] for name in wanted},
+            durations={name: self.durations[name] for name in wanted},
+            duration_source={name: self.duration_source.get(name, "") for name in wanted},
+        )
+
+    def without(self, names: Collection[str]) -> Annotations:
+        """All recordings but `names`."""
+        return self.only(name for name in self.recordings if name not in names)
+
+    def notes(self) -> list[str]:
+        """One line for everything a reader of the results should know about the rows."""
+        told = self.excluded.items()
+        lines = [f"{counted(count, 'row')} left out: {reason}" for reason, count in told]
+        lines += self.remarks
+        guessed = sum(source == "last event" for source in self.duration_source.values())
+        if guessed:
+            unknown = counted(guessed, "recording")
+            lines.append(f"{unknown} of no given length, taken to end with the last event")
+        if overlapping := self.overlapping:
+            lines.append(
+                f"{counted(overlapping, 'action')} overlapping an earlier one; each counts"
+            )
+        if repeated := self.repeated:
+            lines.append(f"{counted(repeated, 'row')} saying the same as another; each counts")
+        silent = [name for name, actions in self.recordings.items() if not actions]
+        if silent:
+            lines.append(
+                f"{counted(len(silent), 'recording')} without action, so without coverage: "
+                f"{few(silent)}"
+            )
+        return lines
+
+
+def few(names: Iterable[str], *, most: int = 3) -> str:
+    """The first `most` of `names` and how many more there are, for one line of text."""
+    everything = list(names)
+    shown = ", ".join(everything[:most])
+    return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
+
+
+def counted(number: int, thing: str) -> str:
+    """So many of a thing, in words.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def gather(
+    listings: Iterable[Listing],
+    *,
+    durations: Mapping[str, float] | None = None,
+    duration_source: str = "table",
+) -> Annotations:
+    """Every listing's rows, checked and laid out by recording.
+
+    `durations` wins over what the files say of themselves; a recording neither knows ends with its
+    last event, and `duration_source` says so. Actions that reach at most `END_TOLERANCE` seconds
+    past the end are cut there; rows that last nothing are left out and counted.
+
+    Raises:
+        AnnotationError: inverted or unreadable times, times past the end, an id used twice.
+    """
+    listings = list(listings)
+    given = dict(durations or {})
+    lengths, sources = _lengths(listings, given, duration_source)
+    kept: dict[str, list[Action]] = {name: [] for name in lengths}
+    excluded: Counter[str] = Counter()
+    for listing in listings:
+        _refuse_repeated_keys(listing)
+        if listing.unreadable:
+            excluded["the timestamp cannot be read"] += listing.unreadable
+        for entry in listing.entries:
+            action = _action(entry, lengths[entry.recording])
+            if action.duration > 0:
+                kept[entry.recording].append(action)
+            else:
+                excluded["no time between start and end"] += 1
+    ordered = {name: sorted(actions) for name, actions in kept.items()}
+    remarks = tuple(note for listing in listings for note in listing.notes)
+    return Annotations(ordered, lengths, sources, dict(excluded), remarks)
+
+
+def _lengths(
+    listings: list[Listing], given: Mapping[str, float], source: str
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The length of every recording, and where it is known from."""
+    last: dict[str, float] = {}
+    own: dict[str, float] = {}
+    for listing in listings:
+        for name in listing.recordings:
+            last.setdefault(name, 0.0)
+        for entry in listing.entries:
+            last[entry.recording] = max(last.get(entry.recording, 0.0), entry.end)
+        own.update(listing.durations)
+    lengths, sources = {}, {}
+    for name, end in last.items():
+        known = given.get(name, own.get(name))
+        lengths[name] = end if known is None else known
+        sources[name] = source if name in given else "annotations" if name in own else "last event"
+    return lengths, sources
+
+
+def _refuse_repeated_keys(listing: Listing) -> None:
+    """Raise if two rows of one file carry the same id."""
+    seen: dict[str, str] = {}
+    for entry in listing.entries:
+        if entry.key and entry.key in seen:
+            raise AnnotationError(
+                f"{entry.place}: the id {entry.key} was used before ({seen[entry.key]}); "
+                f"remove one of the two rows"
+            )
+        seen[entry.key] = entry.place
+
+
+def _action(entry: Entry, duration: float) -> Action:
+    """The action of a row in a recording of `duration` seconds, or an error that names the row."""
+    where = f"{entry.place} ({entry.recording})"
+    if not (math.isfinite(entry.start) and math.isfinite(entry.end)):
+        raise AnnotationError(f"{where}: the times {entry.start} and {entry.end} are not finite")
+    if entry.end < entry.start:
+        raise AnnotationError(
+            f"{where}: ends at {entry.end:g} s, before it starts at {entry.start:g} s; "
+            f"swap or remove the row"
+        )
+    if entry.start < 0:
+        raise AnnotationError(f"{where}: starts at {entry.start:g} s, before the recording")
+    if entry.end > duration + END_TOLERANCE:
+        raise AnnotationError(
+            f"{where}: ends at {entry.end:g} s but the recording at {duration:g} s; "
+            f"check the row, or the recording's length"
+        )
+    return Action(min(entry.start, duration), min(entry.end, duration), entry.label)
+
+
+def reconcile(
+    annotated: Collection[str],
+    available: Collection[str],
+    *,
+    allow_missing: bool = False,
+    what: str = "media",
+) -> list[str]:
+    """The recordings both sides have, in the order of `annotated`; `what` is on the other side.
+
+    Raises:
+        AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
+    """
+    common = [name for name in annotated if name in set(available)]
+    unheard = [name for name in annotated if name not in set(available)]
+    unmarked = sorted(set(available) - set(annotated))
+    if (unheard or unmarked) and not allow_missing:
+        parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
+        parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []
+        raise AnnotationError(
+            f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
+        )
+    if not common:
+        raise AnnotationError(
+            f"no recording has both {what} and annotations: {what} {few(sorted(available))}, "
+            f"annotations {few(annotated)}"
+        )
+    return common

@@ -1,0 +1,231 @@
+"""Annotations kept as documents: GoalStep and EgoSound JSON, ELAN XML."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+from xml.etree import ElementTree
+
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.actions import Entry, Listing, few
+from earmark.evaluation.annotations.table_readers import seconds
+
+_DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
+
+
+def detect(path: Path, head: str) -> str:
+    """Which of the JSON formats the beginning of a file, `head`, looks like.
+
+    Raises:
+        AnnotationError: none of them.
+    """
+    if '"video_uid"' in head or '"segments"' in head:
+        return "goalstep"
+    if '"timestamp"' in head and '"question"' in head:
+        return "egosound"
+    raise AnnotationError(
+        f"{path.name} is JSON but neither GoalStep (videos with segments) nor EgoSound "
+        f"(questions with timestamps)"
+    )
+
+
+def read_goalstep_steps(path: Path) -> Listing:
+    """The steps of an Ego4D GoalStep file. Times are those of the video file."""
+    return _goalstep(path, depths=(0,))
+
+
+def read_goalstep_substeps(path: Path) -> Listing:
+    """The substeps of an Ego4D GoalStep file; a step without substeps adds nothing."""
+    return _goalstep(path, depths=(1,))
+
+
+def read_goalstep_all(path: Path) -> Listing:
+    """Steps and substeps of an Ego4D GoalStep file together."""
+    return _goalstep(path, depths=(0, 1))
+
+
+def _goalstep(path: Path, *, depths: tuple[int, ...]) -> Listing:
+    """The segments at `depths` of every video; a video lasts until its `end_time`."""
+    document = _json(path)
+    videos = document.get("videos") if isinstance(document, dict) else document
+    if not isinstance(videos, list):
+        raise AnnotationError(f"{path.name} holds no list of videos, so it is not GoalStep")
+    durations: dict[str, float] = {}
+    entries: list[Entry] = []
+    for number, video in enumerate(videos):
+        name = _field(video, "video_uid", f"{path.name} video {number}")
+        if name in durations:
+            raise AnnotationError(f"{path.name} video {number}: {name} is listed twice")
+        place = f"{path.name} video {name}"
+        durations[name] = _number(video, "end_time", place)
+        for depth, segment in _segments(video, place, 0):
+            if depth in depths:
+                entries.append(_segment(segment, name, place))
+    return Listing(tuple(entries), durations, tuple(durations))
+
+
+def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
+    """Every segment below `parent` with its depth, parents first; none is no segment."""
+    segments = parent.get("segments") if isinstance(parent, dict) else None
+    if not isinstance(segments or [], list):
+        raise AnnotationError(f"{where}: segments is no list")
+    for segment in segments or ():
+        yield depth, segment
+        yield from _segments(segment, where, depth + 1)
+
+
+def _segment(segment: Any, recording: str, where: str) -> Entry:
+    """The row of one step or substep."""
+    start = _number(segment, "start_time", where)
+    return Entry(
+        recording=recording,
+        start=start,
+        end=_number(segment, "end_time", f"{where} at {start:g} s"),
+        label=str(segment.get("step_description") or segment.get("step_category") or ""),
+        place=f"{where} at {start:g} s",
+    )
+
+
+def read_egosound(path: Path) -> Listing:
+    """EgoSound questions, each standing for the moment it asks about.
+
+    A timestamp is `00:10 - 00:11`; a single `00:40` is that second. Several questions about one
+    moment are several actions, as in the paper; a question whose timestamp cannot be read is left
+    out and counted.
+    """
+    entries = []
+    unreadable = 0
+    names: dict[str, None] = {}
+    for number, item in enumerate(_items(path)):
+        place = f"{path.name} item {number}"
+        name = _clip(item, place)
+        names[name] = None
+        start, end = _moment(str(item.get("timestamp", "")))
+        if math.isnan(start) or end < start:
+            unreadable += 1
+            continue
+        label, key = (str(item.get(column, "")) for column in ("question", "question_id"))
+        entries.append(Entry(name, start, end, label, place, key))
+    return Listing(tuple(entries), recordings=tuple(names), unreadable=unreadable)
+
+
+def _moment(text: str) -> tuple[float, float]:
+    """Start and end of an EgoSound timestamp in seconds; nan where it cannot be read."""
+    times = [seconds(part.strip(" []s")) for part in _DASH.split(text.strip())]
+    if len(times) == 1:
+        return times[0], times[0] + 1.0
+    if len(times) != 2 or any(math.isnan(time) for time in times):
+        return math.nan, math.nan
+    return times[0], times[1] if times[1] > times[0] else times[1] + float(times[0] == times[1])
+
+
+def _clip(item: Any, place: str) -> str:
+    """The recording a question is about: the stem of its video's path."""
+    for column in ("video_path", "video", "video_id", "recording"):
+        if isinstance(item, dict) and item.get(column):
+            return PurePosixPath(str(item[column]).replace("\\", "/")).stem
+    raise AnnotationError(f"{place} names no video (video_path)")
+
+
+def _items(path: Path) -> list[Any]:
+    """The questions of a JSON list or of a file with one JSON object a line."""
+    if path.suffix.lower() == ".jsonl":
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        return [
+            _parse(line, f"{path.name} line {n}") for n, line in enumerate(lines, 1) if line.strip()
+        ]
+    items = _json(path)
+    if not isinstance(items, list):
+        raise AnnotationError(f"{path.name} holds no list of questions, so it is not EgoSound")
+    return items
+
+
+def read_elan(path: Path, *, tiers: Collection[str] = ()) -> Listing:
+    """ELAN annotations that are tied to the time line, named after the file.
+
+    Annotations that only refer to another one have no time of their own and are passed over; those
+    between time slots that were never set are left out and counted.
+
+    Args:
+        path: an `.eaf` file.
+        tiers: the tiers to read, by name; all of them if none is named, and then a note says so.
+    """
+    try:
+        document = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own file
+    except ElementTree.ParseError as error:
+        raise AnnotationError(f"{path.name} is not XML: {error}") from error
+    marked = {
+        tier.get("TIER_ID", ""): list(tier.iter("ALIGNABLE_ANNOTATION"))
+        for tier in document.iter("TIER")
+    }
+    unknown = [name for name in tiers if name not in marked]
+    if unknown:
+        raise AnnotationError(
+            f"{path.name} has no tier {few(unknown)}; it has {few(marked, most=9)}"
+        )
+    chosen = {
+        name: marks for name, marks in marked.items() if marks and (name in tiers or not tiers)
+    }
+    slots = {
+        slot.get("TIME_SLOT_ID", ""): _number(slot.attrib, "TIME_VALUE", path.name) / 1000
+        for slot in document.iter("TIME_SLOT")
+        if "TIME_VALUE" in slot.attrib
+    }
+    found = [_elan(mark, slots, path) for marks in chosen.values() for mark in marks]
+    entries = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
+    return Listing(
+        entries,
+        recordings=(path.stem,),
+        unreadable=len(found) - len(entries),
+        notes=_tier_note(path, chosen) if len(chosen) > 1 and not tiers else (),
+    )
+
+
+def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> Entry:
+    """The row of one annotation; nan for a time slot that was never set."""
+    key = mark.get("ANNOTATION_ID", "")
+    start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))
+    label = (mark.findtext("ANNOTATION_VALUE") or "").strip()
+    return Entry(path.stem, start, end, label, f"{path.name} {key}", key)
+
+
+def _tier_note(path: Path, chosen: Mapping[str, Sequence[Any]]) -> tuple[str]:
+    """That several tiers were read as one."""
+    tiers = few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
+    return (f"{path.name}: all tiers were read ({tiers}); name some with elan:TIER,TIER",)
+
+
+def _json(path: Path) -> Any:
+    """The document of a JSON file."""
+    return _parse(path.read_text(encoding="utf-8-sig"), path.name)
+
+
+def _parse(text: str, place: str) -> Any:
+    """`text` as JSON, or an error that names the place."""
+    try:
+        return json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise AnnotationError(f"{place} is not JSON: {error}") from error
+
+
+def _field(item: Any, name: str, where: str) -> Any:
+    """A field that must be there."""
+    if not isinstance(item, dict) or item.get(name) is None:
+        raise AnnotationError(f"{where} has no {name}")
+    return item[name]
+
+
+def _number(item: Any, name: str, where: str) -> float:
+    """A field that must be a finite number."""
+    found = _field(item, name, where)
+    try:
+        number = float(found)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise AnnotationError(f"{where}: {name} is {str(found)[:40]!r}, which is no number")
+    return number

@@ -1,0 +1,253 @@
+"""Annotations kept one row a line: EPIC and generic CSV, DCASE frames, Audacity labels.
+
+A CSV may be cut by commas, semicolons or tabs; with the latter two a decimal comma is a point. Its
+columns may come in any order and case, with more beside them.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from sys import intern
+
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.actions import Entry, Listing
+
+FRAME = 0.1
+"""Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
+
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d{1,2}(?:\.\d+)?)")
+
+
+def seconds(text: str) -> float:
+    """A time written as `12.5`, `01:12.5` or `00:01:12.5`, in seconds; nan if it is none."""
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock:
+        hours, minutes, rest = clock.groups()
+        return int(hours or 0) * 3600 + int(minutes) * 60 + float(rest)
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def detect(path: Path, head: str) -> str:
+    """Which of these formats the beginning of a file, `head`, looks like.
+
+    Raises:
+        AnnotationError: none of them.
+    """
+    lines = [line for line in head.splitlines() if line.strip()]
+    if not lines:
+        raise AnnotationError(
+            f"{path.name} is empty: remove it or, if it marks a recording without events, name "
+            f"its format (--spans-format)"
+        )
+    columns = set(_columns(next(csv.reader([lines[0]], delimiter=_delimiter(lines[0])))))
+    if {"video_id", "start_timestamp", "stop_timestamp"} <= columns:
+        return "epic"
+    if {"recording", "start", "end"} <= columns:
+        return "csv"
+    if re.fullmatch(r"\d+(,-?\d+(\.\d+)?){4,5}", lines[0].strip()):
+        return "dcase"
+    if _label_times(lines[0]):
+        return "audacity"
+    raise AnnotationError(
+        f"{path.name} is in no format earmark knows (its first line is {lines[0][:60]!r}); "
+        f"a CSV needs the columns recording, start, end and label"
+    )
+
+
+def read_epic(path: Path) -> Listing:
+    """EPIC-KITCHENS-100 actions, EPIC-SOUNDS events, or the train-split file."""
+    rows = _rows(path, ("start_timestamp", "stop_timestamp"), name="video_id")
+    return Listing(
+        tuple(
+            _entry(row, row["video_id"], row["start_timestamp"], row["stop_timestamp"])
+            for row in rows
+        )
+    )
+
+
+def read_generic(path: Path) -> Listing:
+    """A CSV with the columns recording, start, end and, if it likes, label and id."""
+    rows = _rows(path, ("start", "end"), name="recording")
+    return Listing(tuple(_entry(row, row["recording"], row["start"], row["end"]) for row in rows))
+
+
+def _entry(row: dict[str, str], recording: str, start: str, end: str) -> Entry:
+    """The entry of one row; names and labels that come again and again are kept once."""
+    place = row[PLACE]
+    times = _time(start, place), _time(end, place)
+    key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
+    return Entry(intern(recording), *times, intern(_label(row)), place, key)
+
+
+def _label(row: dict[str, str]) -> str:
+    """The label, the narration, the sound class, or verb and noun, whichever the file has."""
+    verb_and_noun = f"{row.get('verb', '')} {row.get('noun', '')}".strip()
+    known = (row.get(column) for column in ("label", "narration", "class"))
+    return next(filter(None, known), verb_and_noun or row.get("description", ""))
+
+
+def read_frames(path: Path) -> Listing:
+    """STARSS and DCASE frames: `frame, class, source, azimuth, elevation[, distance]`.
+
+    A frame is 100 ms. Frames of one class and source that follow one another are one event. The
+    recording is named after the file; the file does not say how long it is.
+    """
+    frames: dict[tuple[str, str], set[int]] = {}
+    for number, line in _lines(path):
+        cells = line.split(",")
+        if len(cells) not in (5, 6) or not cells[0].strip().isdecimal():
+            raise AnnotationError(
+                f"{path.name} line {number}: a frame is five or six numbers, not {line[:40]!r}"
+            )
+        frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(cells[0]))
+    entries = [
+        Entry(path.stem, first * FRAME, (last + 1) * FRAME, label, f"{path.name} frame {first}")
+        for (label, _), shown in frames.items()
+        for first, last in _runs(sorted(shown))
+    ]
+    return Listing(tuple(entries), recordings=(path.stem,))
+
+
+def _runs(frames: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of every unbroken run of `frames`, which increase."""
+    first = previous = frames[0]
+    for frame in frames[1:]:
+        if frame != previous + 1:
+            yield first, previous
+            first = frame
+        previous = frame
+    yield first, previous
+
+
+def read_audacity(path: Path) -> Listing:
+    """Audacity labels: `start TAB end TAB label`, one recording a file, named after the file.
+
+    Lines that begin with a backslash hold a frequency range and are passed over.
+    """
+    entries = []
+    for number, line in _lines(path):
+        if line.startswith("\\"):
+            continue
+        place, times = f"{path.name} line {number}", _label_times(line)
+        if times is None:
+            raise AnnotationError(f"{place}: a label is start, tab, end, tab, text: {line[:40]!r}")
+        label = line.split("\t", 2)[2] if line.count("\t") > 1 else ""
+        entries.append(Entry(path.stem, *times, label.strip(), place))
+    return Listing(tuple(entries), recordings=(path.stem,))
+
+
+def _label_times(line: str) -> tuple[float, float] | None:
+    """Start and end of an Audacity line (a decimal comma is a point), or None."""
+    cells = [cell.replace(",", ".") for cell in line.split("\t")[:2]]
+    times = [seconds(cell) for cell in cells]
+    return (times[0], times[1]) if len(times) == 2 and not any(map(math.isnan, times)) else None
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    """The lines of a file that hold something, with their numbers."""
+    text = path.read_text(encoding="utf-8-sig")
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def read_durations(path: Path) -> dict[str, float]:
+    """Seconds by recording, from a CSV with a `duration` column and one that names the recording.
+
+    The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
+
+    Raises:
+        AnnotationError: missing columns, an unreadable length, a recording listed twice.
+    """
+    durations: dict[str, float] = {}
+    with reading(path):
+        for row in _rows(path, ("duration",)):
+            name = row.get("recording") or row.get("video_id")
+            if not name:
+                raise AnnotationError(f"{row[PLACE]}: no recording (or video_id) is named")
+            if name in durations:
+                raise AnnotationError(f"{row[PLACE]}: {name} is listed twice")
+            length = seconds(row["duration"])
+            if not (math.isfinite(length) and length > 0):
+                raise AnnotationError(f"{row[PLACE]}: {row['duration']!r} is no length in seconds")
+            durations[name] = length
+    return durations
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say in one line what is wrong with a file that cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise AnnotationError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise AnnotationError(
+            f"{path.name} is not UTF-8 text (byte {error.start}); save it as UTF-8"
+        ) from error
+    except csv.Error as error:
+        raise AnnotationError(f"{path.name} is no CSV: {error}") from error
+
+
+PLACE = " place"
+"""Where a row stands, kept under a name that no column has: `file.csv line 12`."""
+
+
+def _rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[dict[str, str]]:
+    """Every row of a CSV by column, cells stripped, with its `PLACE`.
+
+    Raises:
+        AnnotationError: a column of `times` or the column `name` is absent, or empty in a row; a
+            column is there twice; a row has more cells than columns.
+    """
+    needed = (name, *times) if name else times
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        mark = _delimiter(next((line for line in file if line.strip()), ""))
+        file.seek(0)
+        reader = csv.reader(file, delimiter=mark, skipinitialspace=True)
+        columns = _columns(next((cells for cells in reader if any(cells)), []))
+        if any(columns.count(column) != 1 for column in needed):
+            wanted = " and ".join(needed)
+            raise AnnotationError(f"{path.name} needs {wanted} among its columns, each once")
+        for cells in reader:
+            row = dict.fromkeys(columns, "") | dict(
+                zip(columns, map(str.strip, cells), strict=False)
+            )
+            row[PLACE] = f"{path.name} line {reader.line_num}"
+            if any(cell.strip() for cell in cells[len(columns) :]):
+                raise AnnotationError(
+                    f"{row[PLACE]}: {len(cells)} cells under {len(columns)} columns; put quotes "
+                    f"around a cell that holds {mark!r}"
+                )
+            if not any(map(str.strip, cells)):
+                continue
+            if not all(row[column] for column in needed):
+                raise AnnotationError(f"{row[PLACE]}: a row needs {', '.join(needed)}")
+            if mark != ",":
+                row |= {column: row[column].replace(",", ".") for column in times}
+            yield row
+
+
+def _delimiter(header: str) -> str:
+    """The mark that cuts the cells of a CSV whose first line is `header`."""
+    return max(",;\t", key=header.count)
+
+
+def _columns(cells: Sequence[str]) -> list[str]:
+    """The names of the columns, in small letters; those without a name are told by their place."""
+    names = [cell.strip().lower() for cell in cells]
+    return [name or f" {place}" for place, name in enumerate(names)]
+
+
+def _time(text: str, place: str) -> float:
+    """`text` in seconds, or an error that names the row."""
+    time = seconds(text)
+    if math.isnan(time):
+        raise AnnotationError(f"{place}: {text!r} is no time; write seconds or hh:mm:ss.sss")
+    return time

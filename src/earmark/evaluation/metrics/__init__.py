@@ -1,0 +1,1 @@
+"""Pure functions from references and picks to counts, and what counts are worth."""

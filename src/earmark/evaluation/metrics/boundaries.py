@@ -1,0 +1,159 @@
+"""Matching found boundaries and events with annotated ones: counts, and F1 from the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.metrics.coverage_counts import Sums, share
+from earmark.timeline import Span
+
+TOLERANCES = (0.5, 1.0, 2.0)
+"""Seconds a boundary may be away from the annotated one; the paper's three."""
+
+ONSET_COLLAR = 0.5
+"""Seconds an event's onset may be away; the paper's, wider than DCASE's 0.2 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sums):
+    """Matches between what is annotated and what was found; adds up over recordings.
+
+    >>> (Hits(3, 4, 6) + Hits(1, 2, 0)).recall
+    0.6666666666666666
+    """
+
+    hits: int = 0
+    """Pairs matched."""
+    reference: int = 0
+    """Annotated."""
+    found: int = 0
+    """Found, rightly or wrongly."""
+
+    @property
+    def precision(self) -> float:
+        """Share of the found that match; nan if nothing was found."""
+        return share(self.hits, self.found)
+
+    @property
+    def recall(self) -> float:
+        """Share of the annotated that were found; nan if nothing is annotated."""
+        return share(self.hits, self.reference)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall; nan if there is neither reference nor find."""
+        return share(2 * self.hits, self.reference + self.found)
+
+
+def boundaries(spans: Sequence[Span]) -> list[float]:
+    """Every distinct start and end of `spans`, in order."""
+    return sorted({time for span in spans for time in (span.start, span.end)})
+
+
+def boundary_hits(reference: Sequence[float], found: Sequence[float], *, tolerance: float) -> Hits:
+    """Boundaries matched nearest pair first, each used once, at most `tolerance` seconds apart.
+
+    F1 rises with the number of boundaries found, so compare only at equal counts:
+    `compare_boundaries` does.
+    """
+    pairs = _pairs_within(np.sort(reference), np.sort(found), tolerance)
+    taken: tuple[set[int], set[int]] = (set(), set())
+    hits = 0
+    for _, marked, guess in sorted(pairs):
+        if marked not in taken[0] and guess not in taken[1]:
+            taken[0].add(marked)
+            taken[1].add(guess)
+            hits += 1
+    return Hits(hits, len(reference), len(found))
+
+
+def _pairs_within(
+    reference: np.ndarray[tuple[int], np.dtype[np.floating]],
+    found: np.ndarray[tuple[int], np.dtype[np.floating]],
+    tolerance: float,
+) -> list[tuple[float, int, int]]:
+    """Distance and positions of every pair at most `tolerance` apart; both inputs are sorted."""
+    low = np.searchsorted(found, reference - tolerance - 1e-9, side="left")
+    high = np.searchsorted(found, reference + tolerance + 1e-9, side="right")
+    return [
+        (abs(float(reference[marked] - found[guess])), marked, guess)
+        for marked in range(len(reference))
+        for guess in range(int(low[marked]), int(high[marked]))
+    ]
+
+
+def compare_boundaries(
+    reference: Sequence[Span],
+    systems: Mapping[str, Sequence[Span]],
+    *,
+    tolerances: Sequence[float] = TOLERANCES,
+) -> dict[str, dict[float, Hits]]:
+    """Boundary hits of several systems at each tolerance.
+
+    Raises:
+        ValueError: the systems do not emit the same number of segments, so that one could win by
+            emitting more.
+    """
+    segments = {name: len(spans) for name, spans in systems.items()}
+    if len(set(segments.values())) > 1:
+        counts = ", ".join(f"{name} {count}" for name, count in segments.items())
+        raise ValueError(f"boundary F1 compares equal segment counts only, not {counts}")
+    truth = boundaries(reference)
+    return {
+        name: {t: boundary_hits(truth, boundaries(spans), tolerance=t) for t in tolerances}
+        for name, spans in systems.items()
+    }
+
+
+def even_segments(duration: float, count: int) -> list[Span]:
+    """`count` equal segments of `duration` seconds: the blind system of equal segment count."""
+    edges = np.linspace(0, duration, count + 1)
+    return [Span(float(a), float(b)) for a, b in pairwise(edges)]
+
+
+def event_hits(
+    reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
+) -> Hits:
+    """Sound events of the same label whose onsets lie at most `collar` seconds apart.
+
+    As many as can be matched at once, each used once. All collars being equal, taking both sides
+    in order of onset and dropping whichever is too early is the largest matching there is.
+    """
+    hits = 0
+    for label in {event.label for event in reference} & {event.label for event in found}:
+        marked = sorted(event.start for event in reference if event.label == label)
+        guesses = sorted(event.start for event in found if event.label == label)
+        hits += _matched_in_order(marked, guesses, collar)
+    return Hits(hits, len(reference), len(found))
+
+
+def _matched_in_order(marked: Sequence[float], guesses: Sequence[float], collar: float) -> int:
+    """Pairs matched by walking through both sorted lists once."""
+    hits = left = right = 0
+    while left < len(marked) and right < len(guesses):
+        gap = guesses[right] - marked[left]
+        matched = abs(gap) <= collar
+        hits += matched
+        left += matched or gap > 0
+        right += matched or gap <= 0
+    return hits
+
+
+def class_hits(
+    reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
+) -> dict[str, Hits]:
+    """`event_hits` for each label by itself, for a mean over classes."""
+    labels = sorted({event.label for event in (*reference, *found)})
+    return {
+        label: event_hits(
+            [event for event in reference if event.label == label],
+            [event for event in found if event.label == label],
+            collar=collar,
+        )
+        for label in labels
+    }

@@ -1,0 +1,311 @@
+"""What a choice of windows is worth: counts that add up over recordings, and their ratios.
+
+Every function is pure and takes the reference (the annotated actions) first. Counts are added
+before a ratio is taken. A ratio over nothing is `nan`, and `dash` writes it as a dash, never as 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+
+from earmark.evaluation.annotations.actions import Action
+from earmark.grid import Grid
+from earmark.selection.pick import Pick
+from earmark.timeline import FloatArray, IndexArray, Span, merge
+
+
+def share(part: float, whole: float) -> float:
+    """`part / whole`; nan when there is no whole."""
+    return part / whole if whole else math.nan
+
+
+def dash(value: float, spec: str = ".1f") -> str:
+    """`value` as text; a dash where it is nan.
+
+    >>> dash(48.8), dash(float("nan"))
+    ('48.8', '—')
+    """
+    return "—" if math.isnan(value) else format(value, spec)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What was counted on one recording, to be added to another's field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        names = [field.name for field in fields(self)]
+        return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Sums):
+    """What some calls came to; add recordings up, then ask for shares.
+
+    >>> both = Counts(100, 25, 40, 20, 15) + Counts(50, 12, 0, 0, 0)
+    >>> round(both.cost, 3), both.coverage
+    (0.247, 0.5)
+    """
+
+    windows: int = 0
+    """Windows of the grid: what a full scan would cost, in calls."""
+    calls: int = 0
+    """Windows picked."""
+    actions: int = 0
+    """Annotated actions."""
+    covered: float = 0
+    """Actions that some picked window overlaps; a fraction where it is a mean over choices."""
+    strict: float = 0
+    """Actions that hold the representative instant of some picked window."""
+
+    @property
+    def cost(self) -> float:
+        """Share of the windows that were called; nan without windows."""
+        return share(self.calls, self.windows)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the actions that were touched; nan without actions."""
+        return share(self.covered, self.actions)
+
+    @property
+    def strict_coverage(self) -> float:
+        """Share of the actions whose inside a representative instant fell on; nan without any."""
+        return share(self.strict, self.actions)
+
+
+def reach(
+    reference: Sequence[Action], windows: int, length: float
+) -> tuple[IndexArray, IndexArray]:
+    """The first window each action touches, and the one after its last, as positions.
+
+    Overlap is half-open on both sides. With 4 s windows, and `windows` of them:
+
+        action [4, 8.5)  ->  1, 3        action [3.9, 4)  ->  0, 1
+
+    What lies past the grid, or lasts no time at all, touches nothing: both positions are the same.
+    """
+    edges = np.arange(windows + 1) * length
+    starts = np.array([action.start for action in reference], dtype=float)
+    ends = np.array([action.end for action in reference], dtype=float)
+    first = np.searchsorted(edges, starts, side="right") - 1
+    after = np.where(ends > starts, np.searchsorted(edges, ends, side="left"), first)
+    return np.clip(first, 0, windows), np.clip(after, 0, windows)
+
+
+def covered(
+    reference: Sequence[Action], chosen: IndexArray, *, windows: int, length: float
+) -> FloatArray:
+    """1.0 for each action that one of the `chosen` windows overlaps, else 0.0."""
+    taken = np.zeros(windows + 1)
+    taken[1:][np.asarray(chosen, dtype=np.intp)] = 1
+    before = np.cumsum(taken)
+    first, after = reach(reference, windows, length)
+    return (before[after] > before[first]).astype(float)
+
+
+def holding(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
+    """1.0 for each action that one of `instants` falls inside, else 0.0."""
+    ordered = np.sort(np.asarray(instants, dtype=float))
+    starts = np.array([action.start for action in reference], dtype=float)
+    ends = np.array([action.end for action in reference], dtype=float)
+    return (np.searchsorted(ordered, ends) > np.searchsorted(ordered, starts)).astype(float)
+
+
+def count_covered(
+    reference: Sequence[Action], picks: Sequence[Pick], *, windows: int, length: float
+) -> Counts:
+    """What `picks` on a grid of `windows` windows of `length` seconds come to."""
+    chosen = np.array([pick.window for pick in picks], dtype=np.intp)
+    instants = np.array([pick.instant for pick in picks], dtype=float)
+    return Counts(
+        windows=windows,
+        calls=len(picks),
+        actions=len(reference),
+        covered=int(covered(reference, chosen, windows=windows, length=length).sum()),
+        strict=int(holding(reference, instants).sum()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied(Sums):
+    """How full a recording's windows are; adds up over recordings."""
+
+    windows: int = 0
+    """Windows of the grid, the last one padded."""
+    occupied: int = 0
+    """Windows that overlap at least one action."""
+    overlaps: int = 0
+    """Pairs of an action and a window that overlap."""
+
+    @property
+    def occupancy(self) -> float:
+        """Share of windows that touch an action; nan without windows."""
+        return share(self.occupied, self.windows)
+
+    @property
+    def actions_per_window(self) -> float:
+        """Actions that touch a window, on average over all windows; nan without windows."""
+        return share(self.overlaps, self.windows)
+
+
+def count_occupied(reference: Sequence[Action], duration: float, *, window: float) -> Occupied:
+    """How full `duration` seconds are, in windows of `window` seconds."""
+    windows = Grid(window).count(duration)
+    first, after = reach(reference, windows, window)
+    change = np.bincount(first, minlength=windows + 1) - np.bincount(after, minlength=windows + 1)
+    depth = np.cumsum(change)[:windows]
+    return Occupied(windows, int((depth > 0).sum()), int(depth.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept(Sums):
+    """What the episodes of a gate come to, in seconds and in calls; adds up over recordings."""
+
+    seconds: float = 0.0
+    """Length of the recordings."""
+    kept: float = 0.0
+    """Seconds inside an episode."""
+    episodes: int = 0
+    """Episodes, those that touch joined into one."""
+    windows: int = 0
+    """Windows of the grid: what a full scan would cost, in calls."""
+    calls: int = 0
+    """Windows of the grid an episode touches: the calls it really costs."""
+    length: float = 4.0
+    """Seconds of one window."""
+    actions: int = 0
+    """Annotated actions."""
+    reached: int = 0
+    """Actions that overlap an episode."""
+
+    def __add__(self, other: Kept) -> Kept:
+        if self.length != other.length and self.windows and other.windows:
+            raise ValueError(f"windows of {self.length} s and {other.length} s do not add up")
+        return replace(Sums.__add__(self, other), length=(self if self.windows else other).length)
+
+    @property
+    def retained(self) -> float:
+        """Share of the time that is kept; nan for no time."""
+        return share(self.kept, self.seconds)
+
+    @property
+    def reduction(self) -> float:
+        """Share of the time that is thrown away; nan for no time."""
+        return 1 - self.retained
+
+    @property
+    def recall(self) -> float:
+        """Share of the actions an episode touches; nan without actions."""
+        return share(self.reached, self.actions)
+
+    @property
+    def cost(self) -> float:
+        """Share of the windows that must be called; nan without windows."""
+        return share(self.calls, self.windows)
+
+    @property
+    def undercount(self) -> float:
+        """Calls really needed for one call a duration account would charge; nan if none is."""
+        return share(self.calls, self.kept / self.length)
+
+
+def count_kept(
+    reference: Sequence[Action], episodes: Sequence[Span], duration: float, *, window: float
+) -> Kept:
+    """What `episodes` of a recording of `duration` seconds keep, reach and cost.
+
+    Episodes are cut at the end of the recording; those that touch one another count as one.
+    """
+    inside = [
+        Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration
+    ]
+    joined = [span for span in merge(inside) if span.duration > 0]
+    touched = count_occupied([Action(s.start, s.end) for s in joined], duration, window=window)
+    # The joined episodes are disjoint and in order, so only the first to end after an action's
+    # start can be the one that touches it; past the last there is none.
+    starts = np.array([*(span.start for span in joined), np.inf])
+    ends = np.array([span.end for span in joined])
+    first = np.searchsorted(ends, [action.start for action in reference], side="right")
+    reached = int((starts[first] < np.array([action.end for action in reference])).sum())
+    return Kept(
+        duration,
+        sum(span.duration for span in joined),
+        len(joined),
+        touched.windows,
+        touched.occupied,
+        window,
+        len(reference),
+        reached,
+    )
+
+
+def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:
+    """Share of calls saved against a baseline that reaches the same coverage.
+
+    `baseline` is its curve as (cost, coverage) points, read as straight lines between them. Where
+    several costs reach the coverage the cheapest counts. nan where the baseline cannot be read:
+    coverage below its cheapest point or above its best, or no cost at all.
+    """
+    points = sorted(point for point in baseline if not any(map(math.isnan, point)))
+    if not points or not coverage >= points[0][1]:
+        return math.nan
+    needed = points[0][0] if coverage == points[0][1] else math.nan
+    for (low, reached), (high, further) in pairwise(points):
+        if math.isnan(needed) and reached < coverage <= further:
+            needed = low + (high - low) * (coverage - reached) / (further - reached)
+    return 1 - cost / needed if needed > 0 else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast(Sums):
+    """Forecast against outcome; adds up over recordings."""
+
+    recordings: int = 0
+    """Recordings with actions, and some foreseen."""
+    expected: float = 0.0
+    """Actions expected to be covered."""
+    covered: float = 0.0
+    """Actions covered."""
+    actions: int = 0
+    """Annotated actions."""
+    foreseen: float = 0.0
+    """Actions expected in all."""
+    absolute: float = 0.0
+    """Sum over recordings of |forecast coverage - coverage|."""
+
+    @property
+    def forecast(self) -> float:
+        """Coverage that was forecast for all recordings together; nan if nothing was foreseen."""
+        return share(self.expected, self.foreseen)
+
+    @property
+    def bias(self) -> float:
+        """Forecast minus coverage over all recordings together; positive promises too much."""
+        return self.forecast - share(self.covered, self.actions)
+
+    @property
+    def error(self) -> float:
+        """Mean over recordings of the absolute error of the forecast; nan without recordings."""
+        return share(self.absolute, self.recordings)
+
+
+def forecast_error(counts: Counts, *, expected: float, foreseen: float) -> Forecast:
+    """How far `expected / foreseen` was from the coverage of one recording.
+
+    Args:
+        counts: what came of the calls.
+        expected: actions the picks were expected to touch.
+        foreseen: actions expected in the recording.
+
+    A recording without actions, or in which none was foreseen, counts for nothing.
+    """
+    if not counts.actions or not foreseen > 0:
+        return Forecast()
+    miss = abs(expected / foreseen - counts.coverage)
+    return Forecast(1, expected, counts.covered, counts.actions, foreseen, miss)

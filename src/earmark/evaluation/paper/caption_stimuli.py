@@ -1,0 +1,118 @@
+"""The moments captions are judged on: annotated actions with a noun and a verb."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.actions import few
+from earmark.evaluation.metrics.caption_naming import Vocabulary
+from earmark.media import Recording
+from earmark.timeline import Span
+
+AROUND = 4.0
+"""Seconds of the window a stimulus stands for: the paper's call, centred on the action."""
+
+SLACK = 1.0
+"""Seconds an action may be marked beyond the end of its recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stimulus:
+    """A moment to be asked about, and what a good answer names."""
+
+    recording: str
+    span: Span
+    noun: str
+    verb: str
+
+    @property
+    def time(self) -> float:
+        """The moment shown: the middle of the action, as in the paper."""
+        return self.span.middle
+
+    @property
+    def window(self) -> Span:
+        """The stretch the question is about."""
+        start = max(0.0, self.time - AROUND / 2)
+        return Span(start, start + AROUND)
+
+
+def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[Stimulus]:
+    """The actions of an EPIC-KITCHENS table, or of one with recording, start, end, noun and verb.
+
+    Actions whose noun or verb is left blank are left out: no caption could name them.
+
+    Raises:
+        AnnotationError: a column or a time is missing, or nothing is marked.
+    """
+    stimuli = []
+    for number, row in enumerate(_rows(path), start=2):
+        try:
+            name = row.get("video_id") or row["recording"]
+            start = seconds(row.get("start_timestamp") or row["start"])
+            end = seconds(row.get("stop_timestamp") or row["end"])
+            noun, verb = row["noun"].strip(), row["verb"].strip()
+            span = Span(start, end)
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise AnnotationError(
+                f"{path.name} line {number}: an action needs recording, start, end, noun and verb "
+                f"({error})"
+            ) from error
+        if noun and verb:
+            stimuli.append(Stimulus(name, span, class_of(noun, nouns), class_of(verb, verbs)))
+    if not stimuli:
+        raise AnnotationError(f"{path.name} marks no action, so there is nothing to ask about")
+    return stimuli
+
+
+def check_inside(stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording]) -> None:
+    """Raise `AnnotationError` for actions that their recording is missing or too short for."""
+    lost = sorted({each.recording for each in stimuli} - set(recordings))
+    if lost:
+        raise AnnotationError(f"no media for {few(lost)}; the names must agree")
+    for each in stimuli:
+        lasts, span = recordings[each.recording].duration, each.span
+        if each.time >= lasts or span.end > lasts + SLACK:
+            raise AnnotationError(
+                f"{each.recording}: the action {span.start:g}-{span.end:g} s lies outside the "
+                f"recording, which lasts {lasts:g} s; check the row, or that it is the right file"
+            )
+
+
+def draw(stimuli: Sequence[Stimulus], count: int, *, seed: int = 0) -> list[Stimulus]:
+    """`count` of them at random, in order of recording and time; all where there are no more."""
+    chosen = random.Random(seed).sample(list(stimuli), min(count, len(stimuli)))  # noqa: S311
+    return sorted(chosen, key=lambda each: (each.recording, each.span))
+
+
+def seconds(text: str) -> float:
+    """Seconds from `12.5` or `00:00:12.5`.
+
+    >>> seconds("01:02:03.5")
+    3723.5
+    """
+    total = 0.0
+    for part in text.split(":"):
+        total = 60 * total + float(part)
+    return total
+
+
+def class_of(word: str, vocabulary: Vocabulary) -> str:
+    """The class that `word` is one way of saying; itself where no class says so."""
+    if word in vocabulary.ways:
+        return word
+    return next((label for label, ways in vocabulary.ways.items() if word in ways), word)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AnnotationError(f"cannot read the actions in {path}: {why}") from error

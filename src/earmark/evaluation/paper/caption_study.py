@@ -1,0 +1,309 @@
+"""Whether captions name what is done: one set of moments, asked about in several ways.
+
+    stimuli (annotated actions) ──▶ variants (full frame, hands, sounds, tokens) ──▶ ask ──▶ named?
+
+The paper's composition and its negative results: a hand-centred crop and the sounds in the prompt
+leave naming where it was. Every variant is asked about the same moments, so two of them are held
+against each other pair by pair, by McNemar's exact test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from earmark.captioning import Answer, Captioner, Failure, Limits, Prompt, Request, ask_all
+from earmark.errors import EarmarkError, MediaError, NoAudioStream
+from earmark.evaluation.metrics.caption_naming import Named, Vocabulary
+from earmark.evaluation.metrics.significance import mcnemar
+from earmark.evaluation.paper.caption_log import Caption, Kept
+from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
+from earmark.media import Frame, Recording
+from earmark.timeline import Span
+
+TOKENS = 1024
+"""Visual tokens of a call unless a variant says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way of asking."""
+
+    name: str
+    tokens: int = TOKENS
+    crops_hands: bool = False
+    """Show what the hands reach instead of the full frame."""
+    tells_sounds: bool = False
+    """Say in the prompt what is heard."""
+
+
+def variants(
+    *, tokens: Sequence[int] = (), hands: bool = False, sounds: bool = False, base: int = TOKENS
+) -> list[Variant]:
+    """The full frame first, then every variant asked for: one thing changes at a time."""
+    made = [Variant("full frame", base)]
+    made += [Variant("hand crop", base, crops_hands=True)] if hands else []
+    made += [Variant("sounds told", base, tells_sounds=True)] if sounds else []
+    others = dict.fromkeys(each for each in tokens if each != base)
+    return made + [Variant(f"{each} tokens", each) for each in others]
+
+
+Crop = Callable[[Frame], Frame | None]
+"""Cuts a frame to its hands; None where it finds none."""
+
+Tags = Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]]
+"""What is heard in each span, in words."""
+
+Watch = Callable[[str, int, int], None]
+"""Told the variant at work, how many of its stimuli are done and how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What asking takes."""
+
+    captioner: Captioner
+    prompt: Prompt = field(default_factory=Prompt.load)
+    limits: Limits = field(default_factory=Limits)
+    crop: Crop | None = None
+    tags: Tags | None = None
+    answer_tokens: int = 256
+    kept: Kept = field(default_factory=Kept)
+    """What is answered there already is not asked again."""
+    watch: Watch = lambda *_: None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one variant did."""
+
+    variant: Variant
+    nouns: Named
+    verbs: Named
+    failures: tuple[str, ...]
+    """Why calls have no answer, a line each; they count neither for nor against."""
+    noun_p: float | None
+    """McNemar against the first variant on what both answered; None for the first itself."""
+    verb_p: float | None
+    captions: Mapping[Stimulus, Caption]
+
+    @property
+    def failed(self) -> int:
+        """Calls without an answer."""
+        return len(self.failures)
+
+    @property
+    def uncropped(self) -> int:
+        """Frames shown whole because no hand was found."""
+        return sum(caption.is_whole for caption in self.captions.values())
+
+    @property
+    def prompt_tokens(self) -> float | None:
+        """Mean of a call, where the server says."""
+        said = [caption.prompt_tokens for caption in self.captions.values()]
+        taken = [tokens for tokens in said if tokens is not None]
+        return sum(taken) / len(taken) if taken else None
+
+
+def compare(
+    stimuli: Sequence[Stimulus],
+    recordings: Mapping[str, Recording],
+    ways: Sequence[Variant],
+    means: Means,
+    *,
+    nouns: Vocabulary,
+    verbs: Vocabulary,
+) -> list[Row]:
+    """Ask about every stimulus in every way; one row a variant, held against the first.
+
+    All that can be missing is looked for before the first call.
+
+    Raises:
+        AnnotationError: a stimulus has no recording, or lies outside it.
+        CallError: the model cannot be asked. A single failed call is counted, not raised.
+        EarmarkError: a variant needs a crop or tags that `means` does not have.
+    """
+    check_inside(stimuli, recordings)
+    _check_means(ways, means)
+    means.captioner.check()
+    heard: dict[Stimulus, tuple[str, ...]] = {}
+    if any(variant.tells_sounds for variant in ways):
+        heard = _hear(stimuli, recordings, means)
+    rows: list[Row] = []
+    for variant in ways:
+        run = _Run(variant, means, recordings, heard if variant.tells_sounds else {})
+        run.ask(stimuli)
+        rows.append(_row(run, nouns, verbs, rows[0] if rows else None))
+    return rows
+
+
+def _check_means(ways: Sequence[Variant], means: Means) -> None:
+    for variant in ways:
+        if variant.crops_hands and means.crop is None:
+            raise EarmarkError(f"{variant.name} needs a hand detector: give `Means.crop`")
+        if variant.tells_sounds and means.tags is None:
+            raise EarmarkError(f"{variant.name} needs names of sounds: give `Means.tags`")
+        if variant.crops_hands and means.crop is not None:
+            means.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
+
+
+def _hear(
+    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], means: Means
+) -> dict[Stimulus, tuple[str, ...]]:
+    """What is heard around each stimulus; every recording is listened to once."""
+    heard: dict[Stimulus, tuple[str, ...]] = {}
+    for name in dict.fromkeys(each.recording for each in stimuli):
+        own = [each for each in stimuli if each.recording == name]
+        if not recordings[name].has_audio:
+            raise NoAudioStream(f"{name} has no audio stream, so no sounds can be told of it")
+        assert means.tags is not None
+        tags = means.tags(recordings[name], [each.window for each in own])
+        heard |= dict(zip(own, tags, strict=True))
+    return heard
+
+
+class _Run:
+    """One variant asked about all stimuli."""
+
+    def __init__(
+        self,
+        variant: Variant,
+        means: Means,
+        recordings: Mapping[str, Recording],
+        heard: Mapping[Stimulus, tuple[str, ...]],
+    ) -> None:
+        self.variant, self.means, self.recordings, self.heard = variant, means, recordings, heard
+        self.captions: dict[Stimulus, Caption] = {}
+        self.failures: list[str] = []
+        self._about: dict[str, list[Stimulus]] = {}
+        """By identity: actions around the same moment may be one question."""
+        self._whole: set[str] = set()
+
+    def ask(self, stimuli: Sequence[Stimulus]) -> None:
+        """Ask about each that has no answer yet; frames are decoded as calls come free."""
+
+        def told() -> None:
+            done = len(self.captions) + len(self.failures)
+            self.means.watch(self.variant.name, done, len(stimuli))
+
+        def settle(request: Request, answer: Answer) -> None:
+            caption = Caption(
+                variant=self.variant.name,
+                stimulus=self._about[request.identity][0],
+                text=answer.text,
+                prompt_tokens=answer.prompt_tokens,
+                sounds=request.tags,
+                is_whole=request.identity in self._whole,
+                identity=request.identity,
+            )
+            self.means.kept.add(caption)
+            self._take(caption)
+            told()
+
+        def fail(failure: Failure) -> None:
+            self.failures += [failure.reason] * len(self._about[failure.request.identity])
+            told()
+
+        waiting = self._unanswered(stimuli)
+        told()
+        shown = self._shown(waiting, fail)
+        tally = ask_all(shown, self.means.captioner, self.means.limits, settle, fail)
+        if tally.stopped:
+            left = [each for about in self._about.values() for each in about]
+            left = [each for each in left if each not in self.captions]
+            self.failures += [f"stopped: {tally.stopped}"] * (len(left) - len(self.failures))
+
+    def _take(self, caption: Caption) -> None:
+        for each in self._about[caption.identity]:
+            self.captions[each] = replace(caption, variant=self.variant.name, stimulus=each)
+
+    def _unanswered(self, stimuli: Sequence[Stimulus]) -> list[Request]:
+        """Requests for what was not answered before, without their frames."""
+        waiting: dict[str, Request] = {}
+        for each in stimuli:
+            request = self._request(each)
+            self._about.setdefault(request.identity, []).append(each)
+            waiting[request.identity] = request
+        for identity in waiting.keys() & self.means.kept.captions.keys():
+            self._take(self.means.kept.captions[identity])
+            del waiting[identity]
+        return list(waiting.values())
+
+    def _shown(
+        self, waiting: Sequence[Request], fail: Callable[[Failure], None]
+    ) -> Iterator[Request]:
+        """The requests with their frames; one whose frame cannot be decoded has failed."""
+        for request in waiting:
+            try:
+                shown = self._showing(request)
+            except MediaError as error:
+                fail(Failure(request, str(error), attempts=0))
+            else:
+                yield shown
+
+    def _request(self, each: Stimulus) -> Request:
+        """A variant that shows another picture is another question: its name is in the identity."""
+        key, tags = self.recordings[each.recording].key, self.heard.get(each, ())
+        return Request(
+            recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
+            window=each.window,
+            times=(each.time,),
+            prompt=self.means.prompt.render(each.window, times=(each.time,), tags=tags),
+            model=self.means.captioner.model,
+            tokens=self.variant.tokens,
+            tags=tags,
+            schema=self.means.prompt.schema,
+            answer_tokens=self.means.answer_tokens,
+        )
+
+    def _showing(self, request: Request) -> Request:
+        each = self._about[request.identity][0]
+        frame, is_whole = picture_of(each, self.variant, self.recordings, self.means.crop)
+        if is_whole:
+            self._whole.add(request.identity)
+        return request.showing([frame])
+
+
+def picture_of(
+    each: Stimulus, variant: Variant, recordings: Mapping[str, Recording], crop: Crop | None
+) -> tuple[Frame, bool]:
+    """What `variant` shows of a stimulus, and whether that is whole for want of a hand."""
+    frame = recordings[each.recording].frames([each.time])[0]
+    if not variant.crops_hands or crop is None:
+        return frame, False
+    cut = crop(frame)
+    return replace(cut or frame, time=frame.time), cut is None
+
+
+def _row(run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: Row | None) -> Row:
+    def names_noun(caption: Caption) -> bool:
+        return nouns.names(caption.text, caption.stimulus.noun)
+
+    def names_verb(caption: Caption) -> bool:
+        return verbs.names(caption.text, caption.stimulus.verb)
+
+    said = run.captions
+    return Row(
+        variant=run.variant,
+        nouns=Named(sum(map(names_noun, said.values())), len(said)),
+        verbs=Named(sum(map(names_verb, said.values())), len(said)),
+        failures=tuple(run.failures),
+        noun_p=None if first is None else paired(first.captions, said, names_noun),
+        verb_p=None if first is None else paired(first.captions, said, names_verb),
+        captions=said,
+    )
+
+
+def paired(
+    first: Mapping[Stimulus, Caption],
+    second: Mapping[Stimulus, Caption],
+    names: Callable[[Caption], bool],
+) -> float:
+    """McNemar's exact p on the stimuli both answered."""
+    pairs = [(names(first[each]), names(second[each])) for each in first.keys() & second.keys()]
+    return mcnemar(
+        sum(ours and not theirs for ours, theirs in pairs),
+        sum(theirs and not ours for ours, theirs in pairs),
+    )

@@ -1,0 +1,245 @@
+"""What looking costs: GPU-hours and money for a full scan, any triage and a visual frontline.
+
+Calls are interchangeable, so everything follows from their number:
+
+    full scan   = windows * seconds a call
+    triage      = hours / frontline speed  +  share of calls * full scan
+    pays while  frontline / full scan < 1 - share of calls
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from earmark.evaluation.result_folder import Drawing, Outcome
+from earmark.evaluation.result_rows import Results, System
+from earmark.evaluation.tables import figures
+from earmark.evaluation.tables.table import Cell, Table, mean, percent
+
+SHARES = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
+TOKENS = (64, 128, 256, 512, 1024)
+"""Visual tokens of a call that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What was measured once and holds for every run. The defaults are the paper's, on a V100."""
+
+    hours: float = 1000.0
+    """Hours of recordings."""
+    window: float = 4.0
+    """Seconds of one call's window."""
+    call: float = 0.74
+    """GPU-seconds of one call."""
+    tokens: int = 1024
+    """Visual tokens the call was measured with."""
+    overhead: float = 0.0
+    """Of `call`, the GPU-seconds that do not shrink with the tokens."""
+    audio_speed: float = 178.0
+    """Seconds of sound heard in a GPU-second."""
+    visual_speed: float = 8.6
+    """Seconds of video that a visual frontline goes through in a GPU-second."""
+    visual_share: float = 0.5
+    """Share of calls a visual frontline still makes."""
+    gpu_hour: float = 2.0
+    """Money for a GPU-hour."""
+
+    def __post_init__(self) -> None:
+        for name in ("hours", "window", "call", "tokens", "audio_speed", "visual_speed"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is above 0, not {getattr(self, name)}")
+        if not 0 <= self.visual_share <= 1:
+            raise ValueError(f"a share of calls lies from 0 to 100 %: {percent(self.visual_share)}")
+        if not self.gpu_hour >= 0:
+            raise ValueError(f"a GPU-hour costs nothing or more, not {self.gpu_hour}")
+        if not 0 <= self.overhead <= self.call:
+            raise ValueError(f"the overhead is a part of a call ({self.call} s): {self.overhead}")
+
+    @property
+    def windows(self) -> float:
+        """Windows in all recordings: the calls of a full scan."""
+        return self.hours * 3600 / self.window
+
+    @property
+    def full(self) -> float:
+        """GPU-hours of a full scan."""
+        return self.windows * self.call / 3600
+
+    def call_seconds(self, tokens: int) -> float:
+        """GPU-seconds of a call with so many visual tokens, in proportion above the overhead."""
+        return self.overhead + (self.call - self.overhead) * tokens / self.tokens
+
+    def triage(self, share: float, *, speed: float | None = None) -> float:
+        """GPU-hours of listening at `speed` and calling a share of the windows."""
+        return self.hours / (speed or self.audio_speed) + share * self.full
+
+    def spent(self, share: float, tokens: int) -> float:
+        """GPU-hours of listening and calling a share with so many tokens; no listening for all."""
+        frontline = self.hours / self.audio_speed if share < 1 else 0.0
+        return frontline + share * self.windows * self.call_seconds(tokens) / 3600
+
+    def break_even(self, speed: float) -> float:
+        """The share of calls up to which a frontline of that speed pays; below 0 it never does."""
+        return 1 - self.hours / speed / self.full
+
+
+def cost_table(prices: Prices, shares: Sequence[float] = SHARES) -> Table:
+    """GPU-hours and money of every way to go through the recordings."""
+    rows: list[tuple[Cell, ...]] = [_row("full scan", 0.0, prices.full, prices)]
+    for share in shares:
+        frontline = prices.hours / prices.audio_speed
+        rows.append(
+            _row(f"triage, {percent(share)} of calls", frontline, share * prices.full, prices)
+        )
+    rows.append(
+        _row(
+            f"visual frontline, {percent(prices.visual_share)} of calls",
+            prices.hours / prices.visual_speed,
+            prices.visual_share * prices.full,
+            prices,
+        )
+    )
+    columns = ("way", "frontline GPU-h", "calls GPU-h", "GPU-h", "money", "saved %")
+    note = (
+        f"Per {prices.hours:g} h in windows of {prices.window:g} s: {prices.windows:,.0f} calls of "
+        f"{prices.call:g} GPU-s at {prices.gpu_hour:g} a GPU-hour."
+    )
+    return Table("Cost", columns, tuple(rows), note)
+
+
+def _row(name: str, frontline: float, calls: float, prices: Prices) -> tuple[Cell, ...]:
+    """One way, with what it saves against a full scan."""
+    total = frontline + calls
+    return name, frontline, calls, total, total * prices.gpu_hour, 100 * (1 - total / prices.full)
+
+
+def break_even_table(prices: Prices) -> Table:
+    """Up to which share of calls each frontline pays."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, 100 * prices.hours / speed / prices.full, 100 * prices.break_even(speed))
+        for name, speed in (("audio", prices.audio_speed), ("visual", prices.visual_speed))
+    )
+    columns = ("frontline", "its cost, % of a full scan", "pays up to, % of calls")
+    return Table("Break-even", columns, rows)
+
+
+def plane_table(
+    prices: Prices, results: Results | None = None, *, tokens: Sequence[int] = TOKENS,
+    shares: Sequence[float] = SHARES, system: System | None = None,
+) -> Table:  # fmt: skip
+    """Triage and compression on one plane: GPU-hours by calls and tokens.
+
+    With `results` each row also says what coverage its calls reach; naming is not modelled.
+    """
+    covers = _coverage(results, system)
+    budgets = tuple(covers) if covers else tuple(shares)
+    rows: list[tuple[Cell, ...]] = []
+    for share in (*(share for share in budgets if share < 1), 1.0):
+        cost = [prices.spent(share, size) for size in tokens]
+        reached: tuple[Cell, ...] = (100.0 if share == 1.0 else covers[share],) if covers else ()
+        rows.append((percent(share), *reached, *cost))
+    heads = ("coverage %",) if covers else ()
+    columns = ("calls", *heads, *(f"{size} tokens" for size in tokens))
+    note = "GPU-hours, the frontline included; a full scan needs none."
+    return Table("Calls and tokens on one plane", columns, tuple(rows), note)
+
+
+def composition_table(
+    prices: Prices, covers: Mapping[float, float], naming: Mapping[int, float]
+) -> Table:
+    """Actions touched and named, for every pair of calls and tokens, cheapest first.
+
+    Args:
+        prices: what a call costs.
+        covers: points of coverage by share of calls.
+        naming: points of naming accuracy by visual tokens; taken not to depend on the calls.
+
+    A star marks what no cheaper pair matches.
+    """
+    pairs = []
+    for share, reached in {**covers, 1.0: 100.0}.items():
+        for tokens, accuracy in naming.items():
+            pairs.append((prices.spent(share, tokens), reached * accuracy / 100, share, tokens))
+    rows: list[tuple[Cell, ...]] = []
+    best = -1.0
+    for cost, named, share, tokens in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
+        star = "*" if named > best else ""
+        best = max(best, named)
+        rows.append((100 * cost / prices.full, percent(share), tokens, named, star))
+    columns = ("cost, % of a full scan", "calls", "tokens", "named %", "best")
+    note = "Coverage times naming accuracy; a star where nothing cheaper names as many."
+    return Table("Triage and compression together", columns, tuple(rows), note)
+
+
+def _coverage(results: Results | None, system: System | None) -> dict[float, float]:
+    """Mean coverage in points by budget of one system."""
+    if results is None:
+        return {}
+    line = results.frontlines[0]
+    chosen = system or (line, "coverage" if "coverage" in results.rules else results.rules[0])
+    return {budget: mean(results.points(chosen, budget)) for budget in results.budgets}
+
+
+def report(
+    prices: Prices, results: Results | None = None, naming: Mapping[int, float] | None = None, *,
+    shares: Sequence[float] = SHARES, settings: Mapping[str, Any] | None = None,
+) -> Outcome:  # fmt: skip
+    """The cost tables and figures; with results and naming, both ways to save on one plane."""
+    tables = [
+        cost_table(prices, shares),
+        break_even_table(prices),
+        plane_table(prices, results, shares=shares),
+    ]
+    if results and naming:
+        tables.append(composition_table(prices, _coverage(results, None), naming))
+    drawn: dict[str, Drawing] = {}
+    if figures.can_draw():
+        caption = "Calls and tokens on one plane: up and to the left is better."
+        drawn["cost"] = ("Cost against the share of windows called.", lambda: _ways(prices))
+        drawn["calls_and_tokens"] = (caption, lambda: _plane(prices, results, naming))
+    return Outcome(
+        "What does looking cost?", dict(settings or asdict(prices)), tuple(tables), drawn
+    )
+
+
+def _ways(prices: Prices) -> bytes:
+    """GPU-hours of every way, straight lines that cross where a frontline no longer pays."""
+    speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
+    series = {"full scan": [(0.0, prices.full), (100.0, prices.full)]}
+    for name, speed in speeds.items():
+        pays = f"{name}: pays up to {percent(max(0.0, round(prices.break_even(speed), 3)))}"
+        series[pays] = [(100 * share, prices.triage(share, speed=speed)) for share in (0.0, 1.0)]
+    title = f"GPU-hours for {prices.hours:g} h of recordings"
+    up = "GPU-hours"
+    return figures.png(
+        figures.lines(series, title=title, across="calls, % of windows", up=up, marked=False)
+    )
+
+
+def _plane(prices: Prices, results: Results | None, naming: Mapping[int, float] | None) -> bytes:
+    """What is reached against what it costs, one line a token allowance, calls along it.
+
+    Reached is actions named where `naming` is known, actions touched where only `results` are, and
+    windows called where neither is.
+    """
+    covers = _coverage(results, None) or {share: 100 * share for share in SHARES}
+    up = "actions touched, %" if results else "windows called, %"
+    up = "actions touched and named, %" if results and naming else up
+    allowed = naming if results and naming else dict.fromkeys(TOKENS, 100.0)
+    series = {
+        f"{tokens} tokens": [
+            (100 * prices.spent(share, tokens) / prices.full, reached * accuracy / 100)
+            for share, reached in sorted({**covers, 1.0: 100.0}.items())
+        ]
+        for tokens, accuracy in allowed.items()
+    }
+    picture = figures.lines(
+        series,
+        title="Triage along a line, compression between lines",
+        across="cost, % of a full scan",
+        up=up,
+        ticks=(5, 10, 20, 50, 100),
+    )
+    return figures.png(picture)

@@ -1,0 +1,309 @@
+"""How much room a frontline has: occupancy over data sets, and over window lengths.
+
+Counting is quick and done anew each time; what takes long, running the rules at every window
+length, is kept a recording at a time and taken up again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earmark.evaluation.annotations.actions import Annotations
+from earmark.evaluation.annotations.formats import FORMATS, detect, read_annotations
+from earmark.evaluation.annotations.table_readers import read_durations
+from earmark.evaluation.benchmark import Row, read_rows, rows_fingerprint
+from earmark.evaluation.comparison import ROWS, Design, Watch, run
+from earmark.evaluation.metrics.coverage_counts import Occupied, count_occupied
+from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
+from earmark.evaluation.result_folder import Drawing, Outcome, claim
+from earmark.evaluation.result_rows import Results
+from earmark.evaluation.score_sources import EVIDENCE, evidence_tasks, fingerprint, plan_fitting
+from earmark.evaluation.tables import figures
+from earmark.evaluation.tables.coverage_tables import gain_table, occupancies
+from earmark.evaluation.tables.table import Cell, Table, mean, percent
+from earmark.version import VERSION
+
+WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds of a window that are tried; the paper's."""
+
+PAPER_WINDOW = 4.0
+"""Seconds of a window in the paper's occupancy table."""
+
+SWEEP_BUDGETS = (0.5, 0.335, 0.25, 0.15, 0.1)
+"""Budgets of the window sweep; the paper's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What is asked: which data sets, which windows, and what is known about gains."""
+
+    sets: tuple[str, ...]
+    """Data sets as `read_data_sets` reads them."""
+    durations: Path | None = None
+    window: float = 4.0
+    """Seconds of a window of the occupancy table."""
+    windows: tuple[float, ...] = WINDOWS
+    """Seconds of the windows of the sweep."""
+    results: Path | None = None
+    """The `per_recording.csv` of an evaluation of the first set, for gain against occupancy."""
+    evidence: tuple[Path, ...] = ()
+    """Annotated sound events of the first set, for what rules gain at each window length."""
+    evidence_format: str | None = None
+    recordings: tuple[str, ...] = ()
+    """With evidence, the recordings to judge; those of the first set if none is named."""
+
+    def __post_init__(self) -> None:
+        for window in (self.window, *self.windows):
+            if not 0 < window < float("inf"):
+                raise ValueError(f"a window lasts more than 0 s, not {window:g}")
+        if not self.windows:
+            raise ValueError("a sweep needs at least one window length")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Annotations to measure, under a name."""
+
+    name: str
+    annotations: Annotations
+
+
+def read_data_sets(
+    words: Sequence[str], *, durations: Mapping[str, float] | None = None
+) -> list[DataSet]:
+    """Data sets written as `[NAME=]PATH[#FORMAT][@SET]`.
+
+    `FORMAT` is one of `FORMATS`, `SET` a named set of recordings (`paper`, `paper-primary`,
+    `paper-replication`). A GoalStep file without a format gives two sets: steps and substeps.
+
+    Raises:
+        AnnotationError: a file cannot be read or contradicts itself.
+        ValueError: two data sets have one name.
+    """
+    found = []
+    for word in words:
+        name, _, rest = word.rpartition("=")
+        rest, chosen = _ending(rest, "@", RECORDINGS)
+        rest, kind = _ending(rest, "#", FORMATS)
+        path = Path(rest)
+        title = name or path.stem + (f" ({chosen})" if chosen else "")
+        kinds = [kind] if kind else _kinds(path)
+        for each in kinds:
+            marked = read_annotations(path, format=each, durations=durations)
+            marked = marked.only(RECORDINGS[chosen]) if chosen else marked
+            level = f", {each.removeprefix('goalstep-')}" if each and len(kinds) > 1 else ""
+            found.append(DataSet(title + level.replace("goalstep", "steps"), marked))
+    names = [each.name for each in found]
+    again = [name for name in names if names.count(name) > 1]
+    if again:
+        raise ValueError(f"two data sets are called {again[0]}: name them, NAME=PATH")
+    return found
+
+
+def _ending(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | None]:
+    """`word` without a known name after `sign`, and that name; a path may hold the sign itself."""
+    head, found, tail = word.rpartition(sign)
+    return (head, tail) if found and tail.partition(":")[0] in known else (word, None)
+
+
+def _kinds(path: Path) -> list[str | None]:
+    """The ways a file is read by itself: GoalStep as steps and as substeps."""
+    is_goalstep = path.is_file() and detect(path) == "goalstep"
+    return ["goalstep", "goalstep-substeps"] if is_goalstep else [None]
+
+
+def measure(annotations: Annotations, *, window: float) -> Occupied:
+    """Occupancy of all recordings together."""
+    return sum(
+        (
+            count_occupied(actions, annotations.durations[name], window=window)
+            for name, actions in annotations.recordings.items()
+        ),
+        Occupied(),
+    )
+
+
+def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
+    """The paper's occupancy table over `sets`; its own rows beneath, at its own window length."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in sets:
+        marked, full = each.annotations, measure(each.annotations, window=window)
+        size = (len(marked.recordings), marked.hours, marked.actions, mean(marked.lengths))
+        rows.append((each.name, *size, 100 * full.occupancy, full.actions_per_window))
+    for name, (count, hours, share) in OCCUPANCY.items() if window == PAPER_WINDOW else ():
+        rows.append((f"{name} (paper)", count, hours, "—", "—", share, "—"))
+    columns = (
+        "data set",
+        "recordings",
+        "hours",
+        "actions",
+        "mean length, s",
+        "occupied %",
+        "actions per window",
+    )
+    return Table(f"Occupancy of {window:g} s windows", columns, tuple(rows), decimals=2)
+
+
+def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> Table:
+    """Windows and occupancy by window length, the paper's primary set beneath."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in sets:
+        for window in windows:
+            full = measure(each.annotations, window=window)
+            rows.append((each.name, f"{window:g} s", full.windows, 100 * full.occupancy))
+    for window, (count, share) in WINDOW_SWEEP.items():
+        rows.append(("primary set (paper)", f"{window:g} s", count, share))
+    columns = ("data set", "window", "windows", "occupied %")
+    return Table("Occupancy by window length", columns, tuple(rows))
+
+
+def survey(
+    asked: Survey, *, folder: Path | None = None, fresh: bool = False, watch: Watch | None = None
+) -> Outcome:
+    """Measure, and write the results into `folder` if there is one; a stopped run is taken up.
+
+    Raises:
+        AnnotationError: annotations that contradict themselves, or results of other recordings.
+        LedgerError: `folder` holds another run.
+    """
+    lengths = read_durations(asked.durations) if asked.durations else None
+    sets = read_data_sets(asked.sets, durations=lengths)
+    rows = read_rows(asked.results) if asked.results else []
+    sets[0].annotations.only(row.recording for row in rows)  # says which are not in the first set
+    events = None
+    if asked.evidence:
+        events = read_annotations(asked.evidence, format=asked.evidence_format, durations=lengths)
+    settings = _settings(asked, sets, rows, events)
+    if folder:
+        kept = [f"{_kept_at(window)}/{name}" for window in asked.windows for name in ROWS]
+        claim(folder, settings, fresh=fresh, rows=kept)
+    more = []
+    if events:
+        whole = _whole_of(asked.sets[0], durations=lengths)
+        chosen = asked.recordings or tuple(sets[0].annotations.recordings)
+        evaluated = chosen if len(chosen) < len(whole.recordings) else ()
+        sweep = gain_sweep(
+            whole, events, evaluated=evaluated, windows=asked.windows, folder=folder, watch=watch
+        )
+        more.append(sweep)
+    outcome = report(
+        sets, window=asked.window, windows=asked.windows, rows=rows, more=more, settings=settings
+    )
+    if folder:
+        outcome.write(folder)
+    return outcome
+
+
+def _settings(
+    asked: Survey, sets: Sequence[DataSet], rows: Sequence[Row], events: Annotations | None
+) -> dict[str, Any]:
+    """Every choice of the survey and what its files say; two with the same can share rows."""
+    return {
+        "experiment": "occupancy",
+        "window": asked.window,
+        "windows": list(asked.windows),
+        "sets": {each.name: fingerprint(each.annotations) for each in sets},
+        "evidence": fingerprint(events) if events else None,
+        "recordings": list(asked.recordings),
+        "results": rows_fingerprint(rows) if rows else None,
+        "earmark": VERSION,
+    }
+
+
+def _whole_of(word: str, *, durations: Mapping[str, float] | None) -> Annotations:
+    """Every recording of the data set written as `word`, whatever set it names."""
+    word, _ = _ending(word, "@", RECORDINGS)
+    return read_data_sets([word], durations=durations)[0].annotations
+
+
+def _kept_at(window: float) -> str:
+    """The folder in which the rows of one window length are kept."""
+    return f"windows/{window:g}s"
+
+
+def gain_sweep(
+    annotations: Annotations, events: Annotations, *, evaluated: Sequence[str],
+    windows: Sequence[float] = WINDOWS, folder: Path | None = None, watch: Watch | None = None,
+) -> Table:  # fmt: skip
+    """What score-driven rules gain over `uniform` by window length, from annotated events.
+
+    With a `folder` the rows of every length are kept in it, and taken from it.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    fitting = plan_fitting(annotations, evaluated)
+    rules = ("uniform", "rank", "separated", "coverage")
+    for window in windows:
+        tasks = evidence_tasks(annotations, events, fitting, window=window)
+        design = Design(rules=rules, budgets=SWEEP_BUDGETS, window=window)
+        place = folder / _kept_at(window) if folder else None
+        results = Results.of_rows(run(tasks, design, folder=place, watch=watch).rows)
+        for rule in rules[1:]:
+            gains = [_pooled_gain(results, rule, budget) for budget in SWEEP_BUDGETS]
+            rows.append((f"{window:g} s", rule, *gains))
+    columns = ("window", "rule", *map(percent, SWEEP_BUDGETS))
+    note = f"Points of pooled coverage over uniform; scores from annotated events, {fitting.words}."
+    return Table("Gain over uniform by window length", columns, tuple(rows), note)
+
+
+def _pooled_gain(results: Results, rule: str, budget: float) -> float:
+    """Points of pooled coverage of `rule` over uniform."""
+    ours, theirs = (results.pooled((EVIDENCE, name), budget) for name in (rule, "uniform"))
+    return 100 * (ours.coverage - theirs.coverage)
+
+
+def report(
+    sets: Sequence[DataSet], *, window: float = 4.0, windows: Sequence[float] = WINDOWS,
+    rows: Sequence[Row] = (), more: Sequence[Table] = (), settings: Mapping[str, Any] | None = None,
+) -> Outcome:  # fmt: skip
+    """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
+    tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
+    drawn: dict[str, Drawing] = {}
+    if figures.can_draw():
+        drawn["window_sweep"] = ("Occupancy by window length.", lambda: _sweep(sets, windows))
+    if rows:
+        tables.append(_gains(rows, sets[0].annotations, window, drawn))
+    notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
+    title = "How full is the stream?"
+    return Outcome(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
+
+
+def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> bytes:
+    """Occupancy by window length, drawn."""
+    lengths = sorted(windows)
+    series = {
+        each.name: [(w, 100 * measure(each.annotations, window=w).occupancy) for w in lengths]
+        for each in sets
+    }
+    picture = figures.lines(
+        series,
+        title="How full windows are",
+        across="seconds of a window",
+        up="occupancy: windows that touch an action, %",
+        ticks=lengths,
+    )
+    return figures.png(picture)
+
+
+def _gains(
+    rows: Sequence[Row],
+    annotations: Annotations,
+    window: float,
+    drawn: dict[str, Drawing],
+) -> Table:
+    """Gain against occupancy of an evaluation, drawn for its first rule that listens."""
+    results = Results.of_rows(rows)
+    line = results.frontlines[0]
+    baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
+    rule = "coverage" if "coverage" in results.rules else results.rules[-1]
+    if figures.can_draw():
+        occupancy = occupancies(annotations, results, window=window)
+        caption = f"Gain of {rule} over {baseline[1]} against occupancy."
+        subject = (line, rule)
+        drawn["gain_against_occupancy"] = (
+            caption,
+            lambda: figures.png(figures.gain_scatter(results, occupancy, subject, baseline)),
+        )
+    return gain_table(results, annotations, window=window, baseline=baseline)

@@ -1,0 +1,122 @@
+"""What an experiment leaves behind, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import LedgerError
+from earmark.evaluation.tables.results_page import page
+from earmark.evaluation.tables.table import Table, markdown
+from earmark.media.atomic_file import replacing
+
+SETTINGS = "run.json"
+
+PAGES = ("tables.md", "tables.json", "index.html")
+"""What every outcome writes beside its tables and figures."""
+
+
+Drawing = tuple[str, Callable[[], bytes]]
+"""A caption, and what draws the PNG."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Tables, figures and notes of one experiment."""
+
+    title: str
+    settings: dict[str, Any]
+    """Every choice of the run, as plain values."""
+    tables: tuple[Table, ...]
+    figures: dict[str, Drawing] = field(default_factory=dict)
+    """By file name without suffix; drawn when they are written."""
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; figures are named only."""
+        return {
+            "title": self.title,
+            "settings": self.settings,
+            "notes": list(self.notes),
+            "tables": [table.to_json() for table in self.tables],
+            "figures": [f"{name}.png" for name in self.figures],
+        }
+
+    def to_markdown(self) -> str:
+        """All tables, with the notes before them."""
+        return markdown(self.title, self.tables, self.notes)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write Markdown, JSON, one HTML page and PNG into `folder`; the files, in that order.
+
+        Beside them, `tables/` holds every table as CSV.
+        """
+        drawn = {name: (caption, draw()) for name, (caption, draw) in self.figures.items()}
+        whole = page(self.title, notes=self.notes, figures=drawn, tables=self.tables)
+        written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
+        texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
+        pictures = {f"{name}.png": image for name, (_, image) in drawn.items()}
+        assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
+        sheets = {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        for name, text in {**texts, **sheets}.items():
+            with replacing(folder / name) as scratch:
+                scratch.write_text(text, encoding="utf-8")
+        for name, image in pictures.items():
+            with replacing(folder / name) as scratch:
+                scratch.write_bytes(image)
+        return [folder / name for name in (*texts, *pictures)]
+
+
+def claim(
+    folder: Path, settings: Mapping[str, Any], *, fresh: bool = False, rows: Sequence[str] = ()
+) -> bool:
+    """Make `folder` the home of a run with `settings`; whether it goes on with one like it.
+
+    A new run clears `rows`, the files an earlier one would be taken up from, and nothing else.
+
+    Raises:
+        LedgerError: the folder holds a run with other settings, or pages that no run here wrote,
+            and `fresh` does not say to replace them.
+    """
+    path = folder / SETTINGS
+    plain = json.loads(json.dumps(settings))
+    if not fresh:
+        if path.exists() and _settings(path) == plain:
+            return True
+        _refuse_taken(folder, plain, rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in rows:
+        (folder / name).unlink(missing_ok=True)
+    with replacing(path) as scratch:
+        scratch.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+    return False
+
+
+def _refuse_taken(folder: Path, plain: Mapping[str, Any], rows: Sequence[str]) -> None:
+    """Raise if `folder` holds another run, or files that would be overwritten."""
+    cure = "choose another --out, or replace it with --fresh"
+    path = folder / SETTINGS
+    if path.exists():
+        found = _settings(path)
+        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
+        other = found.get("experiment") != plain.get("experiment")
+        what = "of another experiment" if other else f"with another {', '.join(changed)}"
+        raise LedgerError(f"{folder} holds a run {what}; {cure}")
+    taken = [name for name in (*PAGES, *rows) if (folder / name).exists()]
+    if taken:
+        raise LedgerError(f"{folder} holds {', '.join(taken)} of another origin; {cure}")
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The settings of an earlier run."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{path} cannot be read ({error}); remove it or use --fresh") from error
+    if not isinstance(found, dict):
+        raise LedgerError(f"{path} holds no settings; remove it or use --fresh")
+    return found

@@ -1,0 +1,81 @@
+"""The rows of an evaluation, ready to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from earmark.evaluation.benchmark import UNHEARD, Row
+from earmark.evaluation.metrics.coverage_counts import Counts, calls_saved
+
+System = tuple[str, str]
+"""A frontline and a rule: who scores, and who spends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The rows of one evaluation, by who chose and at what budget."""
+
+    recordings: list[str]
+    """In order of appearance, like all that follows but the budgets."""
+    systems: list[System]
+    budgets: list[float]
+    """Increasing."""
+    counts: dict[tuple[System, float], dict[str, Counts]]
+    """By system and budget, then by recording."""
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Row]) -> Results:
+        """The results in `rows`."""
+        recordings: dict[str, None] = {}
+        counts: dict[tuple[System, float], dict[str, Counts]] = {}
+        for row in rows:
+            recordings[row.recording] = None
+            key = (row.frontline, row.rule), row.budget
+            counts.setdefault(key, {})[row.recording] = row.counts
+        systems = list(dict.fromkeys(system for system, _ in counts))
+        return cls(list(recordings), systems, sorted({budget for _, budget in counts}), counts)
+
+    @property
+    def counted(self) -> int:
+        """Recordings that have actions, and so a coverage."""
+        first = next(iter(self.counts.values()), {})
+        return sum(counts.actions > 0 for counts in first.values())
+
+    @property
+    def frontlines(self) -> list[str]:
+        """Frontlines in order of appearance."""
+        return list(dict.fromkeys(frontline for frontline, _ in self.systems))
+
+    @property
+    def rules(self) -> list[str]:
+        """Rules in order of appearance."""
+        return list(dict.fromkeys(rule for _, rule in self.systems))
+
+    def of(self, system: System, budget: float) -> dict[str, Counts]:
+        """The counts of one system at one budget, by recording; empty if it was not run."""
+        return self.counts.get((system, budget), {})
+
+    def points(self, system: System, budget: float) -> list[float]:
+        """Coverage in points, one for each of `recordings`; nan without actions."""
+        found = self.of(system, budget)
+        return [100 * found.get(name, Counts()).coverage for name in self.recordings]
+
+    def pooled(self, system: System, budget: float) -> Counts:
+        """The counts of all recordings together."""
+        return sum(self.of(system, budget).values(), Counts())
+
+    def curve(self, system: System) -> list[tuple[float, float]]:
+        """Cost and coverage of all recordings together, one point a budget."""
+        counts = [self.pooled(system, budget) for budget in self.budgets]
+        return [(each.cost, each.coverage) for each in counts]
+
+    def saved(self, system: System, budget: float, *, baseline: System) -> float:
+        """Share of calls saved against `baseline` at equal coverage; nan where undefined."""
+        total = self.pooled(system, budget)
+        return calls_saved(total.cost, total.coverage, self.curve(baseline))
+
+    def label(self, system: System) -> str:
+        """The name of a system: its rule, and its frontline where it matters which."""
+        alone = len(self.frontlines) == 1 or system[1] in UNHEARD
+        return system[1] if alone else f"{system[0]} / {system[1]}"

@@ -1,0 +1,207 @@
+"""The tables of an evaluation, all derived from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from earmark.evaluation.annotations.actions import Annotations, counted
+from earmark.evaluation.metrics.coverage_counts import Counts, Forecast, count_occupied, dash
+from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
+from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
+from earmark.evaluation.result_rows import Results, System
+from earmark.evaluation.tables.table import Cell, Table, interval, mean, p_value, percent
+
+
+def coverage_table(results: Results) -> Table:
+    """Coverage by rule and budget, in points, averaged over recordings."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (percent(budget), *(mean(results.points(system, budget)) for system in results.systems))
+        for budget in results.budgets
+    )
+    names = tuple(results.label(system) for system in results.systems)
+    note = f"Points of coverage (overlap), mean over {counted(results.counted, 'recording')}."
+    return Table("Coverage by budget and rule", ("calls", *names), rows, note)
+
+
+def pooled_table(results: Results) -> Table:
+    """Coverage and strict coverage of all actions together, with intervals over recordings."""
+    rows = []
+    for system in results.systems:
+        for budget in results.budgets:
+            found = list(results.of(system, budget).values())
+            total = sum(found, Counts())
+            low, high = bootstrap_ratio([c.covered for c in found], [c.actions for c in found])
+            rows.append(
+                (
+                    results.label(system),
+                    percent(budget),
+                    total.windows,
+                    total.calls,
+                    total.actions,
+                    100 * total.coverage,
+                    interval(100 * low, 100 * high),
+                    100 * total.strict_coverage,
+                )
+            )
+    columns = ("rule", "budget", "windows", "calls", "actions", "coverage", "95 %", "strict")
+    note = "All actions together; the interval draws recordings with replacement."
+    return Table("Pooled coverage", columns, tuple(rows), note)
+
+
+def paired_table(results: Results, subject: System) -> Table:
+    """`subject` against every other system at each budget, recording by recording."""
+    rows = []
+    for budget in reversed(results.budgets):
+        ours = results.points(subject, budget)
+        for system in results.systems:
+            if system == subject:
+                continue
+            pair = compare_paired(ours, results.points(system, budget))
+            rows.append(
+                (
+                    percent(budget),
+                    results.label(system),
+                    dash(pair.mean, "+.1f"),
+                    dash(pair.median, "+.1f"),
+                    interval(pair.low, pair.high, "+.1f"),
+                    f"{pair.wins}/{pair.losses}/{pair.ties}",
+                    p_value(pair.p),
+                )
+            )
+    title = f"Paired over recordings: {results.label(subject)} against each rule"
+    columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
+    note = (
+        f"Points of coverage over {counted(results.counted, 'recording')}; Wilcoxon signed-rank "
+        f"test, exact up to 100; interval of the mean gain by drawing recordings with replacement."
+    )
+    return Table(title, columns, tuple(rows), note)
+
+
+def recording_table(
+    results: Results, annotations: Annotations, *, budget: float, subject: System,
+    baseline: System, window: float,
+) -> Table:  # fmt: skip
+    """Every recording at one budget: how long, how full, and what two rules come to."""
+    ours = dict(zip(results.recordings, results.points(subject, budget), strict=True))
+    theirs = dict(zip(results.recordings, results.points(baseline, budget), strict=True))
+    rows: list[tuple[Cell, ...]] = []
+    for name in results.recordings:
+        actions, duration = annotations.recordings[name], annotations.durations[name]
+        full = count_occupied(actions, duration, window=window)
+        length = mean(action.duration for action in actions)
+        gain = ours[name] - theirs[name]
+        figures = (100 * full.occupancy, theirs[name], ours[name], gain)
+        rows.append((name, len(actions), round(duration), length, *figures))
+    means = (mean(float(row[place]) for row in rows) for place in range(1, 8))
+    rows.append(("mean", *means))
+    columns = ("recording", "actions", "seconds", "mean length, s", "occupied %")
+    names = (results.label(baseline), results.label(subject), "gain")
+    return Table(f"Every recording at {percent(budget)} of calls", (*columns, *names), tuple(rows))
+
+
+def saved_table(results: Results, baseline: System) -> Table:
+    """Calls saved at equal coverage against `baseline`, in per cent; a dash where undefined."""
+    others = [system for system in results.systems if system != baseline]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (percent(budget), *(100 * results.saved(s, budget, baseline=baseline) for s in others))
+        for budget in results.budgets
+    )
+    name = results.label(baseline)
+    note = (
+        f"How many of the calls {name} needs for the same pooled coverage are saved, read off its "
+        f"curve between budgets; a dash where the curve does not reach that coverage."
+    )
+    columns = ("calls", *map(results.label, others))
+    return Table(f"Calls saved against {name}, %", columns, rows, note)
+
+
+def occupancies(annotations: Annotations, results: Results, *, window: float) -> list[float]:
+    """Share of windows that touch an action, in per cent, one for each recording of `results`."""
+    marked = annotations.only(results.recordings)
+    return [
+        100 * count_occupied(actions, marked.durations[name], window=window).occupancy
+        for name, actions in marked.recordings.items()
+    ]
+
+
+def gains_over(results: Results, system: System, baseline: System) -> dict[float, list[float]]:
+    """Points of coverage over `baseline`, one a recording, by budget."""
+    return {
+        budget: [
+            ours - theirs
+            for ours, theirs in zip(
+                results.points(system, budget), results.points(baseline, budget), strict=True
+            )
+        ]
+        for budget in results.budgets
+    }
+
+
+def gain_table(
+    results: Results, annotations: Annotations, *, window: float, baseline: System
+) -> Table:
+    """How the gain of the rules that listen goes with occupancy, budget by budget."""
+    occupancy = occupancies(annotations, results, window=window)
+    rows: list[tuple[Cell, ...]] = []
+    for system in results.systems:
+        if system[1] not in ("rank", "separated", "coverage"):
+            continue
+        for budget, gains in gains_over(results, system, baseline).items():
+            found = correlate(gains, occupancy)
+            span = interval(found.low, found.high, "+.2f")
+            pearson, spearman = found.pearson, found.spearman
+            ps = (p_value(found.pearson_p), p_value(found.spearman_p))
+            row = (results.label(system), percent(budget), pearson, ps[0], span, spearman, ps[1])
+            rows.append(row)
+    title = f"Gain over {results.label(baseline)} against occupancy"
+    columns = ("rule", "calls", "Pearson", "p", "one left out", "Spearman", "p (Spearman)")
+    return Table(title, columns, tuple(rows), decimals=2)
+
+
+def forecast_table(forecasts: Mapping[tuple[str, float], Forecast]) -> Table:
+    """What `coverage` promised against what it kept, in points."""
+    rows = tuple(
+        (
+            frontline,
+            percent(budget),
+            100 * found.forecast,
+            100 * (found.forecast - found.bias),
+            100 * found.bias,
+            100 * found.error,
+        )
+        for (frontline, budget), found in forecasts.items()
+    )
+    columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error")
+    note = "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings."
+    return Table("Forecast against outcome", columns, rows, note)
+
+
+def paper_table(results: Results, frontline: str) -> Table | None:
+    """The paper's paired table beside ours; None unless it is the paper's recordings and rules."""
+    subject = (frontline, "separated")
+    named = {row.recording for row in PRIMARY + REPLICATION}
+    if set(results.recordings) != named or subject not in results.systems:
+        return None
+    rows: list[tuple[Cell, ...]] = []
+    for budget, printed in PAIRED.items():
+        for rule, theirs in printed.items():
+            if budget not in results.budgets or (frontline, rule) not in results.systems:
+                continue
+            pair = compare_paired(
+                results.points(subject, budget), results.points((frontline, rule), budget)
+            )
+            record = f"{pair.wins}/{pair.losses}/{pair.ties}"
+            rows.append(
+                (
+                    percent(budget),
+                    rule,
+                    f"{theirs.gain:+.1f}",
+                    f"{pair.mean:+.1f}",
+                    theirs.record,
+                    record,
+                    p_value(pair.p),
+                )
+            )
+    columns = ("calls", "separated against", "paper", "here", "paper W/L/T", "here W/L/T", "here p")
+    note = f"The paper's gate hears audio; here the scores come from {frontline}."
+    return Table(f"The paper's table beside ours, by {frontline}", columns, tuple(rows), note)

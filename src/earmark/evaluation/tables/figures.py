@@ -1,0 +1,206 @@
+"""The figures of an evaluation, drawn with Matplotlib; `png` makes a file of one."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from earmark.errors import MissingExtra
+from earmark.evaluation.benchmark import ORACLE, PHASES
+from earmark.evaluation.metrics.coverage_counts import dash
+from earmark.evaluation.metrics.significance import correlate
+from earmark.evaluation.result_rows import Results, System
+from earmark.evaluation.tables.coverage_tables import gains_over
+from earmark.evaluation.tables.table import percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLIND = {"uniform": "#8a8f98", "strata": "#5b616b", PHASES: "#b3b8c0", "random": "#c9a227"}
+ACCENT = {"coverage": "#c2410c", "separated": "#1d4ed8", ORACLE: "#111827"}
+OTHERS = (
+    *("#047857", "#9d174d", "#7c3aed", "#0e7490", "#84cc16", "#b45309"),
+    *("#38bdf8", "#f472b6", "#475569", "#facc15"),
+)
+MARKERS = "osD^vP*X<>h"
+
+
+def can_draw() -> bool:
+    """Whether Matplotlib is installed; without it outcomes have tables and no figures."""
+    return find_spec("matplotlib") is not None
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches that no window system is asked for.
+
+    Raises:
+        MissingExtra: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtra("figures need Matplotlib: pip install 'earmark[evaluate]'") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def png(drawn: Figure) -> bytes:
+    """The figure as a PNG file."""
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()
+
+
+def plane(results: Results, subject: System, baseline: System) -> Figure:
+    """The paper's result figure: four panels in calls, all actions taken together.
+
+    (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
+    (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) the same curves read
+    sideways: calls saved against `baseline` at equal coverage.
+    """
+    drawn = figure(12.5, 10.2)
+    (first, second), (third, fourth) = drawn.subplots(2, 2)
+    _first_panel(first, results, subject)
+    box = _box(results)
+    _curves(second, results, results.systems)
+    _outline(second, box)
+    second.set_title("(b) every frontline and rule")
+    _curves(third, results, results.systems)
+    third.set_xlim(*box[0])
+    third.set_ylim(*box[1])
+    third.set_title("(c) the boxed span")
+    _saved(fourth, results, baseline)
+    for axes in (first, second, third):
+        axes.set_xlabel("calls, % of windows")
+        axes.set_ylabel("coverage, % of actions")
+    drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
+    return drawn
+
+
+_BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
+
+
+def _first_panel(axes: Axes, results: Results, subject: System) -> None:
+    """Frontlines under the subject's rule, or rules that isolate score and spread."""
+    if len(results.frontlines) > 1:
+        shown = [system for system in results.systems if system[1] in (subject[1], "strata")]
+        title = f"(a) frontlines, spent by {subject[1]}"
+    else:
+        wanted = ("rank", "strata", "separated", "coverage")
+        shown = [system for system in results.systems if system[1] in wanted]
+        title = "(a) score alone, spread alone, and both"
+    _curves(axes, results, shown or results.systems)
+    axes.set_title(title)
+
+
+def _curves(axes: Axes, results: Results, systems: Sequence[System]) -> None:
+    """Coverage of all actions together against cost, one line a system."""
+    for system in systems:
+        points = [(100 * cost, 100 * reached) for cost, reached in results.curve(system)]
+        axes.plot(*_columns(points), label=results.label(system), **_style(results, system))
+    axes.grid(alpha=0.25)
+
+
+def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    """Points as what goes across and what goes up."""
+    return [x for x, _ in points], [y for _, y in points]
+
+
+def _style(results: Results, system: System) -> dict[str, Any]:
+    """Colour, marker and weight of a system's line, the same in every panel."""
+    place = results.systems.index(system)
+    rule = system[1]
+    several = len(results.frontlines) > 1
+    colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
+    if several and rule not in (*BLIND, ORACLE):
+        colour = (*ACCENT.values(), *OTHERS)[place % (len(ACCENT) + len(OTHERS))]
+    return {
+        "color": colour,
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 5,
+        "linewidth": 2.4 if rule in ("coverage", "separated") else 1.3,
+        "linestyle": "--" if rule in BLIND else ":" if rule == ORACLE else "-",
+    }
+
+
+def _box(results: Results) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
+    inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
+    systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
+    reached = [100 * results.pooled(s, budget).coverage for s in systems for budget in inside]
+    known = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
+    pad = 2.0
+    return (
+        (100 * inside[0] - pad, 100 * inside[-1] + pad),
+        (min(known) - pad, max(known) + pad),
+    )
+
+
+def _outline(axes: Axes, box: tuple[tuple[float, float], tuple[float, float]]) -> None:
+    """Draw the box, with the letter of the panel that shows it at scale."""
+    (left, right), (bottom, top) = box
+    across, up = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    axes.plot(across, up, color="#9ca3af", linewidth=0.9)
+    axes.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
+
+
+def _saved(axes: Axes, results: Results, baseline: System) -> None:
+    """Calls saved at equal coverage."""
+    for system in results.systems:
+        if system == baseline or system[1] in (ORACLE, "random"):
+            continue
+        saved = [100 * results.saved(system, b, baseline=baseline) for b in results.budgets]
+        cost = [100 * results.pooled(system, b).cost for b in results.budgets]
+        axes.plot(cost, saved, label=results.label(system), **_style(results, system))
+    axes.axhline(0, color="#8a8f98", linewidth=1)
+    axes.set_title(f"(d) calls saved against {results.label(baseline)}")
+    axes.set_xlabel("calls, % of windows")
+    axes.set_ylabel("calls saved at equal coverage, %")
+    axes.grid(alpha=0.25)
+
+
+def gain_scatter(
+    results: Results, occupancy: Sequence[float], subject: System, baseline: System
+) -> Figure:
+    """Gain in points against occupancy in per cent, at the smallest and the largest budget."""
+    gains = gains_over(results, subject, baseline)
+    drawn = figure(7.5, 5.4)
+    axes = drawn.subplots()
+    for place, budget in enumerate(sorted({results.budgets[0], results.budgets[-1]})):
+        pearson = correlate(gains[budget], occupancy).pearson
+        label = f"{percent(budget)} of calls (Pearson {dash(pearson, '+.2f')})"
+        mark, colour = MARKERS[place], OTHERS[place]
+        axes.scatter(occupancy, gains[budget], s=30, label=label, marker=mark, color=colour)
+    axes.axhline(0, color="#8a8f98", linewidth=1)
+    axes.set_xlabel("occupancy: windows that touch an action, %")
+    axes.set_ylabel("gain, points of coverage")
+    axes.set_title(f"{results.label(subject)} minus {results.label(baseline)}, a dot a recording")
+    axes.grid(alpha=0.25)
+    drawn.legend(**_BELOW, ncols=2)
+    return drawn
+
+
+def lines(
+    series: Mapping[str, Sequence[tuple[float, float]]], *, title: str, across: str, up: str,
+    ticks: Sequence[float] = (), marked: bool = True,
+) -> Figure:  # fmt: skip
+    """Simple curves, one a name; with `ticks`, these alone on a logarithmic axis."""
+    drawn = figure(7.5, 5.4)
+    axes = drawn.subplots()
+    for place, (name, points) in enumerate(series.items()):
+        marker = MARKERS[place % len(MARKERS)] if marked else ""
+        colour = OTHERS[place % len(OTHERS)]
+        axes.plot(*_columns(points), label=name, marker=marker, color=colour)
+    if ticks:
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_xticks([], minor=True)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_title(title)
+    axes.grid(alpha=0.25)
+    drawn.legend(**_BELOW, ncols=3)
+    return drawn

@@ -1,0 +1,136 @@
+"""A table of results, written as Markdown, HTML or plain values."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from earmark.evaluation.metrics.coverage_counts import dash
+
+Cell = str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns, as Markdown, HTML or plain values."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+    decimals: int = 1
+    """Digits after the point of every float."""
+
+    def text(self, cell: Cell) -> str:
+        """A cell as text; nan is a dash."""
+        return dash(cell, f".{self.decimals}f") if isinstance(cell, float) else str(cell)
+
+    def to_markdown(self) -> str:
+        """The table with its title and note."""
+        lines = [f"### {self.title}", ""]
+        head, *body = self.columns, *(map(self.text, row) for row in self.rows)
+        told = [[cell.replace("|", "\\|") for cell in row] for row in (head, *body)]
+        told.insert(1, ["---"] * len(self.columns))
+        lines += [f"| {' | '.join(row)} |" for row in told]
+        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
+
+    def to_html(self) -> str:
+        """The table as HTML, everything escaped."""
+        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        body = "".join(
+            f"<tr{mark}>"
+            + "".join(f"<td>{html.escape(self.text(cell))}</td>" for cell in row)
+            + "</tr>"
+            for row, mark in zip(self.rows, self._blocks(), strict=True)
+        )
+        note = f"<p class='note'>{html.escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<section id='{self.slug}'><h2>{html.escape(self.title)}</h2><div class='scroll'>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
+        )
+
+    def _blocks(self) -> list[str]:
+        """A mark for each row that begins a block of rows with the same first cell."""
+        firsts = [row[0] for row in self.rows]
+        if len(set(firsts)) == len(firsts):
+            return [""] * len(firsts)
+        pairs = pairwise([None, *firsts])
+        return [" class='block'" if before != first else "" for before, first in pairs]
+
+    @property
+    def slug(self) -> str:
+        """The title as a file name.
+
+        >>> Table("Calls saved against uniform, %", (), ()).slug
+        'calls_saved_against_uniform'
+        """
+        return "_".join(re.findall(r"[a-z0-9.]+", self.title.lower()))
+
+    def to_csv(self) -> str:
+        """The table with full numbers; nan is an empty cell."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows([[plain(cell) for cell in row] for row in self.rows])
+        return text.getvalue()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; nan is null."""
+        rows = [
+            {column: plain(cell) for column, cell in zip(self.columns, row, strict=True)}
+            for row in self.rows
+        ]
+        return {"title": self.title, "rows": rows, "note": self.note}
+
+
+def plain(value: Any) -> Any:
+    """`value` for JSON: nan, which JSON does not know, is None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def percent(budget: float) -> str:
+    """A share of the windows as people write it.
+
+    >>> percent(0.335)
+    '33.5 %'
+    """
+    return f"{100 * budget:g} %"
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of the values that are known; nan if none is."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def interval(low: float, high: float, spec: str = ".1f") -> str:
+    """Two ends as text; one dash where there is no interval.
+
+    >>> interval(1.0, 2.5), interval(float("nan"), float("nan"))
+    ('1.0 to 2.5', '—')
+    """
+    return dash(low) if math.isnan(low) else f"{dash(low, spec)} to {dash(high, spec)}"
+
+
+def p_value(p: float) -> str:
+    """A p-value as tables print it.
+
+    >>> p_value(0.0193), p_value(3e-6)
+    ('0.019', '<1e-4')
+    """
+    if math.isnan(p):
+        return "—"
+    return "<1e-4" if p < 1e-4 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
+
+
+def markdown(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """One document of all tables."""
+    head = [f"# {title}", "", *(f"- {note}" for note in notes), ""]
+    return "\n".join(head) + "\n" + "\n".join(table.to_markdown() for table in tables)

@@ -1,0 +1,78 @@
+"""Names the objects in frames, without a vision model: EfficientDet-Lite0 (extra `vision`).
+
+For the `tags` captioner, so that a window without a captioner is more than what is heard in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from earmark.media import Frame
+from earmark.models import ModelStore
+
+SIDE = 320
+"""Pixels along each side of what the network sees."""
+
+NAMELESS = "???"
+"""How the published list marks numbers that name nothing."""
+
+
+@dataclass(slots=True)
+class ObjectTagger:
+    """Says which of 80 everyday things frames show; may be called from several threads."""
+
+    least: float = 0.4
+    """Confidence below which nothing is named."""
+    most: int = 5
+    """Names given at most."""
+    weights: Path | None = None
+    """`efficientdet-lite0.tflite`; None takes it from the user's shelf."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _network: Any = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which opens the network itself."""
+        return ObjectTagger, (self.least, self.most, self.weights)
+
+    def check(self) -> None:
+        """Raises `ModelMissing` or `MissingExtra` if no frame could be looked at."""
+        with self._lock:
+            self._open()
+
+    def __call__(self, frames: Sequence[Frame]) -> tuple[str, ...]:
+        """What is seen in any of `frames`, the surest first, each thing once."""
+        from earmark.models.litert import class_names
+
+        best: dict[int, float] = {}
+        with self._lock:
+            for frame in frames:
+                for number, score in self._look(frame):
+                    best[number] = max(score, best.get(number, 0.0))
+        names = class_names(self._file())
+        sure = sorted(best, key=lambda number: (-best[number], number))
+        seen = [names[number] for number in sure if best[number] >= self.least]
+        return tuple(name for name in seen if name != NAMELESS)[: self.most]
+
+    def _look(self, frame: Frame) -> list[tuple[int, float]]:
+        """Number and confidence of everything found in one frame."""
+        network = self._open()
+        network.set_tensor(0, frame.resized(SIDE, SIDE).rgb[None])
+        network.invoke()
+        _, classes, scores, _ = (
+            network.get_tensor(each["index"])[0] for each in network.get_output_details()
+        )
+        return [(int(number), float(score)) for number, score in zip(classes, scores, strict=True)]
+
+    def _open(self) -> Any:
+        from earmark.models.litert import open_network
+
+        if self._network is None:
+            self._network = open_network("efficientdet-lite0", self._file())
+        return self._network
+
+    def _file(self) -> Path:
+        return self.weights if self.weights is not None else ModelStore().find("efficientdet-lite0")

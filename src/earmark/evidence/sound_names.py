@@ -1,0 +1,95 @@
+"""Names for what is heard in a window, remembered so that a recording is heard for them once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from earmark.features.yamnet import YAMNet
+from earmark.media import Recording
+from earmark.media.atomic_file import replacing
+from earmark.timeline import Span
+
+Named = dict[Span, tuple[str, ...]]
+"""The names of the sounds in each span, likeliest first."""
+
+
+class Namer(Protocol):
+    """Says what is heard in spans of recordings; the same of each, however it is asked."""
+
+    @property
+    def model(self) -> str:
+        """The name that goes into a plan."""
+        ...
+
+    def __call__(self, recording: Recording, spans: Sequence[Span]) -> Named:
+        """The names of each of `spans`; nothing is listened to for none."""
+        ...
+
+    def each(self, wanted: Sequence[tuple[Recording, Sequence[Span]]]) -> list[Named]:
+        """The names of the spans of each of several recordings, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SoundNamer:
+    """Says what is heard in spans of a recording, in the words of an encoder that knows sounds."""
+
+    encoder: YAMNet
+    folder: Path | None = None
+    """Where to remember; None listens every time."""
+
+    @property
+    def model(self) -> str:
+        """The name that goes into a plan."""
+        return "yamnet"
+
+    def __call__(self, recording: Recording, spans: Sequence[Span]) -> Named:
+        """The names of each of `spans`, likeliest first; empty where nothing is recognised."""
+        known = self._remembered(recording) if spans else {}
+        missing = [span for span in spans if span not in known]
+        if missing:
+            known |= dict(zip(missing, self.encoder.tags(recording, missing), strict=True))
+            self._remember(recording, known)
+        return {span: known[span] for span in spans}
+
+    def each(self, wanted: Sequence[tuple[Recording, Sequence[Span]]]) -> list[Named]:
+        """The names of the spans of each recording, one after the other."""
+        return [self(recording, spans) for recording, spans in wanted]
+
+    def recall(self, recording: Recording, spans: Sequence[Span]) -> Named | None:
+        """The names of each of `spans` as far as they are remembered; None where one is not."""
+        known = self._remembered(recording) if spans else {}
+        return {span: known[span] for span in spans} if known.keys() >= set(spans) else None
+
+    def learn(self, recording: Recording, names: Named) -> None:
+        """Remember what another has named."""
+        if self.folder is not None:
+            self._remember(recording, self._remembered(recording) | names)
+
+    def _path(self, recording: Recording) -> Path | None:
+        if self.folder is None:
+            return None
+        parts = f"{recording.key} {recording.audio_track} {self.encoder!r}"
+        name = hashlib.sha256(parts.encode()).hexdigest()
+        return self.folder / "names" / name[:2] / f"{name}.json"
+
+    def _remembered(self, recording: Recording) -> Named:
+        path = self._path(recording)
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8")) if path else []
+        except (FileNotFoundError, ValueError):  # not there, or damaged
+            return {}
+        return {Span(start, end): tuple(names) for start, end, names in rows}
+
+    def _remember(self, recording: Recording, known: Named) -> None:
+        path = self._path(recording)
+        if path is None:
+            return
+        rows = [(span.start, span.end, names) for span, names in sorted(known.items())]
+        with replacing(path) as scratch:
+            scratch.write_text(json.dumps(rows), encoding="utf-8")

@@ -1,0 +1,57 @@
+"""Energy and its variance: what a listener without a model hears."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
+from earmark.media import Sound
+from earmark.timeline import CLOCK_RATE, FloatArray, Track
+
+SILENCE_DB = -100.0
+"""Level given to digital silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Energy(SoundEncoder):
+    """Short-term energy: the root mean square of each step, full scale 1."""
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The energy of `sound`."""
+        for piece in cut(sound):
+            yield as_track(rms(piece.samples), piece.first)
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyVariance(SoundEncoder):
+    """How restless the level is: its variance in dB over the seconds around each step."""
+
+    around: float = 1.0
+    """Seconds of the stretch the variance is taken over, centred on the step."""
+    floor_db: float = -70.0
+    """Levels below this count as this, so that numerical silence is not restless."""
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The energy variance of `sound`."""
+        side = max(1, round(self.around * CLOCK_RATE / 2))
+        for piece in cut(sound, before=side * STEP, after=side * STEP):
+            levels = np.maximum(decibels(rms(piece.samples)), self.floor_db)
+            around = np.lib.stride_tricks.sliding_window_view(levels, 2 * side + 1)
+            yield as_track(around.var(axis=1).astype(np.float32), piece.first)
+
+
+def rms(samples: FloatArray) -> FloatArray:
+    """Root mean square of each whole step of `samples`."""
+    steps = samples.reshape(-1, STEP)
+    energy: FloatArray = np.sqrt(np.einsum("ij,ij->i", steps, steps) / STEP)
+    return energy
+
+
+def decibels(energy: FloatArray) -> FloatArray:
+    """Level of a root mean square, 0 dB at full scale and never below `SILENCE_DB`."""
+    least = np.float32(10.0 ** (SILENCE_DB / 20))
+    level: FloatArray = 20 * np.log10(np.maximum(energy, least))
+    return level

@@ -1,0 +1,141 @@
+"""Puts the weights of a published checkpoint into our own modules, or says why they do not fit."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from earmark.errors import ModelMismatch
+from earmark.features.pretrained.catalogue import Published
+from earmark.features.pretrained.detector import Detector
+
+_ARRAYS: list[Any] = [
+    np.ndarray,
+    np.dtype,
+    *(type(np.dtype(kind)) for kind in (np.float32, np.float64, np.int32, np.int64, np.bool_)),
+    *(
+        (value.__reduce__()[0], f"numpy.{module}.multiarray.{function}")
+        for value, function in ((np.zeros(1), "_reconstruct"), (np.float64(0), "scalar"))
+        for module in ("core", "_core")  # as NumPy 1 and 2 write it
+    ),
+]
+"""Plain arrays, which the PANNs checkpoints hold beside their weights; nothing else is let in."""
+
+
+def load_detector(known: Published, file: Path) -> Detector:
+    """The model that `known` describes with the weights in `file`, ready to listen.
+
+    Raises:
+        ModelMismatch: The file is cut off, holds something else, or other weights than expected.
+    """
+    detector = build(known)
+    weights = _renamed(_read(known, file), known)
+    expected = detector.state_dict()
+    _check(weights, expected, known, file)
+    detector.load_state_dict({name: weights[name] for name in expected})
+    detector.settle()
+    return detector.eval()
+
+
+def build(known: Published) -> Detector:
+    """The model that `known` describes, with weights that mean nothing yet."""
+    module, name = known.network.split(":")
+    network = getattr(import_module(module), name)
+    detector = network(classes=len(known.classes), **dict(known.options))
+    assert isinstance(detector, Detector)
+    return detector
+
+
+def drop_layers(detector: Detector, count: int) -> None:
+    """Take away the last `count` layers of a transformer; `ValueError` where that cannot be."""
+    layers = detector.layers()
+    have = 0 if layers is None else len(layers)
+    if not 0 <= count < max(have, 1):
+        raise ValueError(f"cannot drop {count} of the {have} layers of {type(detector).__name__}")
+    if layers is not None and count:
+        del layers[have - count :]
+
+
+def _read(known: Published, file: Path) -> Mapping[str, Any]:
+    """The names and weights in `file`; nothing in it is executed."""
+    try:
+        with torch.serialization.safe_globals(_ARRAYS):
+            held = torch.load(file, map_location="cpu", weights_only=True)
+    except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
+        raise ModelMismatch(
+            f"{file} is cut off, or no checkpoint of weights alone ({_reason(error)}); "
+            f"expected {known.title}, published as {known.files[0]}"
+        ) from error
+    weights = held.get(known.section) if known.section and isinstance(held, Mapping) else held
+    if not isinstance(weights, Mapping):
+        inside = f" under {known.section!r}" if known.section else ""
+        raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {known.files[0]}")
+    return weights
+
+
+def _reason(error: Exception) -> str:
+    """What PyTorch has against a file, without its advice to trust it."""
+    _, _, refused = str(error).partition("WeightsUnpickler error: ")
+    words = (refused or str(error)).split("\n", 1)[0].split(". ", 1)[0].strip()
+    return words[:120] or type(error).__name__
+
+
+def _renamed(weights: Mapping[str, Any], known: Published) -> dict[str, Any]:
+    """Weights by the names of our modules, without those that are not needed."""
+    renamed = {}
+    for name, value in weights.items():
+        for old, new in known.renamed:
+            if name.startswith(old) and not name.startswith(new):
+                name = new + name.removeprefix(old)  # noqa: PLW2901 - one rename after another
+        if not name.startswith(known.unused):
+            renamed[name] = value
+    return renamed
+
+
+def _check(
+    weights: Mapping[str, Any], expected: Mapping[str, Tensor], known: Published, file: Path
+) -> None:
+    """`ModelMismatch` unless `weights` has every name of `expected` in its shape, and no other."""
+    missing = [name for name in expected if name not in weights]
+    foreign = [name for name in weights if name not in expected]
+    odd = [
+        f"{name} is {_shape(weights[name])} instead of {_shape(tensor)}"
+        for name, tensor in expected.items()
+        if name in weights and _shape(weights[name]) != _shape(tensor)
+    ]
+    broken = [
+        f"{name} is not finite"
+        for name, tensor in expected.items()
+        if name in weights and tensor.is_floating_point() and not _is_finite(weights[name])
+    ]
+    problems = [
+        *_first("is missing", missing),
+        *_first("does not belong there", foreign),
+        *odd[:1],
+        *broken[:1],
+    ]
+    if problems:
+        raise ModelMismatch(
+            f"{file.name} is not {known.title} (expected {known.files[0]}): {'; '.join(problems)}"
+        )
+
+
+def _first(what: str, names: list[str]) -> Iterable[str]:
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{names[0]} {what}{more}"
+
+
+def _shape(value: Any) -> tuple[int, ...] | str:
+    return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+
+
+def _is_finite(value: Any) -> bool:
+    return not isinstance(value, Tensor) or bool(torch.isfinite(value).all())

@@ -1,0 +1,83 @@
+"""fPaSST: PaSST (Koutini et al., 2022) made to give a token every 40 ms, AudioSet-Strong head."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
+
+from earmark.features.pretrained.detector import STEPS, StrongDetector, Transformer
+from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, kaldi_bands
+from earmark.features.pretrained.vit import EPSILON, Block
+
+BANDS = 128
+EMPHASIS = 0.97
+
+
+class EmphasisedLogMel(nn.Module):
+    """The log-mel spectrum that fPaSST and frame_mn read, `(batch, 128, 1000)` of ten seconds."""
+
+    def __init__(self, *, periodic: bool) -> None:
+        super().__init__()
+        self._power = PowerSpectrum(hann(400, periodic=periodic), size=512, hop=160)
+        self._bands = Bands(kaldi_bands(BANDS, size=512, sample_rate=16_000, low=0.0, high=7_000.0))
+
+    def forward(self, sound: Tensor) -> Tensor:
+        """Natural-log energies, shifted and scaled to about -1..1."""
+        emphasised = sound[:, 1:] - EMPHASIS * sound[:, :-1]
+        energy: Tensor = self._bands(self._power(emphasised))
+        return (torch.log(energy.clamp(min=1e-7)) + 4.5) / 5.0
+
+
+class FrequencyPasst(StrongDetector):
+    """250 tokens of 40 ms, each the whole spectrum as three convolutions leave it."""
+
+    def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
+        size = size or Transformer()
+        network = _Network(size)
+        super().__init__("fpasst", network, width=size.width, classes=classes)
+        self._mel = EmphasisedLogMel(periodic=True)
+
+    def layers(self) -> nn.Sequential:
+        """The blocks of the transformer."""
+        blocks = self.get_submodule("model.fpasst.blocks")
+        assert isinstance(blocks, nn.Sequential)
+        return blocks
+
+    def spectrum(self, sound: Tensor) -> Tensor:
+        """The log-mel spectrum, `(batch, 128, 1000)`."""
+        mel: Tensor = self._mel(sound)
+        return mel
+
+
+class _Network(nn.Module):
+    """Three convolutions and the transformer, by the names in the checkpoint."""
+
+    def __init__(self, size: Transformer) -> None:
+        super().__init__()
+        width = size.width
+        self.conv_in_1 = nn.Conv2d(1, 16, 3, stride=2, padding=1)
+        self.conv_in_2 = nn.Conv2d(16, 32, 3, padding=1)
+        self.conv_in_3 = nn.Conv2d(32, 64, 3, stride=2, padding=1)
+        self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(16, width, (BANDS, 2), padding=(0, 1))})
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.dist_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.new_pos_embed = nn.Parameter(torch.zeros(1, 2, width))
+        self.freq_new_pos_embed = nn.Parameter(torch.zeros(1, width, 1, 1))
+        self.time_new_pos_embed = nn.Parameter(torch.zeros(1, width, 1, STEPS))
+        self.blocks = nn.Sequential(*(Block(size, qkv_bias=True) for _ in range(size.layers)))
+        self.norm = nn.LayerNorm(width, eps=EPSILON)
+
+    def forward(self, spectrum: Tensor) -> Tensor:
+        """Tokens, `(batch, 250, width)`; the two that stand for the whole chunk are left out."""
+        maps = F.gelu(self.conv_in_1(spectrum[:, None]))
+        maps = F.gelu(self.conv_in_2(maps))
+        maps = F.gelu(self.conv_in_3(maps))  # (batch, 64, 32, 250)
+        maps = maps.reshape(maps.shape[0], -1, BANDS, maps.shape[-1])  # (batch, 16, 128, 250)
+        rows = self.patch_embed["proj"](maps)[..., 1:]  # (batch, width, 1, 250)
+        rows = rows[..., :STEPS] + self.time_new_pos_embed[..., : rows.shape[-1]]
+        rows = (rows + self.freq_new_pos_embed).flatten(2).transpose(1, 2)
+        whole = torch.cat([self.cls_token, self.dist_token], dim=1) + self.new_pos_embed
+        rows = torch.cat([whole.expand(rows.shape[0], -1, -1), rows], dim=1)
+        out: Tensor = self.norm(self.blocks(rows))[:, 2:]
+        return out

@@ -1,0 +1,157 @@
+"""Writes a published model as ONNX, and only if the copy hears the same."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from earmark.errors import ModelMismatch
+from earmark.features.pretrained.catalogue import find_checkpoint, published
+from earmark.features.pretrained.checkpoint import drop_layers, load_detector
+from earmark.features.pretrained.chunk_encoder import Weights
+from earmark.features.pretrained.detector import Detector
+from earmark.features.pretrained.onnx_encoder import CARD, ExportCard, open_session
+from earmark.media.atomic_file import replacing
+from earmark.timeline import CLOCK_RATE, FloatArray
+
+TOLERANCE = 1e-4
+"""How far a logit of the copy may lie from the original's, in units of what is usual at that moment
+(their root mean square) where that is above 1: rounding grows with what is added up."""
+
+OPSET = 18
+OUTPUTS = ("embeddings", "logits", "posteriors")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A model that was written, and how well it was proven."""
+
+    file: Path
+    card: ExportCard
+    difference: float
+    """The greatest between two logits, over the chunks that were tried; see `TOLERANCE`."""
+    chunks: int
+    size_bytes: int
+
+
+def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0) -> Exported:
+    """Write the model `name` with the weights at `checkpoint` to `target`.
+
+    The copy hears the same chunks as the original before it takes its place: noise, a tone, clicks
+    and silence, by themselves and together.
+
+    Raises:
+        ModelMismatch: The checkpoint is not this model's, or the copy hears something else.
+    """
+    known, file = published(name), find_checkpoint(name, checkpoint)
+    detector = load_detector(known, file)
+    drop_layers(detector, dropped_layers)
+    card = ExportCard(
+        name=name,
+        source_sha256=Weights.of(file).digest,
+        drop_layers=dropped_layers,
+        sample_rate=known.sample_rate,
+        samples=known.layout.chunk * known.sample_rate // CLOCK_RATE,
+        width=known.width,
+        classes=known.classes,
+    )
+    with replacing(target) as scratch:
+        write(detector, card, scratch)
+        chunks = trial(card)
+        difference = prove(detector, scratch, chunks)
+    return Exported(target, card, difference, len(chunks), target.stat().st_size)
+
+
+def write(detector: Detector, card: ExportCard, target: Path) -> None:
+    """Write `detector` with its card as an ONNX file, whatever it hears."""
+    example = torch.zeros(2, card.samples)
+    with _quietly():
+        program = torch.onnx.export(
+            _AllOutputs(detector).eval(),
+            (example,),
+            dynamo=True,
+            verbose=False,
+            opset_version=OPSET,
+            input_names=["sound"],
+            output_names=list(OUTPUTS),
+            dynamic_shapes=({0: torch.export.Dim("chunks")},),
+        )
+    assert program is not None
+    program.model.metadata_props[CARD] = card.to_json()
+    program.save(str(target), external_data=False)
+
+
+def prove(detector: Detector, file: Path, chunks: FloatArray) -> float:
+    """The greatest difference between the logits of the model and of its copy.
+
+    Raises:
+        ModelMismatch: It is more than `TOLERANCE`.
+    """
+    session = open_session(file, threads=1)
+    with torch.inference_mode():
+        original = detector(torch.from_numpy(chunks)).numpy()
+    together = session.run(["logits"], {"sound": chunks})[0]
+    alone = session.run(["logits"], {"sound": chunks[:1]})[0]
+    difference = max(_difference(together, original), _difference(alone, original[:1]))
+    if not difference <= TOLERANCE:
+        raise ModelMismatch(
+            f"the exported model hears something else: logits differ by {difference:.1e}, "
+            f"more than {TOLERANCE:.0e}; nothing was written"
+        )
+    return difference
+
+
+def _difference(copy: FloatArray, original: FloatArray) -> float:
+    usual = np.sqrt(np.mean(original**2, axis=-1, keepdims=True))
+    return float((np.abs(copy - original) / np.maximum(1.0, usual)).max())
+
+
+def trial(card: ExportCard) -> FloatArray:
+    """Chunks to try a copy on: noise, noise with clicks, a tone, silence.
+
+    There is noise beneath the tone, as in any room: without, the logarithm of what rounding leaves
+    between its bins would be compared.
+    """
+    rng = np.random.default_rng(0)
+    count, rate = card.samples, card.sample_rate
+    noise = 0.05 * rng.standard_normal(count)
+    clicks = 0.1 * noise
+    clicks[:: rate // 2] = 0.9
+    tone = 0.2 * np.sin(2 * np.pi * 440 * np.arange(count) / rate) + 0.2 * noise
+    return np.stack([noise, clicks, tone, np.zeros(count)]).astype(np.float32)
+
+
+class _AllOutputs(nn.Module):
+    """A detector that shows every stage at once."""
+
+    def __init__(self, detector: Detector) -> None:
+        super().__init__()
+        self._detector = detector
+
+    def forward(self, sound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        rows = self._detector.embed(self._detector.spectrum(sound))
+        logits = self._detector.classify(rows)
+        return rows, logits, self._detector.posteriors(logits)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep the exporter's notes about itself from standard output and from the log."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

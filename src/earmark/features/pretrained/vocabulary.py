@@ -1,0 +1,68 @@
+"""The names of the classes that published models tell apart, and which of them are no handiwork."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from earmark.errors import ModelMismatch
+from earmark.timeline import IndexArray
+
+VOCABULARIES = {"audioset-strong": 447, "audioset": 527, "epic-sounds": 44}
+"""Every list that comes with earmark, with how many names it has, in the order of the outputs."""
+
+
+@cache
+def class_names(vocabulary: str) -> tuple[str, ...]:
+    """The classes of `vocabulary`, in the order of the model's outputs."""
+    if vocabulary not in VOCABULARIES:
+        raise ValueError(f"no class list {vocabulary!r}; there are {', '.join(VOCABULARIES)}")
+    names = _lines(f"{vocabulary}.txt")
+    assert len(names) == VOCABULARIES[vocabulary]
+    return names
+
+
+@cache
+def not_manipulation() -> frozenset[str]:
+    """Names of the classes that say nothing of what hands do: voices, animals, music, traffic."""
+    return frozenset(_lines("not-manipulation.txt"))
+
+
+def kept_classes(names: Sequence[str], excluded: frozenset[str]) -> IndexArray:
+    """Places in `names` of the classes that are not `excluded`; at least one is left."""
+    import numpy as np
+
+    kept = np.flatnonzero([name not in excluded for name in names])
+    if len(kept) == 0:
+        raise ValueError(f"all {len(names)} classes are excluded, so nothing is left to detect")
+    return kept
+
+
+def read_names(path: Path) -> tuple[str, ...]:
+    """The names in a text file, one a line; empty lines and lines that start with # do not count.
+
+    Raises:
+        ModelMismatch: The file is missing, not text, empty or names something twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelMismatch(f"cannot read the names in {path}: {error}") from error
+    names = _names(text)
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if not names or twice:
+        what = f"names {twice[0]!r} twice" if twice else "names nothing"
+        raise ModelMismatch(f"{path.name} {what}; write one name a line, each once")
+    return names
+
+
+def _lines(file: str) -> tuple[str, ...]:
+    folder = resources.files("earmark.features.pretrained")
+    return _names(folder.joinpath(file).read_text(encoding="utf-8"))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(line for line in lines if line and not line.startswith("#"))

@@ -1,0 +1,231 @@
+"""YAMNet: what AudioSet taught a small network, without PyTorch (extra `yamnet`, LiteRT).
+
+The network hears patches of 0.975 s. One is heard for every cell of the clock, centred on it, and
+all steps of the cell share its values:
+
+    sound    [----------|======== cell ========|----------]      one patch, 15,600 samples
+    clock               |. . . . . . . . . . . .|                12 steps of 0.04 s: 0.48 s
+    next                            [----------|======== cell ========|----------]
+
+The published file computes in 8 bits and rounds its 521 logits to steps of 0.347, where many tie.
+The 1,024 values beneath them are rounded ten times finer, so the last layer is computed here, from
+the file's own weights: the same logits to within half a step, without the ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from earmark.features.encoder import STEP, SoundEncoder, as_track
+from earmark.features.pretrained.readout import Activity
+from earmark.features.pretrained.vocabulary import kept_classes, not_manipulation
+from earmark.media import Meter, Recording, Sound
+from earmark.timeline import FloatArray, IndexArray, Span, Track
+
+PATCH = 15_600
+"""Samples the network hears at once, at 16 kHz."""
+
+EMBEDDING, WEIGHTS, BIASES = 115, 116, 117
+"""Tensors of the published file: what the last layer reads, multiplies by and adds."""
+
+CLASSES, WIDTH = 521, 1024
+
+BACKGROUND = "Silence"
+"""From this class to the last they name rooms, noise and the recording itself, not a sound."""
+
+Reading = Literal["logits", "embedding"]
+
+
+@dataclass(frozen=True, slots=True)
+class YAMNet(SoundEncoder):
+    """Features of the published network: its 521 classes in logit space, or what lies beneath."""
+
+    reads: Reading = "logits"
+    """`logits`, one of 521 classes a channel; `embedding`, the 1,024 values they are made of."""
+    cell: int = 12
+    """Steps of the clock that share one patch; 12 is YAMNet's own 0.48 s."""
+    weights: Path | None = None
+    """`yamnet.tflite`; None takes it from the user's shelf, see `earmark models get yamnet`."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cell <= PATCH // STEP:
+            raise ValueError(f"a patch is shared by 1 to {PATCH // STEP} steps, not {self.cell}")
+        if self.reads not in get_args(Reading):
+            raise ValueError(f"YAMNet reads {', '.join(get_args(Reading))}, not {self.reads!r}")
+
+    @property
+    def channels(self) -> int:
+        """One a class, or one a value of the embedding."""
+        return WIDTH if self.reads == "embedding" else CLASSES
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The 521 classes in the order of the logits, from the file itself."""
+        from earmark.models.litert import class_names
+
+        return class_names(self._file())
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The features of `sound`, a cell's worth of steps at a time.
+
+        Raises:
+            MissingExtra: LiteRT is not installed.
+            ModelMissing: the weights are not here.
+            ModelMismatch: the file is not the published one.
+        """
+        network: _Network | None = None
+        for cells, steps, first in _cells(sound, self.cell):
+            network = network or _Network(self._file())
+            rows = self._read(network, network.listen(cells))
+            yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
+
+    def _read(self, network: _Network, rows: FloatArray) -> FloatArray:
+        """What is asked for, `(cells, channels)`, of embeddings in whole numbers."""
+        return network.embedding(rows) if self.reads == "embedding" else network.logits(rows)
+
+    def tags(
+        self,
+        recording: Recording,
+        spans: Sequence[Span],
+        *,
+        meter: Meter | None = None,
+        most: int = 3,
+        least: float = 0.2,
+    ) -> list[tuple[str, ...]]:
+        """What is heard in each of `spans`, in words, likeliest first.
+
+        A class is as likely in a span as at its likeliest moment there. Listens to the recording
+        once, however many spans there are.
+
+        Args:
+            recording: What to listen to.
+            spans: Where to name sounds, in any order; they may overlap.
+            meter: Counts the bytes read.
+            most: Names a span gets at most.
+            least: Probability below which a class is not named.
+        """
+        best = np.full((len(spans), CLASSES), -np.inf, dtype=np.float32)
+        listener = YAMNet(cell=self.cell, weights=self.weights)
+        for track in listener(recording, meter=meter if meter is not None else Meter()):
+            for place, span in enumerate(spans):
+                inside = track.values[_steps_within(track, span)]
+                if len(inside):
+                    best[place] = np.maximum(best[place], inside.max(axis=0))
+        names = listener.names
+        best[:, names.index(BACKGROUND) :] = -np.inf
+        floor = np.log(least / (1 - least))
+        return [
+            tuple(
+                names[place]
+                for place in np.argsort(-row, kind="stable")[:most]
+                if row[place] >= floor
+            )
+            for row in best
+        ]
+
+    def _file(self) -> Path:
+        from earmark.models import ModelStore
+
+        return self.weights if self.weights is not None else ModelStore().find("yamnet")
+
+
+@dataclass(frozen=True, slots=True)
+class YAMNetDetector(SoundEncoder):
+    """How likely anything a hand can do is to be heard: the likeliest class, whichever it is.
+
+    Voices, animals, music, traffic and other classes that say nothing of what hands do are left
+    out, as the paper does for every pretrained detector it compares.
+    """
+
+    cell: int = 12
+    weights: Path | None = None
+    threshold: float = 0.0
+    """Probabilities below this count as 0."""
+
+    def __post_init__(self) -> None:
+        YAMNet(cell=self.cell)  # these say what a cell and a threshold may be
+        Activity(self.threshold)
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The probability of the likeliest class of handiwork in `sound`."""
+        network = YAMNet(cell=self.cell, weights=self.weights)
+        kept: IndexArray | None = None
+        for track in network.encode(sound):
+            kept = kept if kept is not None else kept_classes(network.names, not_manipulation())
+            likely = 1 / (1 + np.exp(-track.values[:, kept].max(axis=1)))
+            scores = np.where(likely >= self.threshold, likely, np.float32(0))
+            yield Track(scores, hop=track.hop, start=track.start)
+
+
+class _Network:
+    """The published file, opened on one thread; not to be shared between threads."""
+
+    def __init__(self, path: Path) -> None:
+        from earmark.models.litert import open_network
+
+        self._interpreter = open_network("yamnet", path, keeps_all=True)
+        details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
+        self._scale, self._zero = details[EMBEDDING]["quantization"]
+        self._weights = self._interpreter.get_tensor(WEIGHTS).T.astype(float)  # (WIDTH, CLASSES)
+        self._weights_scale, _ = details[WEIGHTS]["quantization"]
+        biases_scale, _ = details[BIASES]["quantization"]
+        self._biases = self._interpreter.get_tensor(BIASES) * biases_scale
+
+    def listen(self, patches: Sequence[FloatArray]) -> FloatArray:
+        """The embedding of each patch as the whole numbers it is kept in, `(patches, WIDTH)`."""
+        rows = np.empty((len(patches), WIDTH))
+        for place, patch in enumerate(patches):
+            self._interpreter.set_tensor(0, patch)
+            self._interpreter.invoke()
+            rows[place] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
+        whole: FloatArray = rows - self._zero
+        return whole
+
+    def embedding(self, rows: FloatArray) -> FloatArray:
+        """Whole numbers in the unit of the network."""
+        values: FloatArray = (rows * self._scale).astype(np.float32)
+        return values
+
+    def logits(self, rows: FloatArray) -> FloatArray:
+        """The last layer, `(patches, CLASSES)`.
+
+        Products of whole numbers are exact, in whatever order they are summed, so neither the
+        machine nor the number of rows shows.
+        """
+        products = rows @ self._weights * (self._scale * self._weights_scale)
+        values: FloatArray = (products + self._biases).astype(np.float32)
+        return values
+
+
+def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[list[FloatArray], int, int]]:
+    """Patches centred on cells of `cell` steps, how many steps they stand for, and the first."""
+    width = cell * STEP
+    before = (PATCH - width) // 2
+    kept, first = np.zeros(before, dtype=np.float32), 0
+    for block in sound:
+        kept = np.concatenate([kept, block.values])
+        whole = max(0, (len(kept) - (PATCH - width)) // width)
+        if whole:
+            yield _cut(kept, whole, width), whole * cell, first
+            kept, first = kept[whole * width :], first + whole * cell
+    steps = -(-(len(kept) - before) // STEP)
+    if steps > 0:
+        whole = -(-steps // cell)
+        missing = (whole - 1) * width + PATCH - len(kept)
+        yield _cut(np.pad(kept, (0, max(0, missing))), whole, width), steps, first
+
+
+def _cut(samples: FloatArray, count: int, width: int) -> list[FloatArray]:
+    return [samples[place * width : place * width + PATCH] for place in range(count)]
+
+
+def _steps_within(track: Track, span: Span) -> slice:
+    """The rows of `track` that touch `span`."""
+    first = max(0, int((span.start - track.start) / track.hop + 1e-6))
+    last = max(0, int(np.ceil((span.end - track.start) / track.hop - 1e-6)))
+    return slice(first, last)

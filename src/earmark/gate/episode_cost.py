@@ -1,0 +1,48 @@
+"""The episodes of what was heard, and what they would cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from earmark.gate.episodes import Bill, Episodes, bill
+from earmark.gate.listener import Heard
+from earmark.timeline import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The episodes of one recording."""
+
+    recording: str
+    """The file or address; the first chapter of several."""
+    duration: float
+    episodes: tuple[Span, ...]
+    bill: Bill
+    window: float
+    """Seconds of the windows the calls are counted in."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The episodes and both accounts as plain values; `undercount` is null without any."""
+        account = self.bill
+        return {
+            "recording": self.recording,
+            "duration": self.duration,
+            "window": self.window,
+            "episodes": [{"start": span.start, "end": span.end} for span in self.episodes],
+            "kept": account.duration,
+            "calls": account.calls,
+            "windows": account.windows,
+            "duration_account": account.charged,
+            "undercount": None if math.isnan(account.undercount) else account.undercount,
+        }
+
+
+def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found:
+    """The stretches that the gate which `heard` a recording keeps open under `rule`."""
+    recording = heard.recording
+    episodes = tuple(rule([heard.scores]))
+    windows = max(0, math.ceil(recording.duration / window - 1e-9))
+    account = bill(episodes, length=window, windows=windows)
+    return Found(recording.source.uris[0], recording.duration, episodes, account, window)

@@ -1,0 +1,93 @@
+"""Keeps what was heard, so that another budget or rule reads no media."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from earmark.errors import EarmarkError
+from earmark.gate.frontline import Frontline
+from earmark.gate.listener import LEVEL_HOP, Heard
+from earmark.media import Source
+from earmark.media.atomic_file import replacing
+from earmark.media.recording_json import content_key, recording_from_json, recording_to_json
+from earmark.timeline import Track
+
+LAYOUT = 3
+"""Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCache:
+    """A folder of what was heard, named by content and by what listened.
+
+    A file that was renamed is found again; one that changed is not; nothing is ever stale. Damaged
+    entries count as missing. Deleting the folder costs time and nothing else.
+    """
+
+    folder: Path
+
+    def find(self, source: Source, frontline: Frontline, *, audio_track: int) -> Heard | None:
+        """What was heard of `source` before; none if nothing was, or not this way."""
+        path = self._path(content_key(source), frontline, audio_track)
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                facts = json.loads(str(kept["facts"]))
+                level = kept["level"].astype(np.float32) if facts["has_level"] else None
+                scores = kept["scores"]
+        except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
+            return None
+        except OSError as error:
+            raise self._unusable(error) from error
+        return Heard(
+            recording=recording_from_json(facts["recording"], source),
+            frontline=frontline.name,
+            scores=Track(scores),
+            level=None if level is None else Track(level, hop=LEVEL_HOP),
+            access=facts["access"],
+            bytes_read=facts["bytes_read"],
+            seconds=facts["seconds"],
+            warnings=tuple(facts["warnings"]),
+            from_cache=True,
+        )
+
+    def keep(self, heard: Heard, frontline: Frontline) -> Heard:
+        """Put `heard` into the folder; gives it back."""
+        recording = heard.recording
+        facts = {
+            "recording": recording_to_json(recording),
+            "access": heard.access,
+            "bytes_read": heard.bytes_read,
+            "seconds": heard.seconds,
+            "has_level": heard.level is not None,
+            "warnings": heard.warnings,
+        }
+        level = np.zeros(0) if heard.level is None else heard.level.values
+        path = self._path(recording.key, frontline, recording.audio_track)
+        try:
+            with replacing(path) as scratch:
+                np.savez(
+                    scratch,
+                    facts=np.array(json.dumps(facts)),
+                    scores=heard.scores.values,
+                    level=level.astype(np.float16),
+                )
+        except OSError as error:
+            raise self._unusable(error) from error
+        return replace(heard, from_cache=False)
+
+    def _unusable(self, error: OSError) -> EarmarkError:
+        return EarmarkError(
+            f"what was heard cannot be kept in {self.folder} ({error.strerror}); "
+            "choose another place with `--cache`, or none with `--no-cache`"
+        )
+
+    def _path(self, key: str, frontline: Frontline, audio_track: int) -> Path:
+        listener = f"{LAYOUT} {audio_track} {frontline.encoder!r} {frontline.scorer!r}"
+        name = hashlib.sha256(f"{key} {listener}".encode()).hexdigest()
+        return self.folder / name[:2] / f"{name}.npz"

@@ -1,0 +1,112 @@
+"""What the ledger says to its database about calls; the transaction is the caller's.
+
+waiting ──▶ in flight ──┬──▶ answered       never asked again
+▲             │      └──▶ failed ──┐
+├─ withdrawn ─┘                    │
+└──────────── asked again ◀────────┘
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from earmark.captioning.request import Answer
+from earmark.ledger.records import CallRow
+from earmark.ledger.row_values import answer_values, as_text, now, number_of, tags_of
+
+
+def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: int) -> set[str]:
+    """Make each call that of its pick under `plan`; those answered, by identity."""
+    names = {call.recording for call in calls}
+    numbers = {name: number_of(database, name) for name in names}
+    database.execute(
+        "CREATE TEMP TABLE IF NOT EXISTS wanted (identity TEXT, recording, window, model)"
+    )
+    database.execute("DELETE FROM wanted")
+    database.executemany(
+        "INSERT INTO wanted VALUES (?, ?, ?, ?)",
+        ((call.identity, numbers[call.recording], call.window, call.model) for call in calls),
+    )
+    database.execute(
+        "INSERT OR IGNORE INTO calls (identity, recording, window, model, state)"
+        " SELECT identity, recording, window, model, 'waiting' FROM wanted"
+    )
+    database.execute(
+        "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
+        " WHERE plan = ? AND picks.recording = wanted.recording"
+        " AND picks.window = wanted.window AND call IS NOT calls.id",
+        (plan,),
+    )
+    answered = database.execute(
+        "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
+    )
+    return {identity for (identity,) in answered}
+
+
+def begin(database: sqlite3.Connection, call: CallRow) -> bool:
+    """Note that `call` is about to be sent; False if it is not known."""
+    sent = "UPDATE calls SET state = 'in flight', asked = asked + 1 WHERE identity = ?"
+    return bool(database.execute(sent, (call.identity,)).rowcount)
+
+
+def withdraw(database: sqlite3.Connection, call: CallRow) -> None:
+    """Note that `call` began and was not sent after all."""
+    database.execute(
+        "UPDATE calls SET state = 'waiting', asked = asked - 1"
+        " WHERE identity = ? AND state = 'in flight'",
+        (call.identity,),
+    )
+
+
+def keep(database: sqlite3.Connection, call: CallRow, answer: Answer, *, spend: float) -> None:
+    """Keep the answer to `call` and index its words; one that is kept already stays."""
+    number = _number_of(database, call)
+    # Tags ask no model: they are kept like an answer, and not counted as a call, nor as one in
+    # doubt. An answer that came by post was asked for without `begin`.
+    database.execute(
+        "UPDATE calls SET state = 'answered', asked = max(asked, 1) * ?1,"
+        " interrupted = interrupted * ?1 WHERE id = ?2",
+        (answer.kind == "caption", number),
+    )
+    kept = database.execute(
+        "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, *answer_values(answer), spend, now()),
+    )
+    if kept.rowcount:
+        tags = tags_of(database, number_of(database, call.recording), call.window)
+        database.execute(
+            "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
+            (number, as_text(answer.text), tags),
+        )
+
+
+def fail(
+    database: sqlite3.Connection,
+    call: CallRow,
+    reason: str,
+    *,
+    was_sent: bool,
+    tokens: tuple[int, int],
+    spend: float,
+) -> None:
+    """Note that `call` is not answered, and why; one whose answer is kept stays answered."""
+    number = _number_of(database, call)
+    database.execute(
+        "UPDATE calls SET asked = max(asked - (state = 'in flight' AND NOT ?1), ?1),"
+        " state = iif(state = 'answered', state, 'failed') WHERE id = ?2",
+        (was_sent, number),
+    )
+    database.execute(
+        "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (number, as_text(reason), *tokens, spend, now()),
+    )
+
+
+def _number_of(database: sqlite3.Connection, call: CallRow) -> int:
+    """What a call is called within the database."""
+    row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
+    if row is None:
+        raise ValueError(f"the call {call.identity!r} was not begun")
+    return int(row[0])

@@ -1,0 +1,134 @@
+"""What the ledger says to its database, piece by piece; the transaction is the caller's."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.request import Answer
+from earmark.ledger.records import RecordingRow
+from earmark.selection.pick import Pick
+
+
+def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
+    """The number of `plan` in this run, made the present one; and note who holds the run."""
+    text = json.dumps(plan, sort_keys=True, ensure_ascii=False)
+    database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, now()))
+    number = database.execute("SELECT id FROM plans WHERE plan = ?", (text,)).fetchone()[0]
+    notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
+    database.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
+    return int(number)
+
+
+def count_interrupted(database: sqlite3.Connection) -> int:
+    """How many calls a dead process left in flight; they count as interrupted from here on."""
+    return database.execute(
+        "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
+        " WHERE state = 'in flight'"
+    ).rowcount
+
+
+def recording_values(recording: RecordingRow) -> tuple[object, ...]:
+    """The columns of a recording, in order."""
+    chapters = [(as_place(path), start) for path, start in recording.chapters]
+    return (
+        recording.id,
+        as_place(recording.path),
+        recording.duration,
+        recording.size_bytes,
+        recording.frame_rate,
+        recording.frame_count,
+        as_text(recording.name),
+        json.dumps(chapters, ensure_ascii=False),
+    )
+
+
+def number_of(database: sqlite3.Connection, recording: str) -> int:
+    """What a recording is called within the database."""
+    row = database.execute("SELECT number FROM recordings WHERE id = ?", (recording,)).fetchone()
+    if row is None:
+        raise ValueError(f"the run does not know the recording {recording!r}; add it first")
+    return int(row[0])
+
+
+def pick_values(pick: Pick) -> tuple[object, ...]:
+    """The columns of a pick, in order."""
+    return (
+        pick.window,
+        pick.start,
+        pick.end,
+        pick.instant,
+        pick.score,
+        pick.rate,
+        pick.expected,
+        pick.reason,
+    )
+
+
+def answer_values(answer: Answer) -> tuple[object, ...]:
+    """The columns of an answer, in order."""
+    return (
+        as_text(answer.text),
+        answer.model,
+        answer.kind,
+        None if answer.data is None else json.dumps(answer.data),
+        answer.prompt_tokens,
+        answer.completion_tokens,
+        answer.latency,
+        answer.form,
+        answer.finish,
+        answer.note,
+    )
+
+
+def tags_of(database: sqlite3.Connection, recording: int, window: int) -> str:
+    """The tags of a window as one text, empty when it has none."""
+    row = database.execute(
+        "SELECT words FROM tags WHERE recording = ? AND window = ?", (recording, window)
+    ).fetchone()
+    return " ".join(json.loads(row[0])) if row else ""
+
+
+def keep_tags(
+    database: sqlite3.Connection, recording: int, window: int, words: Sequence[str]
+) -> int:
+    """Keep the tags of a window and index them; the number they are kept under.
+
+    Tags stand in the index under their negative number: answers are found under their call's.
+    """
+    old = tags_of(database, recording, window)
+    number = database.execute(
+        "INSERT INTO tags (recording, window, words) VALUES (?, ?, ?)"
+        " ON CONFLICT (recording, window) DO UPDATE SET words = excluded.words RETURNING id",
+        (recording, window, json.dumps(list(words), ensure_ascii=False)),
+    ).fetchone()[0]
+    if old:
+        database.execute(
+            "INSERT INTO words (words, rowid, caption, tags) VALUES ('delete', ?, '', ?)",
+            (-number, old),
+        )
+    database.execute(
+        "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
+    )
+    return int(number)
+
+
+def as_place(path: str) -> str:
+    """A local path from the root, whatever folder a later command starts in; a URL as it is."""
+    return as_text(path if "://" in path else str(Path(path).absolute()))
+
+
+def as_text(words: str) -> str:
+    """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
+    return words.encode("utf-8", "replace").decode()
+
+
+def now() -> str:
+    """The time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,196 @@
+"""Several runs of one plan, such as the shards of an archive, made one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import LedgerError
+from earmark.ledger.row_values import remember_plan
+from earmark.ledger.run_lock import RunLock
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE, clearly, connect
+
+_TAKE = """
+INSERT OR IGNORE INTO main.notes
+    SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
+INSERT INTO main.recordings
+    (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced)
+    SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure,
+        is_replaced
+    FROM other.recordings WHERE true
+    ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
+        size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
+        frame_count = excluded.frame_count, name = excluded.name,
+        chapters = excluded.chapters, failure = excluded.failure,
+        is_replaced = excluded.is_replaced
+    WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
+UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
+    SELECT 1 FROM main.recordings found WHERE found.path = lost.path
+        AND found.id <> lost.id AND found.failure IS NULL AND NOT found.is_replaced);
+CREATE TEMP TABLE recording_of AS
+    SELECT theirs.number AS old, ours.number AS new
+    FROM other.recordings theirs JOIN main.recordings ours USING (id);
+CREATE UNIQUE INDEX temp.recording_of_old ON recording_of (old);
+
+INSERT OR IGNORE INTO main.heard
+    SELECT new, key, window, duration, windows, expected, scores, instants, rates, level,
+        level_hop, sound_bytes, access, warnings
+    FROM other.heard JOIN recording_of ON old = recording;
+INSERT OR IGNORE INTO main.looks
+    SELECT new, window, thumbnail, frames_decoded, frames_sent, bytes_read
+    FROM other.looks JOIN recording_of ON old = recording;
+CREATE TEMP TABLE tagged AS SELECT coalesce(max(id), 0) AS before FROM main.tags;
+INSERT OR IGNORE INTO main.tags (recording, window, words)
+    SELECT new, window, words FROM other.tags JOIN recording_of ON old = recording;
+INSERT INTO main.words (rowid, caption, tags)
+    SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words))
+    FROM main.tags, tagged WHERE id > before;
+
+INSERT OR IGNORE INTO main.calls (identity, recording, window, model, state)
+    SELECT identity, new, window, model, 'waiting'
+    FROM other.calls JOIN recording_of ON old = recording;
+CREATE TEMP TABLE call_of AS
+    SELECT theirs.id AS old, ours.id AS new, ours.state <> 'answered' AS is_open
+    FROM other.calls theirs JOIN main.calls ours USING (identity);
+CREATE UNIQUE INDEX temp.call_of_old ON call_of (old);
+UPDATE main.calls SET asked = max(calls.asked, theirs.asked),
+    interrupted = max(calls.interrupted, theirs.interrupted),
+    state = CASE WHEN calls.state = 'answered' THEN 'answered' ELSE theirs.state END
+    FROM other.calls theirs WHERE theirs.identity = calls.identity;
+INSERT OR IGNORE INTO main.answers
+    SELECT new, text, model, kind, data, prompt_tokens, completion_tokens, latency, form, finish,
+        note, spend, at
+    FROM other.answers JOIN call_of ON old = call WHERE is_open;
+INSERT INTO main.words (rowid, caption, tags)
+    SELECT new, text, coalesce((
+        SELECT group_concat(value, ' ') FROM main.tags, json_each(tags.words)
+        WHERE tags.recording = calls.recording AND tags.window = calls.window), '')
+    FROM other.answers JOIN call_of ON old = call JOIN main.calls ON calls.id = new WHERE is_open;
+INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend, at)
+    SELECT new, reason, prompt_tokens, completion_tokens, spend, at
+    FROM other.failures JOIN call_of ON old = call WHERE NOT EXISTS (
+        SELECT 1 FROM main.failures ours
+        WHERE ours.call = new AND ours.reason = failures.reason AND ours.at = failures.at);
+
+DELETE FROM main.picks WHERE plan = (SELECT ours FROM plan_of) AND recording IN (
+    SELECT new FROM other.choices JOIN recording_of ON old = recording
+    WHERE plan = (SELECT theirs FROM plan_of));
+INSERT OR REPLACE INTO main.choices
+    SELECT ours, new, rule, forecast, notes
+    FROM other.choices JOIN plan_of ON plan = theirs JOIN recording_of ON old = recording;
+INSERT INTO main.picks
+    SELECT ours, r.new, p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected,
+        p.reason, tags.id, c.new
+    FROM other.picks p JOIN plan_of ON p.plan = theirs JOIN recording_of r ON r.old = p.recording
+        LEFT JOIN main.tags ON p.tags IS NOT NULL
+            AND tags.recording = r.new AND tags.window = p.window
+        LEFT JOIN call_of c ON c.old = p.call;
+DROP TABLE recording_of;
+DROP TABLE call_of;
+DROP TABLE tagged;
+DROP TABLE plan_of;
+"""
+"""Takes the run attached as `other`; `plan_of` says what its plan is called here and there.
+
+Numbers differ from run to run, so everything is joined by id and identity. Taking a run twice
+changes nothing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What several runs came to together."""
+
+    runs: int
+    recordings: int
+    missed: int
+    answers: int
+
+
+def merge(runs: Sequence[Path], into: Path) -> Merged:
+    """Bring `runs` together in the run `into`, which may be new; they are only read.
+
+    No call that is answered in any of them is ever asked again. A recording that failed in one
+    and was done in another is done.
+
+    Raises:
+        LedgerError: The plans differ, or one path is two different recordings in them; a run is in
+            use, damaged or of another version. Nothing is merged then.
+    """
+    if not runs:
+        raise ValueError("nothing to merge: name the folders of one run or more")
+    if into.resolve() in {run.resolve() for run in runs}:
+        raise LedgerError(f"{into} cannot be merged into itself; give --into another folder")
+    theirs = [*runs, *([into] if (into / FILE).is_file() else [])]
+    plan = _common_plan(theirs)
+    _check_places(theirs)
+    with ExitStack() as stack:
+        for folder in (*runs, into):
+            stack.callback(RunLock(folder).close)
+        with closing(connect(into, to_write=True)) as database, clearly(into):
+            for folder in runs:
+                _take(database, folder, plan)
+    with Run.open(into) as run:
+        totals = run.totals()
+        return Merged(len(runs), totals.recordings, len(run.missed()), totals.answered)
+
+
+def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
+    """The plan all runs share."""
+    first, *others = runs
+    plan = _plan_of(first)
+    for folder in others:
+        theirs = _plan_of(folder)
+        different = sorted(name for name in {*plan, *theirs} if plan.get(name) != theirs.get(name))
+        if different:
+            name = different[0]
+            raise LedgerError(
+                f"the runs do not fit: {name} is {plan.get(name)!r} in {first} and "
+                f"{theirs.get(name)!r} in {folder}; merge runs of one command and one version"
+            )
+    return plan
+
+
+def _plan_of(folder: Path) -> dict[str, Any]:
+    with Run.open(folder) as run:
+        return run.plan()
+
+
+def _check_places(runs: Sequence[Path]) -> None:
+    """Make sure that a path is the same recording wherever it occurs."""
+    seen: dict[str, tuple[str, Path]] = {}
+    for folder in runs:
+        with Run.open(folder) as run:
+            for row in run.recordings():
+                key, first = seen.setdefault(row.path, (row.id, folder))
+                if key != row.id:
+                    raise LedgerError(
+                        f"the runs do not fit: {row.path} changed between {first} and {folder}; "
+                        "run the command on it again in one of them"
+                    )
+
+
+def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:
+    """All of one run in one transaction: a killed process leaves whole runs only."""
+    database.execute("ATTACH DATABASE ? AS other", (str(folder / FILE),))
+    try:
+        database.execute("BEGIN IMMEDIATE")
+        ours = remember_plan(database, plan)
+        database.execute("CREATE TEMP TABLE plan_of (ours INTEGER, theirs INTEGER)")
+        database.execute(
+            "INSERT INTO plan_of SELECT ?, value FROM other.notes WHERE name = 'plan'", (ours,)
+        )
+        for statement in _TAKE.split(";\n"):
+            database.execute(statement)
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+    finally:
+        database.execute("DETACH DATABASE other")

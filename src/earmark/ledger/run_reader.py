@@ -1,0 +1,374 @@
+"""A run as it stands, read and never written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.request import Answer
+from earmark.gate.survival import Survival
+from earmark.ledger import array_blobs
+from earmark.ledger.records import (
+    ChoiceRow,
+    HeardRow,
+    Hit,
+    Kept,
+    Look,
+    PickRow,
+    RecordingRow,
+    Summary,
+    Totals,
+)
+from earmark.ledger.schema import FILE, clearly, connect
+from earmark.selection.pick import Pick
+from earmark.timeline import Span, Track
+
+_PICKS = """
+SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason,
+    tags.words, calls.state,
+    (SELECT reason FROM failures WHERE call = p.call ORDER BY id DESC LIMIT 1),
+    a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,
+    a.finish, a.note, a.spend, a.at
+FROM picks p JOIN recordings r ON r.number = p.recording
+    LEFT JOIN tags ON tags.id = p.tags
+    LEFT JOIN calls ON calls.id = p.call
+    LEFT JOIN answers a ON a.call = p.call
+WHERE p.plan = ? AND r.id = ? ORDER BY p.window
+"""
+
+
+_SUMS = (
+    """
+    SELECT count(*) AS recordings, total(duration) AS duration,
+        coalesce(sum(size_bytes), 0) AS size_bytes, coalesce(sum(frame_count), 0) AS frame_count
+    FROM present
+    """,
+    """
+    SELECT coalesce(sum(windows), 0) AS windows, total(expected) AS expected
+    FROM heard JOIN present ON number = recording
+    """,
+    """
+    SELECT count(*) AS picks, coalesce(sum(kind = 'caption'), 0) AS answered,
+        coalesce(sum(state = 'failed'), 0) AS failed, total(expected) AS touched
+    FROM picks JOIN present ON number = picks.recording
+        LEFT JOIN calls ON calls.id = picks.call LEFT JOIN answers ON answers.call = picks.call
+    WHERE plan = :plan
+    """,
+    """
+    SELECT coalesce(sum(frames_decoded), 0) AS frames_decoded,
+        coalesce(sum(frames_sent), 0) AS frames_sent,
+        coalesce(sum(bytes_read), 0) + (
+            SELECT coalesce(sum(sound_bytes), 0) FROM heard JOIN present ON number = recording
+        ) AS bytes_read
+    FROM looks JOIN present ON number = recording
+    """,
+    """
+    SELECT coalesce(sum(asked), 0) AS asked, coalesce(sum(interrupted), 0) AS interrupted
+    FROM calls
+    """,
+    """
+    SELECT coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
+        coalesce(sum(completion_tokens), 0) AS completion_tokens, total(spend) AS spend
+    FROM (SELECT prompt_tokens, completion_tokens, spend FROM answers
+        UNION ALL SELECT prompt_tokens, completion_tokens, spend FROM failures)
+    """,
+)
+"""Each fills the totals it names."""
+
+
+_SUMMARIES = """
+SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
+    coalesce(h.windows, 0), coalesce(h.expected, 0.0), count(p.window),
+    coalesce(sum(a.kind = 'caption'), 0), coalesce(sum(c.state = 'failed'), 0),
+    total(p.expected), total(a.spend)
+FROM present r LEFT JOIN heard h ON h.recording = r.number
+    LEFT JOIN picks p ON p.plan = ? AND p.recording = r.number
+    LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
+GROUP BY r.number ORDER BY r.path, r.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A recording that could not be worked on, and why."""
+
+    id: str
+    path: str
+    reason: str
+    name: str = ""
+    """What the user's manifest calls it; empty where none does."""
+
+
+class Run:
+    """Reads one run; another process may be writing it. What is asked for is the present plan's."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        """Use `Run.open`."""
+        self.folder = folder
+        self._connection = connection
+        row = self._row("SELECT value FROM notes WHERE name = 'plan'")
+        self._plan = int(row[0]) if row else 0
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """The run in `folder`.
+
+        Raises:
+            LedgerError: No run there, damaged, or of another version.
+        """
+        return cls(folder, connect(folder, to_write=False))
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._connection.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def plan(self) -> dict[str, Any]:
+        """The plan the run was last opened under; empty before the first."""
+        row = self._row("SELECT plan FROM plans WHERE id = ?", self._plan)
+        return dict(json.loads(row[0])) if row else {}
+
+    def opened(self) -> str:
+        """When the present plan was first used, in UTC."""
+        row = self._row("SELECT opened FROM plans WHERE id = ?", self._plan)
+        return str(row[0]) if row else ""
+
+    def recordings(self) -> list[RecordingRow]:
+        """Those that could be worked on, by path."""
+        rows = self._rows(
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters"
+            " FROM present ORDER BY path, id"
+        )
+        return [_recording(row) for row in rows]
+
+    def summaries(self) -> Iterator[Summary]:
+        """What each of the recordings has come to, by path."""
+        for row in self._rows(_SUMMARIES, self._plan):
+            yield Summary(_recording(row[:8]), *row[8:])
+
+    def looked(self, recording: str) -> Look:
+        """What decoding for a recording took in all; no window, no picture."""
+        row = self._row(
+            "SELECT coalesce(sum(frames_decoded), 0), coalesce(sum(frames_sent), 0),"
+            " coalesce(sum(bytes_read), 0) FROM looks JOIN recordings ON number = recording"
+            " WHERE id = ?",
+            recording,
+        )
+        assert row is not None
+        decoded, sent, read = row
+        return Look(-1, b"", decoded, sent, read)
+
+    def survival(self) -> Survival | None:
+        """How long actions last, as the recordings were rated by; None in older runs."""
+        row = self._row("SELECT value FROM notes WHERE name = 'survival'")
+        return Survival(*map(tuple, json.loads(row[0]))) if row else None
+
+    def missed(self) -> list[Missed]:
+        """The recordings that could not be worked on, by path."""
+        rows = self._rows(
+            "SELECT id, path, failure, name FROM recordings"
+            " WHERE failure IS NOT NULL AND NOT is_replaced ORDER BY path, id"
+        )
+        return [Missed(*row) for row in rows]
+
+    def failed_at(self) -> set[str]:
+        """The paths of recordings that could not be worked on, or that have calls that failed."""
+        rows = self._rows(
+            "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
+            " UNION SELECT path FROM present JOIN calls ON recording = number"
+            " WHERE state = 'failed'"
+        )
+        return {path for (path,) in rows}
+
+    def heard(self, recording: str) -> HeardRow | None:
+        """What listening gave; None for a recording not yet listened to."""
+        row = self._row(
+            "SELECT window, scores, rates, level, level_hop, sound_bytes, access, warnings"
+            " FROM heard JOIN recordings ON number = recording WHERE id = ?",
+            recording,
+        )
+        if row is None:
+            return None
+        window, scores, rates, level, hop, sound_bytes, access, warnings = row
+        track = Track(array_blobs.unpack(level, "<f4"), hop=hop) if level is not None else None
+        return HeardRow(
+            recording,
+            window,
+            array_blobs.unpack(scores),
+            array_blobs.unpack(rates),
+            track,
+            sound_bytes,
+            access,
+            tuple(json.loads(warnings)),
+        )
+
+    def choice(self, recording: str) -> ChoiceRow:
+        """How the picks of a recording came about; blank before any were made."""
+        row = self._row(
+            "SELECT rule, forecast, notes FROM choices JOIN recordings ON number = recording"
+            " WHERE plan = ? AND id = ?",
+            self._plan,
+            recording,
+        )
+        return ChoiceRow(row[0], row[1], tuple(json.loads(row[2]))) if row else ChoiceRow()
+
+    def picks(self, recording: str) -> Iterator[PickRow]:
+        """The picks of a recording in order, each with its answer or failure."""
+        rows = self._rows(_PICKS, self._plan, recording)
+        return (_pick_row(recording, row) for row in rows)
+
+    def thumbnail(self, recording: str, window: int) -> bytes:
+        """The JPEG kept for a window; empty when there is none."""
+        row = self._row(
+            "SELECT thumbnail FROM looks JOIN recordings ON number = recording"
+            " WHERE id = ? AND window = ?",
+            recording,
+            window,
+        )
+        return bytes(row[0]) if row else b""
+
+    def answers(self, recording: str, window: int) -> list[Kept]:
+        """Every answer ever kept for a window, the latest first: other prompts, other models."""
+        rows = self._rows(
+            "SELECT a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens,"
+            " a.latency, a.form, a.finish, a.note, a.spend, a.at"
+            " FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id"
+            " WHERE recordings.id = ? AND window = ? ORDER BY at DESC, a.call DESC",
+            recording,
+            window,
+        )
+        return [_kept(row) for row in rows]
+
+    def totals(self) -> Totals:
+        """What the run has come to."""
+        values: dict[str, Any] = {}
+        for query in _SUMS:
+            with clearly(self.folder):
+                cursor = self._connection.execute(query, {"plan": self._plan})
+                names = [column[0] for column in cursor.description]
+                values |= dict(zip(names, cursor.fetchone(), strict=True))
+        return Totals(**values)
+
+    def search(self, words: str, *, most: int = 50) -> list[Hit]:
+        """Windows whose caption and tags hold all of `words`, the best match first.
+
+        A word also finds longer ones that begin with it. Each window comes once, with the answer
+        that matches best. No words find nothing.
+        """
+        query = " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
+        found: dict[tuple[int, int], int] = {}
+        places = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
+        for (place,) in self._rows(places, query) if query else ():
+            # Answers stand in the index under their call, tags under their negative number.
+            window = self._row(
+                "SELECT recording, window FROM calls JOIN present ON number = recording"
+                " WHERE calls.id = ?1 UNION ALL"
+                " SELECT recording, window FROM tags JOIN present ON number = recording"
+                " WHERE tags.id = -?1",
+                place,
+            )
+            if window is None:
+                continue  # of a recording that was replaced
+            found.setdefault((window[0], window[1]), place)
+            if len(found) == most:
+                break
+        return [self._hit(*window, place) for window, place in found.items()]
+
+    def _hit(self, recording: int, window: int, place: int) -> Hit:
+        """The window as found; one found by its tags alone shows its latest caption, if any."""
+        row = self._row(
+            "SELECT r.id, r.path, r.duration, h.window, t.words, l.thumbnail,"
+            " (SELECT text FROM calls JOIN answers ON call = id WHERE kind = 'tags'"
+            "  AND recording = ?1 AND window = ?2 ORDER BY at DESC LIMIT 1)"
+            " FROM recordings r LEFT JOIN heard h ON h.recording = r.number"
+            " LEFT JOIN tags t ON t.recording = r.number AND t.window = ?2"
+            " LEFT JOIN looks l ON l.recording = r.number AND l.window = ?2 WHERE r.number = ?1",
+            recording,
+            window,
+        )
+        answer = self._row(
+            "SELECT text, answers.model FROM calls JOIN answers ON call = id"
+            " WHERE recording = ? AND window = ? AND kind = 'caption'"
+            " ORDER BY id = ? DESC, at DESC LIMIT 1",
+            recording,
+            window,
+            place,
+        )
+        assert row is not None
+        name, path, duration, length, tags, thumbnail, heard = row
+        start = window * (length or 0.0)
+        end = max(start, min(start + (length or 0.0), duration))
+        return Hit(
+            name,
+            path,
+            window,
+            self._picked(recording, window, place) or Span(start, end),
+            answer[0] if answer else "",
+            _split_tags(tags, heard),
+            answer[1] if answer else "",
+            thumbnail or b"",
+        )
+
+    def _picked(self, recording: int, window: int, place: int) -> Span | None:
+        """When the pick indexed at `place` was: the grid may have changed since."""
+        row = self._row(
+            'SELECT p."start", p."end" FROM plans JOIN picks p ON p.plan = plans.id'
+            " AND p.recording = ?1 AND p.window = ?2 WHERE p.call = ?3 OR p.tags = -?3"
+            " ORDER BY p.plan = ?4 DESC LIMIT 1",
+            recording,
+            window,
+            place,
+            self._plan,
+        )
+        return Span(*row) if row else None
+
+    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        with clearly(self.folder):
+            yield from self._connection.execute(query, values)
+
+    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        return next(self._rows(query, *values), None)
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """The folder itself if it is a run, and every run in its subfolders, by name."""
+    return sorted(path.parent for path in folder.rglob(FILE) if path.is_file())
+
+
+def _recording(row: tuple[Any, ...]) -> RecordingRow:
+    chapters = tuple((path, start) for path, start in json.loads(row[-1]))
+    return RecordingRow(*(*row[:-1], chapters))
+
+
+def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
+    words, state, failure = row[8:11]
+    kept = _kept(row[11:]) if row[11] is not None else None
+    heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
+    tags = _split_tags(words, heard)
+    if heard is not None:
+        kept, state = None, "waiting"
+    status = state if state in ("answered", "failed", "in flight") else "not asked"
+    failure = failure if status == "failed" else None
+    sounds = _split_tags(words, None)
+    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds)
+
+
+def _kept(row: tuple[Any, ...]) -> Kept:
+    text, model, kind, data, *rest, spend, at = row
+    return Kept(Answer(text, model, kind, json.loads(data) if data else None, *rest), spend, at)
+
+
+def _split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
+    """The tags of a pick, or those kept as its answer when no model was asked."""
+    if words:
+        return tuple(json.loads(words))
+    return tuple(heard.split(", ")) if heard else ()

@@ -1,0 +1,262 @@
+"""Makes small recordings whose actions are known: a workbench that moves and sounds.
+
+    script   quiet          busy                 quiet        busier
+    actions  ────────────── ▇▇ ▇ ▇▇▇ ▇ ▇▇ ───────────── ▇▇▇▇ ▇▇ ▇▇ ▇▇
+    sound        voice      ▒▒ ▒     ▒ ▒▒       knock   ▒▒▒▒    ▒▒ ▒▒      room noise beneath
+
+Listening helps and is not perfect: some actions are silent, some sounds belong to no action. The
+same seed makes the same script, the same samples and the same pictures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.container import OutputContainer
+
+from earmark.media.demo_scene_drawing import (
+    DRAWINGS,
+    NOISES,
+    SEEN_AT_REST,
+    Picture,
+    bench,
+    faded,
+    room,
+)
+from earmark.timeline import FloatArray, Span
+
+STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
+"""How busy the stretches of a script are, in turn: nothing, some work, little, much."""
+
+SILENT_SHARE = 0.12
+"""Share of the audible kinds of action that make no sound."""
+
+DISTRACTORS_A_SECOND = 0.08
+"""Sounds that belong to no action, wherever they fall."""
+
+SAMPLE_RATE = 16_000
+"""Of the sound that is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something done in a scene, and known to be done."""
+
+    label: str
+    """`hammer`, `rub`, `rinse` or `carry`."""
+    start: float
+    end: float
+    is_heard: bool
+    """Whether it makes a sound."""
+
+    @property
+    def span(self) -> Span:
+        """When it happens."""
+        return Span(self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """A sound in a scene, with or without an action behind it."""
+
+    kind: str
+    start: float
+    duration: float
+    gain: float
+    """Peak amplitude."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """All that happens in a scene, before any of it is drawn or sounded."""
+
+    seed: int
+    duration: float
+    actions: tuple[Action, ...]
+    """In order; no two overlap."""
+    noises: tuple[Noise, ...]
+
+    @classmethod
+    def compose(cls, *, seed: int = 0, duration: float = 120.0) -> Script:
+        """A script of quiet and busy stretches; a short one may hold no action at all."""
+        if not duration > 0:
+            raise ValueError(f"a scene lasts more than 0 s, not {duration}")
+        rng = np.random.default_rng(seed)
+        actions = tuple(_act(rng, duration))
+        heard = [action for action in actions if action.is_heard]
+        noises = [
+            Noise(action.label, action.start, action.span.duration, 0.35 * _distance(rng))
+            for action in heard
+        ]
+        for _ in range(rng.poisson(DISTRACTORS_A_SECOND * duration)):
+            kind = str(rng.choice(["voice", "knock", "beep"]))
+            start, length = rng.uniform(0, duration), rng.uniform(0.2, 2.5)
+            noises.append(Noise(kind, start, length, 0.2 * _distance(rng)))
+        return cls(seed, duration, actions, tuple(noises))
+
+    def sound(self, *, sample_rate: int = SAMPLE_RATE) -> FloatArray:
+        """The whole sound, one channel, float32 within [-1, 1]."""
+        rng = np.random.default_rng([self.seed, 1])
+        mixture = room(rng, round(self.duration * sample_rate), sample_rate)
+        for noise in self.noises:
+            first = round(noise.start * sample_rate)
+            count = min(round(noise.duration * sample_rate), len(mixture) - first)
+            if count > 0:
+                voice = NOISES[noise.kind](rng, count, sample_rate)
+                mixture[first : first + count] += noise.gain * faded(voice, sample_rate)
+        return np.clip(mixture, -1.0, 1.0)
+
+    def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Picture]:
+        """The frames in order, `(height, width, 3)`; nothing moves outside an action."""
+        empty = bench(width, height)
+        worked = dict.fromkeys(DRAWINGS, 0.0)
+        going = iter(self.actions)
+        action = next(going, None)
+        for index in range(round(self.duration * fps)):
+            time = index / fps
+            while action and action.end <= time:
+                action = next(going, None)
+            active = action.label if action and action.start <= time else None
+            if active:
+                worked[active] += 1 / fps
+            picture = empty.copy()
+            for label, draw in DRAWINGS.items():
+                if label == active or label in SEEN_AT_REST:
+                    draw(picture, worked[label])
+            yield picture
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A recording on disk, and what happens in it."""
+
+    path: Path
+    actions: list[Action]
+    duration: float
+
+
+def make_scene(
+    path: Path,
+    *,
+    seed: int = 0,
+    duration: float = 120.0,
+    size: tuple[int, int] = (320, 240),
+    fps: int = 15,
+    grain: int = 0,
+    has_audio: bool = True,
+    has_video: bool = True,
+) -> Scene:
+    """Write a scene to `path` as H.264 and AAC; the suffix (`.mp4`, `.mkv`) names the container.
+
+    Args:
+        path: The file to write.
+        seed: Names the scene; the same seed writes the same bytes.
+        duration: Seconds of the recording.
+        size: Width and height in pixels, both even.
+        fps: Frames a second; a key frame comes every two seconds.
+        grain: Noise of the pictures in levels of grey, which is what costs bytes in real ones.
+        has_audio: Without it the file has no audio stream.
+        has_video: Without it the file has no video stream.
+    """
+    script = Script.compose(seed=seed, duration=duration)
+    with av.open(str(path), "w") as container:
+        # Both streams exist before the first packet: the header is written then.
+        film = _Film(container, script, size, fps, grain) if has_video else None
+        tape = _Tape(container, script) if has_audio else None
+        # Second by second, so that the two streams lie side by side in the file.
+        for _ in range(math.ceil(duration)):
+            for reel in (film, tape):
+                if reel:
+                    container.mux(reel.next_second())
+        for reel in (film, tape):
+            if reel:
+                container.mux(reel.stream.encode(None))
+    return Scene(path, list(script.actions), duration)
+
+
+class _Film:
+    """Encodes a script's pictures."""
+
+    def __init__(
+        self,
+        container: OutputContainer,
+        script: Script,
+        size: tuple[int, int],
+        fps: int,
+        grain: int,
+    ) -> None:
+        # One thread: the same bytes on every machine.
+        options = {"preset": "ultrafast", "crf": "26", "g": str(2 * fps), "threads": "1"}
+        self.stream = container.add_stream("libx264", rate=fps, options=options)
+        self.stream.width, self.stream.height = size
+        self.stream.pix_fmt = "yuv420p"
+        self.fps, self.grain, self.rng = fps, grain, np.random.default_rng(0)
+        pictures = script.pictures(width=size[0], height=size[1], fps=fps)
+        self.numbered = enumerate(pictures)
+
+    def next_second(self) -> list[av.packet.Packet[Any]]:
+        """The packets that one second more of pictures gives."""
+        packets: list[av.packet.Packet[Any]] = []
+        for index, picture in islice(self.numbered, self.fps):
+            frame = av.VideoFrame.from_ndarray(self._grained(picture), format="rgb24")
+            frame.pts, frame.time_base = index, Fraction(1, self.fps)
+            packets += self.stream.encode(frame)
+        return packets
+
+    def _grained(self, picture: Picture) -> Picture:
+        if not self.grain:
+            return picture
+        noise = self.rng.integers(-self.grain, self.grain, (*picture.shape[:2], 1), np.int16, True)
+        grained: Picture = np.clip(picture + noise, 0, 255).astype(np.uint8)
+        return grained
+
+
+class _Tape:
+    """Encodes a script's sound."""
+
+    def __init__(self, container: OutputContainer, script: Script) -> None:
+        self.stream = container.add_stream("aac", rate=SAMPLE_RATE)
+        self.stream.layout = "mono"
+        self.samples = script.sound(sample_rate=SAMPLE_RATE)
+        self.played = 0
+
+    def next_second(self) -> list[av.packet.Packet[Any]]:
+        """The packets that one second more of sound gives."""
+        samples = self.samples[self.played : self.played + SAMPLE_RATE]
+        frame = av.AudioFrame.from_ndarray(samples[None, :], format="fltp", layout="mono")
+        frame.sample_rate, frame.pts = SAMPLE_RATE, self.played
+        self.played += len(samples)
+        return self.stream.encode(frame)
+
+
+def _act(rng: np.random.Generator, duration: float) -> Iterator[Action]:
+    """Actions one after another, stretch by stretch, none past the end."""
+    time = edge = 0.0
+    for starts_a_second in cycle(STARTS_A_SECOND):
+        # Seven to twenty seconds of a two-minute scene, one to four minutes of a long one.
+        edge += rng.uniform(0.06, 0.18) * min(duration, 1200.0)
+        while starts_a_second:
+            time += rng.exponential(1 / starts_a_second)
+            length = float(np.clip(rng.lognormal(np.log(2.0), 0.7), 0.5, 12.0))
+            if time >= edge or time + length > duration:
+                break
+            label = str(rng.choice(list(DRAWINGS), p=[0.35, 0.3, 0.25, 0.1]))
+            is_heard = label != "carry" and rng.random() >= SILENT_SHARE
+            yield Action(label, time, time + length, is_heard)
+            time += length + 0.2
+        time = max(time, edge)
+        if time >= duration:
+            return
+
+
+def _distance(rng: np.random.Generator) -> float:
+    """A gain in (0, 1]: some sounds come from farther away."""
+    return float(min(1.0, rng.lognormal(-0.6, 0.6)))

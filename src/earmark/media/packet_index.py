@@ -1,0 +1,284 @@
+"""The packet index of a track: where every packet lies and when it is shown.
+
+The tables of an MP4 are read straight into arrays, 16 bytes a packet. libav's own index costs
+about 70 bytes a packet of every track and is built in full before the first is read: 100 MB for
+five hours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earmark.media.mp4_boxes import Trak
+from earmark.media.storage import Storage, Stretch
+from earmark.timeline import FloatArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PacketIndex:
+    """The packets of one track that lie in the file, in decode order."""
+
+    positions: Ints
+    """First byte of each packet in the file."""
+    sizes: NDArray[np.int32]
+    """Bytes of each packet."""
+    stamps: Ints
+    """When each is shown, in ticks of the container's time, edits applied."""
+    is_shown: NDArray[np.bool_]
+    """False for packets that are decoded for what follows and cut away by an edit."""
+    is_key: NDArray[np.bool_]
+    ticks_a_second: int
+    end: float
+    """When the last one shown ends, in the container's time."""
+    missing_packets: int
+    """Packets of the tables that lie past the end of the file."""
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def start(self) -> float:
+        """When the first packet is shown; 0 where none is."""
+        shown = self.stamps[self.is_shown]
+        return max(0.0, int(shown.min()) / self.ticks_a_second) if len(shown) else 0.0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all packets together."""
+        return int(self.sizes.sum(dtype=np.int64))
+
+    def batch_end(self, first: int, limit_bytes: int) -> int:
+        """One past the last packet of a batch from `first` of about `limit_bytes`, never empty."""
+        sizes = np.cumsum(self.sizes[first : first + limit_bytes // 64], dtype=np.int64)
+        return first + max(1, int(np.searchsorted(sizes, limit_bytes, side="right")))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoPackets:
+    """Sizes of a recording's video packets, read from the index without a byte of video.
+
+    In presentation order: `times` never decrease.
+    """
+
+    times: FloatArray
+    """When each picture is shown, in seconds on the recording's clock."""
+    sizes_bytes: Ints
+    is_key: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def why_not_by_tables(storage: Storage, trak: Trak) -> str:
+    """What keeps `read_packets` from reading a track; empty where nothing does."""
+    if sum(edit.media_start >= 0 for edit in trak.edits) > 1:
+        return "its edit list joins several pieces of a track"
+    if not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys() or trak.ticks_a_second > _LARGEST:
+        return "its packet tables are of a rare kind"
+    tables = _Tables(storage, trak.tables)
+    if tables.is_raw and not tables.has_whole_chunks:
+        return "its packet tables do not say how large a sample is"
+    return ""
+
+
+def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
+    """The index of a plain track, from its tables."""
+    tables = _Tables(storage, trak.tables)
+    rows = tables.raw_chunks() if tables.is_raw else tables.packets()
+    late, begin, end = _edit(trak)
+    stamps = rows.stamps
+    stamps += late
+    ends = stamps + rows.lasts
+    is_shown = ends > begin
+    is_shown &= stamps < end
+    there = _lie_before(storage.size_bytes, rows)
+    missing = int(np.sum(~there)) if there is not None else 0
+    if there is not None:
+        is_shown &= there
+    chosen = slice(None) if there is None else there
+    last = min(int(ends.max(where=is_shown, initial=0)), end)
+    del ends
+    return PacketIndex(
+        positions=rows.positions[chosen],
+        sizes=rows.sizes[chosen],
+        stamps=stamps[chosen],
+        is_shown=is_shown[chosen],
+        is_key=rows.is_key[chosen],
+        ticks_a_second=trak.ticks_a_second,
+        end=last / trak.ticks_a_second,
+        missing_packets=missing,
+    )
+
+
+def _lie_before(size_bytes: int, rows: _Rows) -> NDArray[np.bool_] | None:
+    """Which packets lie in the file; None for all of them, as is usual."""
+    if not len(rows.sizes) or int(rows.positions.max()) + int(rows.sizes.max()) <= size_bytes:
+        return None
+    there: NDArray[np.bool_] = rows.positions + rows.sizes <= size_bytes
+    return there
+
+
+def _edit(trak: Trak) -> tuple[int, int, int]:
+    """Ticks to add to the track's own time, and when it begins and ends to be shown after that.
+
+    own time        0 ──── media_start ───────────────────▶
+    container time        (nothing) │ shown for `duration` │
+    """
+    nothing = sum(edit.duration for edit in trak.edits if edit.media_start < 0)
+    begin = round(nothing * trak.ticks_a_second)
+    for edit in trak.edits:
+        if edit.media_start >= 0:
+            lasts = round(edit.duration * trak.ticks_a_second) or _FOREVER
+            return begin - edit.media_start, begin, begin + lasts
+    return begin, begin, _FOREVER
+
+
+def _at_most(counts: Ints, total: int) -> Ints:
+    """`counts` cut off where together they exceed `total`; a spoiled table may ask for billions."""
+    reached = np.minimum(np.cumsum(np.minimum(counts, total)), total)
+    cut: Ints = np.diff(reached, prepend=0)
+    return cut
+
+
+_FOREVER = 1 << 62
+_LARGEST = (1 << 31) - 1
+_FRAME_BYTES = {1: 52, 2: 72}
+"""Where QuickTime's newer descriptions of sound say how large a sample of all channels is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    positions: Ints
+    sizes: NDArray[np.int32]
+    stamps: Ints
+    """When each is shown, edits not yet applied."""
+    lasts: NDArray[np.int32]
+    """Ticks from the decoding of each to that of the next."""
+    is_key: NDArray[np.bool_]
+
+
+class _Tables:
+    """The tables of `stbl`, each read when it is asked for."""
+
+    def __init__(self, storage: Storage, tables: dict[bytes, Stretch]) -> None:
+        self._storage = storage
+        self._tables = tables
+        self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
+        self._times = self._rows(b"stts", width=2)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether a sample is one instant of uncompressed sound, so that a chunk is a packet."""
+        ticks = self._times[:, 1]
+        return self._constant_size > 0 and len(ticks) > 0 and bool(np.all(ticks == 1))
+
+    @property
+    def has_whole_chunks(self) -> bool:
+        """Whether a sample of raw sound is as large as the header says."""
+        # In stsd: 8 bytes of the box, 8 of the entry, 8 more, then the version of what follows.
+        version = self._number(b"stsd", 24, 2)
+        if version in _FRAME_BYTES:
+            return self._number(b"stsd", _FRAME_BYTES[version]) == self._constant_size
+        channels, bits = self._number(b"stsd", 32, 2), self._number(b"stsd", 34, 2)
+        return channels * bits == 8 * self._constant_size
+
+    def packets(self) -> _Rows:
+        """A row for every sample."""
+        sizes = self._sizes()
+        positions = self._positions(sizes)
+        sizes = sizes[: len(positions)]
+        lasts = _spread(self._times, len(sizes))
+        stamps = np.cumsum(lasts, dtype=np.int64)
+        stamps -= lasts
+        if b"ctts" in self._tables:
+            stamps += _spread(self._rows(b"ctts", width=2), len(sizes))
+        return _Rows(positions, sizes, stamps, lasts, self._keys(len(sizes)))
+
+    def raw_chunks(self) -> _Rows:
+        """A row for every chunk."""
+        chunks, held = self._chunks()
+        return _Rows(
+            positions=chunks,
+            sizes=np.minimum(held * self._constant_size, _LARGEST).astype(np.int32),
+            stamps=np.cumsum(held, dtype=np.int64) - held,
+            lasts=np.minimum(held, _LARGEST).astype(np.int32),
+            is_key=np.ones(len(chunks), np.bool_),
+        )
+
+    def _positions(self, sizes: NDArray[np.int32]) -> Ints:
+        """Where each sample begins: samples of a chunk follow one another from its start."""
+        chunks, held = self._chunks()
+        before = np.cumsum(sizes, dtype=np.int64)
+        before -= sizes
+        firsts = np.cumsum(held, dtype=np.int64) - held
+        begun = int(np.searchsorted(firsts, len(sizes)))
+        chunks = chunks[:begun] - before[firsts[:begun]]
+        del firsts
+        positions = np.repeat(chunks, _at_most(held[:begun], len(sizes)))
+        positions += before[: len(positions)]
+        return positions
+
+    def _sizes(self) -> NDArray[np.int32]:
+        if self._constant_size:
+            most = self._storage.size_bytes // self._constant_size
+            return np.full(min(self._number(b"stsz", 8), most), self._constant_size, np.int32)
+        return self._rows(b"stsz", after=12).reshape(-1).astype(np.int32)
+
+    def _chunks(self) -> tuple[Ints, Ints]:
+        """Where each chunk begins, and how many samples it holds."""
+        if b"co64" in self._tables:
+            starts = self._rows(b"co64", form=">u8").reshape(-1).astype(np.int64)
+        else:
+            starts = self._rows(b"stco").reshape(-1).astype(np.int64)
+        runs = self._rows(b"stsc", width=3)
+        firsts = np.clip(runs[:, 0].astype(np.int64) - 1, 0, len(starts))
+        lengths = np.maximum(0, np.diff(firsts, append=len(starts)))
+        held = np.repeat(runs[:, 1].astype(np.int64), _at_most(lengths, len(starts)))
+        return starts[: len(held)], held
+
+    def _keys(self, count: int) -> NDArray[np.bool_]:
+        """Which samples are key frames: all of them where there is no table of them."""
+        if b"stss" not in self._tables:
+            return np.ones(count, np.bool_)
+        numbers = self._rows(b"stss").reshape(-1).astype(np.int64) - 1
+        keys = np.zeros(count, np.bool_)
+        keys[numbers[(numbers >= 0) & (numbers < count)]] = True
+        return keys
+
+    def _rows(
+        self, kind: bytes, *, width: int = 1, after: int = 8, form: str = ">u4"
+    ) -> NDArray[Any]:
+        """The rows of a table, shape `(rows, width)`: as many as it says and has.
+
+        The number of rows stands just before the first, which is `after` bytes in.
+        """
+        body = self._tables.get(kind, Stretch(0, 0))
+        size = width * np.dtype(form).itemsize
+        count = min(self._number(kind, after - 4), (body.size_bytes - after) // size)
+        start = body.start + after
+        data = self._storage.read(start, start + count * size) if count > 0 else b""
+        return np.frombuffer(data, form, count=len(data) // size * width).reshape(-1, width)
+
+    def _number(self, kind: bytes, place: int, size: int = 4) -> int:
+        """A whole number in the head of a table; 0 where there is no such table."""
+        body = self._tables.get(kind, Stretch(0, 0))
+        if body.size_bytes < place + size:
+            return 0
+        start = body.start + place
+        return int.from_bytes(self._storage.read(start, start + size), "big")
+
+
+def _spread(runs: NDArray[Any], count: int) -> NDArray[np.int32]:
+    """The values of a table of runs, one for each of `count` samples; 0 where the table ends.
+
+    Values are taken as signed, as version 1 of `ctts` and careless files of version 0 have them.
+    """
+    values = runs[:, 1].astype(np.uint32).view(np.int32)
+    values = np.repeat(values, _at_most(runs[:, 0].astype(np.int64), count))
+    return np.pad(values, (0, count - len(values))) if len(values) < count else values

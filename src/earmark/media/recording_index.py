@@ -1,0 +1,142 @@
+"""Describes a recording from its index or its packets, decoding nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from av.audio.codeccontext import AudioCodecContext
+from av.audio.stream import AudioStream
+from av.video.codeccontext import VideoCodecContext
+from av.video.stream import VideoStream
+
+from earmark.errors import NoAudioStream, UnreadableFile
+from earmark.media.container import Opened, moving_pictures, opened
+from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
+from earmark.media.recording_json import join_keys
+from earmark.media.source import Source, place_of
+from earmark.media.storage import Meter
+from earmark.media.stream_extents import Extent, bounds, measure, promised, zero_of
+
+_LEAST_BYTES_A_SECOND = 5
+"""Of any recording: digital silence as FLAC takes 27 at 8 kHz."""
+
+
+def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
+    """The recording at `source`, described.
+
+    Args:
+        source: A path, an address, or a Source from `find`.
+        audio_track: Which audio track to listen to, from 0.
+
+    Raises:
+        UnreadableFile: missing, empty, cut off or not media.
+        RemoteError: the server stands in the way.
+        NoAudioStream: it has audio tracks, but not that one.
+    """
+    if not isinstance(source, Source):
+        source = Source((str(source),))
+    if audio_track < 0:
+        raise ValueError(f"audio tracks are counted from 0, so there is no track {audio_track}")
+    meter = Meter()
+    parts: list[Part] = []
+    keys: list[str] = []
+    container = reason = ""
+    for uri in source.uris:
+        start = parts[-1].start + parts[-1].duration if parts else 0.0
+        with opened(uri, meter, index_only=True) as file:
+            parts.append(_describe(file, uri, start))
+            keys.append(file.storage.key())
+            container = container or file.container.format.name
+            reason = reason if reason and not parts[-1].has_index else file.access_reason
+    _check_track(source, parts, audio_track)
+    return Recording(
+        source=source,
+        duration=parts[-1].start + parts[-1].duration,
+        container=container,
+        audio_track=audio_track,
+        access="index" if all(part.has_index for part in parts) else "demux",
+        access_reason=reason,
+        size_bytes=sum(part.size_bytes for part in parts),
+        key=join_keys(keys),
+        bytes_read=meter.bytes_read,
+        parts=tuple(parts),
+    )
+
+
+def _describe(file: Opened, uri: str, start: float) -> Part:
+    audio = file.container.streams.audio
+    pictures = moving_pictures(file.container)
+    if not audio and pictures is None:
+        raise UnreadableFile(
+            f"{place_of(uri)} holds neither sound nor pictures; check that it plays"
+        )
+    extents = measure(file, [*audio, *([pictures] if pictures else [])])
+    if not extents:
+        raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
+    heard = [extents[stream.index] for stream in audio if stream.index in extents]
+    seen = extents.get(pictures.index) if pictures else None
+    begin, end = bounds(heard, seen)
+    zero = zero_of(file, begin)
+    if not file.has_index and (end - zero) * _LEAST_BYTES_A_SECOND > file.storage.size_bytes:
+        raise UnreadableFile(
+            f"{place_of(uri)} has damaged timestamps: {file.storage.size_bytes:,} bytes cannot "
+            f"last {(end - zero) / 3600:,.0f} h; remux it, or convert what plays of it"
+        )
+    turned = file.traks.get(pictures.id) if pictures else None
+    return Part(
+        uri=uri,
+        start=start,
+        duration=max(0.0, end - zero),
+        zero=zero,
+        has_index=file.has_index,
+        audio_tracks=tuple(_describe_audio(stream, extents.get(stream.index)) for stream in audio),
+        video=_describe_video(pictures, seen, turned.rotation if turned else 0)
+        if pictures
+        else None,
+        size_bytes=file.storage.size_bytes,
+        promised=promised(file),
+    )
+
+
+def _describe_audio(stream: AudioStream, extent: Extent | None) -> AudioTrack:
+    decoder = cast(AudioCodecContext | None, stream.codec_context)
+    return AudioTrack(
+        codec=decoder.name if decoder else "unknown",
+        sample_rate=decoder.sample_rate if decoder else 0,
+        channels=decoder.channels if decoder else 0,
+        language=None if stream.language in (None, "und") else stream.language,
+        start=extent.start if extent else 0.0,
+        end=extent.end if extent else 0.0,
+        missing_packets=extent.missing_packets if extent else 0,
+    )
+
+
+def _describe_video(stream: VideoStream, extent: Extent | None, rotation: int) -> VideoTrack:
+    decoder = cast(VideoCodecContext | None, stream.codec_context)
+    seconds = extent.end - extent.start if extent else 0.0
+    counted = extent.packets / seconds if extent and extent.packets and seconds > 0 else None
+    return VideoTrack(
+        codec=decoder.name if decoder else "unknown",
+        width_pixels=decoder.width if decoder else 0,
+        height_pixels=decoder.height if decoder else 0,
+        mean_fps=counted or float(stream.average_rate or 0.0),
+        rotation=rotation,
+        start=extent.start if extent else 0.0,
+        end=extent.end if extent else 0.0,
+        missing_packets=extent.missing_packets if extent else 0,
+    )
+
+
+def _check_track(source: Source, parts: list[Part], track: int) -> None:
+    most = max(len(part.audio_tracks) for part in parts)
+    if most and track >= most:
+        raise NoAudioStream(
+            f"{source.name} has no audio track {track}; choose one of 0 to {most - 1} "
+            "with `--audio-track`"
+        )
+    if any(part.track(track).codec == "unknown" for part in parts):
+        raise NoAudioStream(
+            f"{source.name} has an audio track {track} that libav cannot decode; "
+            "choose another with `--audio-track`"
+        )

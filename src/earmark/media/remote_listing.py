@@ -1,0 +1,198 @@
+"""Lists recordings that lie elsewhere: beneath a prefix, in a list of addresses, in a manifest.
+
+A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. A
+manifest (`.csv`, `.parquet`) has a column `path` and may have `id`, `weight` and `priority`.
+Relative paths start at the list's own place, be that a folder or an address.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urljoin
+
+from earmark.errors import MediaError, MissingExtra, RemoteError, UnreadableFile
+from earmark.media.remote_storage import connect
+from earmark.media.source import SUFFIXES, Source, is_remote, name_of, place_of
+
+COLUMNS = ("path", "id", "weight", "priority")
+"""Of a manifest; only the first must be there."""
+
+
+def list_prefix(uri: str) -> list[str]:
+    """The media files beneath a prefix such as `s3://bucket/cams/`, by name.
+
+    Raises:
+        UnreadableFile: no such bucket, or nothing beneath the prefix that is media.
+        RemoteError: the server refuses or fails.
+        MissingExtra: the library for this kind of address is not installed.
+    """
+    files, path = connect(uri)
+    scheme = uri.partition("://")[0]
+    try:
+        names = files.glob(path) if "*" in path else files.find(path)
+    except Exception as error:  # every store has errors of its own
+        raise _explained(uri, error) from error
+    media = sorted(name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES)
+    if not media:
+        raise UnreadableFile(
+            f"{place_of(uri)} holds no media file ({len(names)} others); check the prefix, "
+            "or name the files in a list"
+        )
+    return [f"{scheme}://{name}" for name in media]
+
+
+def read_listing(uri: str) -> list[str | Source]:
+    """The recordings a list or a manifest names.
+
+    Raises:
+        UnreadableFile: missing, empty, or not what a list or a manifest looks like.
+        RemoteError: the server refuses or fails.
+    """
+    suffix, place = PurePosixPath(name_of(uri)).suffix.lower(), place_of(uri)
+    data = _read(uri)
+    if suffix == ".parquet":
+        return [*_sources(uri, _parquet_rows(place, data))]
+    text = _text(place, data)
+    if suffix == ".csv":
+        return [*_sources(uri, _csv_rows(place, text))]
+    lines = (line.strip() for line in text.splitlines())
+    found: list[str | Source] = [
+        _resolve(uri, line) for line in lines if line and not line.startswith("#")
+    ]
+    if not found:
+        raise UnreadableFile(f"{place} names no recording; write one path or address a line")
+    return found
+
+
+def _read(uri: str) -> bytes:
+    if is_remote(uri):
+        files, path = connect(uri)
+        try:
+            data: bytes = files.cat_file(path)
+        except Exception as error:  # every store has errors of its own
+            raise _explained(uri, error) from error
+        return data
+    try:
+        return Path(uri).read_bytes()
+    except FileNotFoundError:
+        raise UnreadableFile(f"{place_of(uri)} does not exist; check the path") from None
+    except OSError as error:
+        raise UnreadableFile(f"{place_of(uri)} cannot be read: {error.strerror}") from error
+
+
+def _text(place: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(
+            f"{place} is not text in UTF-8 (byte {error.start}); save it so"
+        ) from None
+
+
+def _csv_rows(place: str, text: str) -> Iterator[dict[str, Any]]:
+    rows = csv.DictReader(io.StringIO(text), restkey="")
+    _check_columns(place, rows.fieldnames or [])
+    for row in rows:
+        if "" in row:
+            raise UnreadableFile(f"{place}, line {rows.line_num}: more values than columns")
+        yield row
+
+
+def _parquet_rows(place: str, data: bytes) -> list[dict[str, Any]]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtra("a Parquet manifest needs: pip install 'earmark[parquet]'") from error
+    try:
+        table = parquet.read_table(io.BytesIO(data))
+    except pyarrow.ArrowInvalid as error:
+        raise UnreadableFile(f"{place} is not a Parquet file ({_words(error)})") from error
+    _check_columns(place, table.column_names)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _check_columns(place: str, names: Iterable[str]) -> None:
+    there = list(names)
+    strange = [name for name in there if name not in COLUMNS]
+    if strange:
+        raise UnreadableFile(
+            f"{place} has unknown columns: {', '.join(map(repr, strange))}; a manifest has path, "
+            "and may have id, weight and priority"
+        )
+    if "path" not in there:
+        raise UnreadableFile(f"{place} has no column named path; a manifest needs one")
+
+
+def _sources(uri: str, rows: Iterable[dict[str, Any]]) -> Iterator[Source]:
+    """The rows as sources, those of higher priority first."""
+    ranked: list[tuple[float, Source]] = []
+    ids: dict[str, int] = {}
+    paths: dict[str, int] = {}
+    for number, row in enumerate(rows, start=1):
+        place = f"{place_of(uri)}, row {number}"
+        path = str(row["path"] or "").strip()
+        if not path:
+            raise UnreadableFile(f"{place}: no path")
+        source = Source(
+            (_resolve(uri, path),),
+            id=str(row.get("id") or "").strip(),
+            weight=_number(place, "weight", row.get("weight"), 1.0),
+        )
+        if not source.weight > 0:
+            raise UnreadableFile(f"{place}: a weight is above 0, not {source.weight:g}")
+        for what, name, seen in (("id", source.id, ids), ("path", source.uris[0], paths)):
+            if name and seen.setdefault(name, number) != number:
+                raise UnreadableFile(
+                    f"{place}: the {what} {place_of(name)} is that of row {seen[name]} too"
+                )
+        ranked.append((_number(place, "priority", row.get("priority"), 0.0), source))
+    if not ranked:
+        raise UnreadableFile(f"{place_of(uri)} names no recording; write one a row")
+    return (source for _, source in sorted(ranked, key=lambda pair: -pair[0]))
+
+
+def _number(place: str, name: str, value: Any, usual: float) -> float:
+    if value is None or value == "":
+        return usual
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnreadableFile(f"{place}: the {name} {value!r} is not a number")
+    return number
+
+
+def _resolve(uri: str, path: str) -> str:
+    """A path as the list at `uri` means it."""
+    if is_remote(path) or Path(path).is_absolute():
+        return path
+    if not is_remote(uri):
+        return str(Path(uri).parent / path)
+    scheme, _, rest = uri.partition("://")
+    # It joins addresses of the web alone, and takes what stands before a colon for a scheme.
+    return scheme + urljoin(f"http://{rest}", f"./{path}").removeprefix("http")
+
+
+def _explained(uri: str, error: Exception) -> MediaError:
+    """What a store said, in one line."""
+    status, place = getattr(error, "status", None), place_of(uri)
+    said = _words(error).replace(uri, place)
+    if isinstance(error, PermissionError) or status in (401, 403):
+        return RemoteError(
+            f"{place}: you have no permission to list or read it ({said}); check your keys"
+        )
+    if isinstance(error, FileNotFoundError) or status == 404:
+        return UnreadableFile(f"{place} does not exist on the server; check the address")
+    return RemoteError(f"{place}: the server failed ({said}); check the address and keys")
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,0 +1,107 @@
+"""Decodes every picture of a recording in turn, small and grey: the dear way to see motion.
+
+Nothing else in earmark decodes what it does not show. This is here for the comparison: a visual
+frontline has to watch it all before it can say what is worth watching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import av.error
+from av.packet import Packet
+from av.video.frame import VideoFrame
+from av.video.reformatter import Interpolation
+from av.video.stream import VideoStream
+
+from earmark.errors import MediaError
+from earmark.media.container import discard_all_but, moving_pictures, opened, packets_of
+from earmark.media.frame import Pixels
+from earmark.media.recording import Part, Recording
+from earmark.media.storage import Meter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Glimpse:
+    """A small grey picture and when it is shown."""
+
+    time: float
+    """Seconds on the recording's clock, from the container."""
+    grey: Pixels
+    """Shape `(height, width)`, as stored: not turned upright."""
+
+
+def watch(
+    recording: Recording,
+    *,
+    width_pixels: int = 160,
+    least_gap: float = 0.03,
+    meter: Meter | None = None,
+) -> Iterator[Glimpse]:
+    """The pictures of `recording` in the order they are shown; every one of them is decoded.
+
+    Args:
+        recording: What to watch.
+        width_pixels: Of the pictures given; never more than they have. Their shape is kept.
+        least_gap: Seconds; pictures that follow the last one given more closely are passed over.
+            0.03 gives all of 30 a second, and every other one of 50 or 60.
+        meter: Counts the bytes read and the packets that could not be decoded.
+
+    Raises:
+        MediaError: there are no pictures, or none that can be decoded.
+    """
+    video = recording.video
+    if video is None:
+        raise MediaError(
+            f"{recording.name} has no pictures, so there is no motion to see; listen instead "
+            "(`--frontline flux`)"
+        )
+    recording.check_pictures()
+    width = min(width_pixels, video.width_pixels)
+    height = max(1, round(video.height_pixels * width / video.width_pixels))
+    return _watch(recording, (width, height), least_gap, meter if meter is not None else Meter())
+
+
+def _watch(
+    recording: Recording, size: tuple[int, int], least_gap: float, meter: Meter
+) -> Iterator[Glimpse]:
+    last, meter.access = float("-inf"), "demux"
+    for part in recording.parts:
+        for time, picture in _decode(part, meter):
+            if time - last >= least_gap - 1e-6:
+                last = time
+                yield Glimpse(time, _small_grey(picture, size))
+
+
+def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
+    """Every picture of one file with its time on the recording's clock."""
+    with opened(part.uri, meter) as file:
+        stream = moving_pictures(file.container)
+        if stream is None or stream.time_base is None:
+            return
+        discard_all_but(file.container, stream)
+        stream.codec_context.thread_type = "AUTO"
+        tick, shift = float(stream.time_base), part.start - part.zero
+        for packet in packets_of(file.container, stream):
+            for picture in _pictures(stream, packet, meter):
+                if picture.pts is not None:
+                    yield picture.pts * tick + shift, picture
+
+
+def _pictures(stream: VideoStream, packet: Packet[VideoStream], meter: Meter) -> list[VideoFrame]:
+    """The pictures a packet completes; one that cannot be decoded is counted."""
+    try:
+        return stream.codec_context.decode(packet if packet.size else None)
+    except av.error.FFmpegError:
+        meter.damaged_packets += 1
+        return []
+
+
+def _small_grey(picture: VideoFrame, size: tuple[int, int]) -> Pixels:
+    width, height = size
+    small = picture.reformat(
+        width=width, height=height, format="gray", interpolation=Interpolation.AREA
+    )
+    return cast(Pixels, small.to_ndarray())

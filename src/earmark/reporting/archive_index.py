@@ -1,0 +1,207 @@
+"""The report of an archive: an index of all recordings, and a page for each beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
+from earmark.ledger import Run, Summary, Totals
+from earmark.media.atomic_file import replacing
+from earmark.reporting.report_data import RecordingStory, Story, tell_recordings
+from earmark.reporting.report_page import assemble, name_of, part, render, title_of, write_page
+from earmark.selection import ladder
+from earmark.timeline import FloatArray
+from earmark.version import VERSION
+
+MOST_ON_A_PAGE = 24
+"""Recordings told on one page; with more, each gets its own and an index leads to them."""
+
+PAGES = "recordings"
+"""Folder of the recordings' pages, beside the index."""
+
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+"""Of the windows, for which coverage is forecast."""
+
+
+def write_report(run: Run, path: Path, *, title: str | None = None) -> Path:
+    """Write what `run` did to `path`: one page, or an index and a page a recording if many."""
+    if len(run.recordings()) <= MOST_ON_A_PAGE:
+        return write_page(run, path, title=title)
+    return write_index(run, path, title=title)
+
+
+def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
+    """Write the index of `run` to `path` and a page for each recording beside it.
+
+    The index comes last, so that whatever it leads to is there.
+    """
+    summaries = list(run.summaries())
+    _write_pages(run, summaries, path.parent / PAGES)
+    plain = {
+        "title": title or run.folder.resolve().name,
+        "opened": run.opened(),
+        "version": VERSION,
+        "plan": run.plan(),
+        "totals": asdict(run.totals()),
+        "columns": COLUMNS,
+        "recordings": [_plain(summary) for summary in summaries],
+        "missed": [asdict(missed) for missed in run.missed()],
+        "curve": curve(run),
+    }
+    with replacing(path) as scratch:
+        scratch.write_text(
+            assemble("index", part("page.css") + part("index.css"), plain), encoding="utf-8"
+        )
+    return path
+
+
+def curve(run: Run) -> list[tuple[int, float]]:
+    """Calls and the coverage expected of them, spent at one price over all recordings.
+
+    Empty where no action is expected, or the run is too old to say how long actions last.
+    """
+    survival = run.survival()
+    if survival is None:
+        return []
+    many = [
+        _windows(row.rates, row.window, survival)
+        for recording in run.recordings()
+        if (row := run.heard(recording.id)) is not None
+    ]
+    total = sum(map(len, many))
+    budgets = sorted({round(share * total) for share in SHARES})
+    reached = ladder(many, budgets, within=0.002)
+    if not total or math.isnan(reached[0]):
+        return []
+    return [(0, 0.0), *zip(budgets, (round(share, 4) for share in reached), strict=True)]
+
+
+COLUMNS = (
+    "name",
+    "path",
+    "page",
+    "duration",
+    "windows",
+    "picks",
+    "answered",
+    "failed",
+    "coverage",
+    "spend",
+)
+"""Of a recording in the index, in order."""
+
+
+def page_name(summary: Summary) -> str:
+    """The file of a recording's page: its name, and enough of its id to tell namesakes apart."""
+    stem = name_of(summary.recording.path).rpartition(".")[0] or "recording"
+    safe = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in stem)
+    return f"{safe[:40]}-{summary.recording.id[:10]}.html"
+
+
+def _plain(summary: Summary) -> list[Any]:
+    row = summary.recording
+    share = summary.touched / summary.expected if summary.expected else None
+    return [
+        title_of(row),
+        row.path,
+        f"{PAGES}/{quote(page_name(summary))}",
+        round(row.duration, 1),
+        summary.windows,
+        summary.picks,
+        summary.answered,
+        summary.failed,
+        None if share is None else round(share, 4),
+        round(summary.spend, 6),
+    ]
+
+
+def _windows(rates: FloatArray, length: float, survival: Survival) -> Windows:
+    """Windows of which only the rates matter."""
+    return Windows(length, len(rates) * length, rates, rates, rates, survival)
+
+
+def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
+    """Write the page of every recording that has changed since its page was written.
+
+    What is told of a recording changes only with its counts, the plan or the version, and these
+    are noted beside the pages; or with why its calls failed, so a page with failures is not kept.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    noted = folder / "written.json"
+    before = _noted(noted)
+    edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
+    now: dict[str, list[Any]] = {}
+    for summary in summaries:
+        name = page_name(summary)
+        now[name] = [edition, *_plain(summary)]
+        is_told = before.get(name) == now[name] and not summary.failed
+        if not is_told or not (folder / name).exists():
+            _write_one(run, summary, folder / name)
+    with replacing(noted) as scratch:
+        scratch.write_text(json.dumps(now), encoding="utf-8")
+
+
+def _noted(path: Path) -> dict[str, list[Any]]:
+    """What was told of each page when it was written; nothing where that cannot be read."""
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return before if isinstance(before, dict) else {}
+
+
+def _write_one(run: Run, summary: Summary, path: Path) -> None:
+    (told,) = tell_recordings(run, [summary.recording], beside=path.parent)
+    story = Story(
+        title=title_of(summary.recording),
+        opened=run.opened(),
+        plan=run.plan(),
+        totals=_totals(run, summary, told),
+        recordings=(told,),
+        missed=(),
+    )
+    with replacing(path) as scratch:
+        scratch.write_text(render(story), encoding="utf-8")
+
+
+def _totals(run: Run, summary: Summary, told: RecordingStory) -> Totals:
+    """The totals of one recording."""
+    row, look = summary.recording, run.looked(summary.recording.id)
+    totals = Totals(
+        recordings=1,
+        duration=row.duration,
+        windows=summary.windows,
+        picks=summary.picks,
+        answered=summary.answered,
+        failed=summary.failed,
+        asked=summary.answered + summary.failed,
+        size_bytes=row.size_bytes,
+        frame_count=row.frame_count,
+    )
+    return replace(
+        totals,
+        bytes_read=look.bytes_read + told.sound_bytes,
+        frames_decoded=look.frames_decoded,
+        frames_sent=look.frames_sent,
+        prompt_tokens=_sum(
+            [pick.row.kept.answer.prompt_tokens for pick in told.picks if pick.row.kept]
+        ),
+        completion_tokens=_sum(
+            [pick.row.kept.answer.completion_tokens for pick in told.picks if pick.row.kept]
+        ),
+        spend=summary.spend,
+        expected=summary.expected,
+        touched=summary.touched,
+    )
+
+
+def _sum(counts: Sequence[int | None]) -> int:
+    return sum(count or 0 for count in counts)

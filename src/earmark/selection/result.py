@@ -1,0 +1,102 @@
+"""What a selection over one or many recordings leaves behind, as data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from earmark.selection.pick import Pick
+
+SCHEMA_VERSION = 1
+"""Of the JSON that `earmark select --format json` prints; raised when a field changes meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A window that was not chosen, and why."""
+
+    window: int
+    start: float
+    end: float
+    score: float
+    rate: float
+    expected: float
+    """Actions a call here would be expected to touch beyond the picks."""
+    reason: str
+    """One line for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The windows of one recording worth a call."""
+
+    path: str
+    """The file or address; the first chapter of several."""
+    duration: float
+    window: float
+    """Seconds of one window."""
+    windows: int
+    """Windows on the grid: the calls of a full scan."""
+    budget: int
+    """Calls allowed; a rule may leave some unspent."""
+    rule: str
+    """The rule that chose, which is not the one asked for where a note says so."""
+    frontline: str
+    access: str
+    """How the sound was read: `index`, `demux` where any chapter needs it, or `none`."""
+    bytes_read: int
+    bytes_total: int
+    forecast: float | None
+    """Share of all actions the picks are expected to touch; none where no actions are expected."""
+    picks: tuple[Pick, ...]
+    chapters: tuple[str, ...] = ()
+    """Every file of the recording where there is more than one."""
+    chapter_starts: tuple[float, ...] = ()
+    """When each of them begins on the recording's clock."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know: swaps, warnings about the file."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The best of the windows not chosen, where they were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A recording that could not be done, and why."""
+
+    path: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The windows chosen in every recording, and the plan that chose them."""
+
+    plan: dict[str, Any]
+    """Every choice of the run, as plain values."""
+    recordings: tuple[Chosen, ...]
+    failures: tuple[Failed, ...] = ()
+    version: int = field(default=SCHEMA_VERSION)
+
+    @property
+    def calls(self) -> int:
+        """Calls the picks will cost."""
+        return sum(len(chosen.picks) for chosen in self.recordings)
+
+    @property
+    def windows(self) -> int:
+        """Calls a full scan would cost."""
+        return sum(chosen.windows for chosen in self.recordings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values in the published shape: see `selection_schema`."""
+        plain = asdict(self)
+        return {name: plain[name] for name in ("version", "plan", "recordings", "failures")}
+
+
+def selection_schema() -> dict[str, Any]:
+    """The JSON Schema of `Selection.to_json`."""
+    text = files("earmark.selection").joinpath("selection.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema

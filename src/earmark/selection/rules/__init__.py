@@ -1,0 +1,1 @@
+"""The rules that spend a budget of calls, one a file."""

@@ -1,0 +1,62 @@
+"""Spans at random places: what the lengths of the picked stretches are worth without the score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.grid import Windows
+from earmark.selection.pick import Pick, allowance, explain
+from earmark.selection.rules.rank import best_first
+from earmark.timeline import IndexArray
+
+
+@dataclass(frozen=True, slots=True)
+class RandomSpans:
+    """The stretches that ranking would pick, in random order at random places.
+
+        ranking      ^^^....^......^^
+        random       .^....^^....^^^.
+
+    As many stretches, of the same lengths, never touching one another; so whatever ranking gains
+    over this comes from where the scores are high and not from how picks clump. A recording
+    without evidence has single windows for stretches.
+    """
+
+    seed: int = 0
+
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
+        """The `budget` windows, the same for the same seed and input."""
+        calls = allowance(windows, budget)
+        if calls == 0:
+            return []
+        rng = np.random.default_rng(self.seed)
+        lengths = rng.permutation(_stretches(windows, calls))
+        starts = np.cumsum(lengths) - lengths + _gaps(len(windows) - calls, len(lengths), rng)
+        chosen = np.concatenate(
+            [
+                np.arange(start, start + length)
+                for start, length in zip(starts, lengths, strict=True)
+            ]
+        )
+        return explain(windows, chosen, lambda *_: f"random place, seed {self.seed}")
+
+
+def _stretches(windows: Windows, calls: int) -> IndexArray:
+    """Lengths of the runs of neighbours among the `calls` best windows."""
+    if not np.ptp(windows.scores) > 0:
+        # Stretches need a gap between them: as many single windows as fit, the rest in the first.
+        apart = min(calls, len(windows) - calls + 1)
+        return np.array([calls - apart + 1] + [1] * (apart - 1), dtype=np.intp)
+    best = np.sort(best_first(windows.scores)[:calls])
+    breaks = np.flatnonzero(np.diff(best) > 1) + 1
+    return np.diff(np.concatenate([[0], breaks, [calls]]))
+
+
+def _gaps(free: int, stretches: int, rng: np.random.Generator) -> IndexArray:
+    """Free windows before each stretch in total: every way to place them is equally likely.
+
+    `free` windows not picked make `free + 1` places between them; each stretch takes one.
+    """
+    return np.sort(rng.choice(free + 1, size=stretches, replace=False))

@@ -1,0 +1,319 @@
+"""What the scores of a gate are worth, learnt from recordings its heads had not heard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy.ndimage import median_filter
+
+from earmark.errors import AnnotationError
+from earmark.evaluation.benchmark import BUDGETS, Case, run_case
+from earmark.evaluation.metrics.coverage_counts import Forecast, count_covered
+from earmark.gate.card import Honesty
+from earmark.gate.episodes import Episodes, bill
+from earmark.gate.fitted_rates import Fit, FittedRates, describe
+from earmark.gate.gate import OperatingPoints
+from earmark.gate.recall_promise import Misses
+from earmark.gate.survival import Survival
+from earmark.grid import Grid
+from earmark.selection.rules.separated import MinimumSeparation
+from earmark.timeline import HOP, FloatArray, Span, Track
+from earmark.training.dataset import Heard, Material
+
+LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds of the windows that rates are fitted for."""
+
+REACH = 0
+"""Neighbours on each side the rates look at; more did not help, see experiments/LOG.md."""
+
+RIDGE = 30.0
+"""How much a squared coefficient costs, in starts; features are of unit spread."""
+
+TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
+"""Development recalls an operating point is kept for; the paper's."""
+
+Scores = Mapping[str, FloatArray]
+"""Scores of the 25 Hz clock by recording, each by heads that had not heard it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """All that a gate file holds besides its head."""
+
+    rates: FittedRates
+    survival: Survival
+    points: OperatingPoints
+    misses: Misses
+    separation: int
+    honesty: tuple[Honesty, ...]
+    coverage: dict[float, float]
+    """Mean dev coverage of the rule `coverage` by budget."""
+
+
+def calibrate(scores: Scores, material: Material, folds: Sequence[Sequence[str]]) -> Calibration:
+    """Rates, survival, operating points and separation, each chosen on all of `scores`.
+
+    Coverage and the honesty of its forecast are measured with rates and survival fitted without
+    the recording's own fold.
+    """
+    names = sorted(scores)
+    rates, survival = fit_rates(scores, material, names), fit_survival(material, names)
+    points, misses = choose_points(scores, material)
+    crossed = crossed_cases(scores, material, folds)
+    return Calibration(
+        rates=rates,
+        survival=survival,
+        points=points,
+        misses=misses,
+        separation=choose_separation(cases(scores, material, names, rates, survival)),
+        honesty=measure_honesty(crossed),
+        coverage=mean_coverage(crossed),
+    )
+
+
+def fit_survival(material: Material, names: Sequence[str]) -> Survival:
+    """How long the actions of `names` last."""
+    return Survival.from_lengths(
+        [action.duration for name in names for action in material[name].actions]
+    )
+
+
+def fit_rates(
+    scores: Scores,
+    material: Material,
+    names: Sequence[str],
+    *,
+    reach: int = REACH,
+    lengths: Sequence[float] = LENGTHS,
+) -> FittedRates:
+    """The regression of action starts on pooled scores, for every length of window."""
+    fits = []
+    for length in lengths:
+        rows, starts, exposure = [], [], []
+        for name in names:
+            heard = material[name]
+            pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
+            rows.append(describe(pooled, reach=reach))
+            starts.append(count_starts(heard, length))
+            exposure.append(exposures(heard.duration, length))
+        intercept, weights = fit_poisson(
+            np.concatenate(rows), np.concatenate(starts), np.concatenate(exposure)
+        )
+        fits.append(Fit(length, intercept, tuple(weights.tolist())))
+    return FittedRates(tuple(fits), reach)
+
+
+def count_starts(heard: Heard, length: float) -> FloatArray:
+    """Actions that start in each window."""
+    windows = Grid(length).count(heard.duration)
+    place = np.minimum((heard.starts // length).astype(np.intp), windows - 1)
+    return np.bincount(place, minlength=windows).astype(float)
+
+
+def exposures(duration: float, length: float) -> FloatArray:
+    """Seconds of each window that lie in the recording: the last may be cut short."""
+    windows = Grid(length).count(duration)
+    seconds: FloatArray = np.minimum(length, duration - np.arange(windows) * length)
+    return seconds
+
+
+def fit_poisson(
+    rows: FloatArray, counts: FloatArray, exposure: FloatArray, *, ridge: float = RIDGE
+) -> tuple[float, FloatArray]:
+    """Intercept and weights of `log(count / exposure)` on `rows`, by Newton's method.
+
+    Penalised by `ridge` times the squared weights of the standardised columns.
+
+    Raises:
+        AnnotationError: there is not one start to learn from.
+    """
+    if not counts.sum() > 0:
+        raise AnnotationError("no action starts in the development recordings: nothing to fit")
+    centre, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-6)
+    design = np.concatenate([np.ones((len(rows), 1)), (rows - centre) / spread], axis=1)
+    penalty = np.diag([0.0] + [ridge] * rows.shape[1])
+    found = np.zeros(design.shape[1])
+    found[0] = np.log(counts.sum() / exposure.sum())
+    for _ in range(100):
+        expected = exposure * np.exp(np.clip(design @ found, -12, 4))
+        slope = design.T @ (counts - expected) - penalty @ found
+        bend = design.T @ (design * expected[:, None]) + penalty
+        step = np.linalg.solve(bend + 1e-9 * np.eye(len(bend)), slope)
+        found = found + np.clip(step, -1, 1)
+        if np.abs(step).max() < 1e-9:
+            break
+    weights = found[1:] / spread
+    return float(found[0] - centre @ weights), weights
+
+
+def cases(
+    scores: Scores,
+    material: Material,
+    names: Sequence[str],
+    rates: FittedRates,
+    survival: Survival,
+    *,
+    length: float = 4.0,
+) -> list[Case]:
+    """The recordings `names` as the benchmark takes them."""
+    return [
+        Case(
+            name,
+            "gate",
+            Grid(length).score(
+                Track(scores[name]), material[name].duration, rates=rates, survival=survival
+            ),
+            material[name].actions,
+        )
+        for name in names
+    ]
+
+
+def crossed_cases(scores: Scores, material: Material, folds: Sequence[Sequence[str]]) -> list[Case]:
+    """All recordings, each with rates and survival fitted on the other folds."""
+    found = []
+    for fold in folds:
+        others = [name for each in folds if each is not fold for name in each]
+        rates = fit_rates(scores, material, others, lengths=[Grid().window])
+        survival = fit_survival(material, others)
+        found += cases(scores, material, list(fold), rates, survival)
+    return found
+
+
+def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
+    """Forecast and actual coverage over all cases, at every budget of the paper."""
+    totals = dict.fromkeys(BUDGETS, Forecast())
+    for case in judged:
+        for budget, told in run_case(case, ["coverage"], BUDGETS).forecasts.items():
+            totals[budget] = totals[budget] + told
+    return tuple(
+        Honesty(budget, total.forecast, total.forecast - total.bias)
+        for budget, total in totals.items()
+    )
+
+
+def mean_coverage(
+    judged: Sequence[Case], *, rule: str = "coverage", budgets: Sequence[float] = BUDGETS
+) -> dict[float, float]:
+    """Mean share of covered actions by budget, over the recordings that have any; nan for none."""
+    found: dict[float, list[float]] = {budget: [] for budget in budgets}
+    for case in judged:
+        for row in run_case(case, [rule], budgets).rows if case.actions else ():
+            found[row.budget].append(row.counts.coverage)
+    return {
+        budget: float(np.mean(shares)) if shares else math.nan for budget, shares in found.items()
+    }
+
+
+def choose_separation(judged: Sequence[Case], *, budget: float = 0.25) -> int:
+    """The separation in windows with which the rule `separated` covers most, from 1 to 4."""
+
+    def touched(separation: int) -> float:
+        rule, total = MinimumSeparation(separation=separation), 0.0
+        for case in judged:
+            size, length = len(case.windows), case.windows.length
+            picks = rule(case.windows, budget=round(budget * size))
+            found = count_covered(case.actions, picks, windows=size, length=length)
+            total += 0.0 if math.isnan(found.coverage) else found.coverage
+        return total
+
+    return max(range(1, 5), key=touched)
+
+
+def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, Misses]:
+    """How episodes are made, and what each of a hundred thresholds then misses.
+
+    Closing threshold and median filter are those that cost fewest calls at 93 % recall; the
+    opening thresholds are the highest that reach each target.
+    """
+    few, found = _candidates(scores, 12), []
+    for off_share, median in product((1.0, 0.7, 0.4), (1, 5, 13)):
+        points = OperatingPoints((), off_share, median)
+        recalls = _recalls(measure_misses(scores, material, points, few), material)
+        calls = _calls(scores, material, points.episodes(_highest(few, recalls, 0.93)))
+        found.append((calls, -off_share, median, points))
+    points = min(found, key=lambda each: each[:3])[3]
+    misses = measure_misses(scores, material, points, _candidates(scores, 100))
+    recalls = _recalls(misses, material)
+    on = tuple((target, _highest(misses.thresholds, recalls, target)) for target in TARGETS)
+    return OperatingPoints(on, points.off_share, points.median), misses
+
+
+def measure_misses(
+    scores: Scores, material: Material, points: OperatingPoints, thresholds: FloatArray
+) -> Misses:
+    """The share of each recording's actions that each threshold misses, in order of name."""
+    rows = [
+        [
+            1 - _recall(scores[heard.name], heard, points.episodes(each))
+            for each in thresholds.tolist()
+        ]
+        for heard in _eventful(material)
+    ]
+    return Misses(thresholds, np.round(np.array(rows), 6))
+
+
+def _eventful(material: Material) -> list[Heard]:
+    """The recordings that have an action, in order of name."""
+    return [heard for _, heard in sorted(material.items()) if heard.actions]
+
+
+def _candidates(scores: Scores, count: int) -> FloatArray:
+    """Thresholds from below the lowest score up, each keeping about as much less."""
+    everything = np.concatenate(list(scores.values())).astype(float)
+    levels = np.quantile(everything, np.linspace(0, 0.999, count - 1))
+    return np.unique(np.concatenate([[0.0], levels]))
+
+
+def _recall(scores: FloatArray, heard: Heard, rule: Episodes) -> float:
+    """The share of a recording's actions that an episode touches."""
+    begins, ends = open_stretches(scores, rule)
+    starts = np.array([action.start for action in heard.actions])
+    stops = np.array([action.end for action in heard.actions])
+    # Episodes do not overlap: the first that ends after the start must begin before the end.
+    first = np.searchsorted(ends, starts, side="right")
+    return float((np.append(begins, np.inf)[first] < stops).mean())
+
+
+def open_stretches(scores: FloatArray, rule: Episodes) -> tuple[FloatArray, FloatArray]:
+    """When the episodes of a whole recording begin and end: `Episodes`, without the streaming."""
+    smooth = median_filter(scores, size=rule.median, mode="nearest") if rule.median > 1 else scores
+    says = np.where(smooth >= rule.on, 1, np.where(smooth < rule.off, 0, -1))
+    last = np.maximum.accumulate(np.where(says >= 0, np.arange(len(says)), -1))
+    is_open = (last >= 0) & (says[last] == 1)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]]))) * HOP
+    begins, ends = edges[::2], edges[1::2]
+    lasting = ends - begins > rule.shortest - 1e-9
+    begins, ends = begins[lasting], ends[lasting]
+    apart = begins[1:] - ends[:-1] >= rule.gap
+    if not len(begins):
+        return begins, ends
+    return begins[np.append(True, apart)], ends[np.append(apart, True)]
+
+
+def _recalls(misses: Misses, material: Material) -> FloatArray:
+    """The share of all actions that each threshold keeps."""
+    counts = np.array([len(heard.actions) for heard in _eventful(material)], dtype=float)
+    kept: FloatArray = 1 - counts @ misses.shares / counts.sum()
+    return kept
+
+
+def _highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
+    """The highest threshold before recall first falls below `target`."""
+    below = np.flatnonzero(recalls < target)
+    place = int(below[0]) - 1 if len(below) else len(thresholds) - 1
+    return float(thresholds[max(0, place)])
+
+
+def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
+    """Windows of 4 s that the episodes of all recordings touch."""
+    grid, total = Grid(), 0
+    for name, values in scores.items():
+        spans = map(Span, *(side.tolist() for side in open_stretches(values, rule)))
+        windows = grid.count(material[name].duration)
+        total += bill(spans, length=grid.window, windows=windows).calls
+    return total

@@ -1,0 +1,152 @@
+"""What a gate is trained on: the features of recordings, and where their actions lie."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from earmark.errors import AnnotationError, ModelMismatch
+from earmark.evaluation.annotations.actions import Action, Annotations, few
+from earmark.evaluation.score_sources import find_media
+from earmark.features import Encoder, SoundEncoder, encoder_named
+from earmark.media import Meter, Recording, Sound, open_recording
+from earmark.media.atomic_file import replacing
+from earmark.timeline import FloatArray
+from earmark.training.augmentation import alter
+
+Watch = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done and how much there is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """One recording as a head sees it."""
+
+    name: str
+    duration: float
+    takes: tuple[FloatArray, ...]
+    """Features `(steps, channels)`, float16 to halve the memory; the first take is the real one."""
+    actions: tuple[Action, ...]
+
+    @property
+    def features(self) -> FloatArray:
+        """The real features, float32."""
+        return self.takes[0].astype(np.float32)
+
+    @property
+    def starts(self) -> FloatArray:
+        """When the actions start, in seconds."""
+        return np.array([action.start for action in self.actions])
+
+
+Material = dict[str, Heard]
+"""Recordings by name."""
+
+
+def gather(
+    annotations: Annotations,
+    media: Path,
+    *,
+    encoder: str,
+    takes: int = 1,
+    cache: Path | None = None,
+    watch: Watch = lambda *_: None,
+) -> Material:
+    """The features and actions of every annotated recording, found by name in the folder `media`.
+
+    Raises:
+        AnnotationError: a recording without media, spans past its end, or no span at all.
+        ModelMismatch: an encoder that gives values that are not numbers.
+    """
+    made = encoder_named(encoder)
+    sources = find_media([media])
+    unheard = [name for name in annotations.recordings if name not in sources]
+    if unheard:
+        raise AnnotationError(f"no media in {media} for {few(unheard)}; the stems must agree")
+    material = {}
+    for done, (name, actions) in enumerate(annotations.recordings.items()):
+        watch("listening", done, len(annotations.recordings))
+        recording = open_recording(sources[name])
+        check_inside(name, actions, recording.duration)
+        heard = tuple(
+            _remembered(recording, made, room, cache) if cache else _listen(recording, made, room)
+            for room in _rooms(name, takes)
+        )
+        material[name] = Heard(name, recording.duration, heard, tuple(actions))
+    check_actions(material)
+    return material
+
+
+def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
+    """Raise `AnnotationError` for a span that its recording is too short for."""
+    for action in actions:
+        if action.start >= duration or action.end > duration + 1.0:
+            raise AnnotationError(
+                f"{name}: the span {action.start:g}-{action.end:g} s lies outside the recording, "
+                f"which lasts {duration:g} s; check the row, or that the media is the right file"
+            )
+
+
+def check_actions(material: Mapping[str, Heard]) -> None:
+    """Raise `AnnotationError` where there is nothing to learn."""
+    if not any(heard.actions for heard in material.values()):
+        raise AnnotationError("no recording has a single span, so there is nothing to learn from")
+
+
+def _rooms(name: str, takes: int) -> list[int]:
+    """One number a take: 0 is the recording as it is, any other the seed of a made-up room.
+
+    They hang on the recording's name and not on where it lies, so training material is the same
+    on every machine.
+    """
+    digests = [hashlib.sha256(f"{name} {take}".encode()).hexdigest() for take in range(1, takes)]
+    return [0, *(int(digest[:8], 16) for digest in digests)]
+
+
+def _listen(recording: Recording, encoder: Encoder, room: int) -> FloatArray:
+    """The features of one take."""
+    if room and isinstance(encoder, SoundEncoder):
+        sound = _altered(recording, room, encoder.sample_rate)
+        rows = [track.values for track in encoder.encode(sound)]
+    else:
+        rows = [track.values for track in encoder(recording, meter=Meter())]
+    values = np.concatenate(rows)
+    if not np.isfinite(values).all():
+        raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
+    return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
+
+
+def _altered(recording: Recording, room: int, sample_rate: int) -> Iterable[Sound]:
+    """The whole sound through another room and microphone."""
+    blocks: Iterator[Sound] = recording.sound(sample_rate=sample_rate)
+    samples = np.concatenate([block.values for block in blocks])
+    yield Sound(alter(samples, sample_rate, seed=room), 0.0, sample_rate)
+
+
+def _remembered(recording: Recording, encoder: Encoder, room: int, folder: Path) -> FloatArray:
+    """The features from `folder`, made and kept there the first time; damaged ones are remade."""
+    listener = f"{recording.key} {recording.audio_track} {encoder!r} {room}"
+    path = folder / f"{hashlib.sha256(listener.encode()).hexdigest()[:32]}.npy"
+    try:
+        kept: FloatArray = np.load(path, allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):
+        kept = _listen(recording, encoder, room)
+        with replacing(path) as scratch:
+            np.save(scratch, kept)
+    return kept
+
+
+def fingerprint(material: Mapping[str, Heard]) -> str:
+    """SHA-256 over every recording's features and actions: the data a gate was trained on."""
+    digest = hashlib.sha256()
+    for name in sorted(material):
+        heard = material[name]
+        digest.update(f"{name} {heard.duration!r} ".encode())
+        digest.update(np.array([(a.start, a.end) for a in heard.actions]).tobytes())
+        for take in heard.takes:
+            digest.update(take.tobytes())
+    return digest.hexdigest()

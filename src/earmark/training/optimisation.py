@@ -1,0 +1,180 @@
+"""Fits one head: draw, step, look at the dev recordings now and then, keep a checkpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from earmark.errors import ModelMismatch
+from earmark.media.atomic_file import replacing
+from earmark.timeline import FloatArray
+from earmark.training.crops import Crops
+from earmark.training.dataset import Heard, fingerprint
+from earmark.training.head import Head
+from earmark.training.objectives import OBJECTIVES, Objective
+from earmark.training.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How a head did at one step of its training."""
+
+    step: int
+    loss: float
+    """Mean training loss since the check before."""
+    dev: float
+    """The measure of the dev recordings, see `fit`; nan where they hold no action."""
+
+    def to_json(self) -> dict[str, float | None]:
+        """Plain values; nan is null."""
+        return {**asdict(self), "dev": None if math.isnan(self.dev) else self.dev}
+
+
+@dataclass(slots=True)
+class Fitted:
+    """A trained head and how it got there."""
+
+    head: Head
+    checks: list[Check] = field(default_factory=list)
+
+
+Measure = Callable[[Head], float]
+"""How good a head is on recordings it is not trained on; higher is better."""
+
+Progress = Callable[[Check], None]
+"""Told of every check as it is made."""
+
+
+def use_threads(count: int) -> None:
+    """Let PyTorch use `count` threads in this process."""
+    if count < 1:
+        raise ValueError(f"training needs at least one thread, not {count}")
+    torch.set_num_threads(count)
+
+
+def make_head(channels: int, settings: Settings) -> Head:
+    """An untrained head of the settings' shape."""
+    return Head(channels, width=settings.width, bands=settings.bands, dropout=settings.dropout)
+
+
+def fit(
+    recordings: Sequence[Heard],
+    settings: Settings,
+    *,
+    seed: int,
+    measure: Measure,
+    checkpoint: Path | None = None,
+    progress: Progress = lambda _: None,
+) -> Fitted:
+    """A head fitted to `recordings`; the same arguments give the same head.
+
+    Every `check_every` steps the dev recordings are measured and, where `checkpoint` is given, the
+    state of the training is kept there; a fit that finds one goes on from it and ends with the
+    same head as one that was never interrupted.
+
+    Raises:
+        ModelMismatch: the checkpoint is from other settings or recordings, or the loss from no
+            numbers.
+    """
+    torch.manual_seed(seed)
+    head = make_head(recordings[0].takes[0].shape[1], settings)
+    head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
+    objective = OBJECTIVES[settings.objective]
+    optimizer = torch.optim.AdamW(
+        head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    crops = Crops(recordings, crop=settings.crop, batch=settings.batch, seed=seed)
+    fitted = Fitted(head)
+    origin = _origin(recordings, settings) if checkpoint is not None else {}
+    if checkpoint is not None and checkpoint.is_file():
+        _resume(checkpoint, fitted, optimizer, crops, origin)
+    begun = fitted.checks[-1].step if fitted.checks else 0
+    losses = []
+    for step in range(begun + 1, settings.steps + 1):
+        losses.append(_step(head, objective, optimizer, crops))
+        if step % settings.check_every == 0 or step == settings.steps:
+            fitted.checks.append(Check(step, float(np.mean(losses)), measure(head.eval())))
+            progress(fitted.checks[-1])
+            losses = []
+            if checkpoint is not None:
+                _keep(checkpoint, fitted, optimizer, crops, origin)
+    head.eval()
+    return fitted
+
+
+def _step(
+    head: Head, objective: Objective, optimizer: torch.optim.Optimizer, crops: Crops
+) -> float:
+    """One step down the gradient; the loss before it."""
+    batch = crops.draw()
+    head.train()
+    loss = objective.loss(head(batch.features), batch.targets)
+    if not torch.isfinite(loss):
+        raise ModelMismatch("the training loss is no longer a number; lower the learning rate")
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return float(loss.detach())
+
+
+def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:
+    """The scores of one whole recording, `(steps,)`."""
+    with torch.no_grad():
+        logits = head.eval()(torch.from_numpy(features)[None])
+        scores: FloatArray = objective.score(logits)[0].numpy()
+    return scores
+
+
+def _keep(
+    path: Path,
+    fitted: Fitted,
+    optimizer: torch.optim.Optimizer,
+    crops: Crops,
+    origin: dict[str, Any],
+) -> None:
+    """Write all that the next step depends on."""
+    state: dict[str, Any] = {
+        **origin,
+        "head": fitted.head.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "checks": [(check.step, check.loss, check.dev) for check in fitted.checks],
+        "crops": crops.rng.bit_generator.state,
+        "torch": torch.get_rng_state(),
+    }
+    with replacing(path) as scratch:
+        torch.save(state, scratch)
+
+
+def _resume(
+    path: Path,
+    fitted: Fitted,
+    optimizer: torch.optim.Optimizer,
+    crops: Crops,
+    origin: dict[str, Any],
+) -> None:
+    """Read what `_keep` wrote."""
+    state = torch.load(path, weights_only=True)
+    for what, wanted in origin.items():
+        if state.get(what) != wanted:
+            raise ModelMismatch(
+                f"{path} is from a training with other {what}; give another folder, or remove it"
+            )
+    fitted.head.load_state_dict(state["head"])
+    optimizer.load_state_dict(state["optimizer"])
+    fitted.checks = [Check(*check) for check in state["checks"]]
+    crops.rng.bit_generator.state = state["crops"]
+    torch.set_rng_state(state["torch"])
+
+
+def _origin(recordings: Sequence[Heard], settings: Settings) -> dict[str, Any]:
+    """What a single head depends on besides its seed: how many seeds there are is none of it."""
+    return {
+        "settings": replace(settings, seeds=1, first_seed=0).to_json(),
+        "recordings": fingerprint({heard.name: heard for heard in recordings}),
+    }

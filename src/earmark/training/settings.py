@@ -1,0 +1,87 @@
+"""Every choice of a training, with what was found best on development recordings as default."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from earmark.features.encoder_spec import split_name
+from earmark.training.objectives import OBJECTIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a gate is trained with; saved in `run.json` and on the gate's card."""
+
+    objective: str = "where"
+    encoder: str = "log-mel"
+    bands: int = 4
+    """Bands the features are averaged into, with rises and restlessness; 0 reads them as is."""
+    width: int = 16
+    dropout: float = 0.3
+    steps: int = 600
+    batch: int = 6
+    crop: float = 60.0
+    """Seconds of one training example, long against the head's context."""
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-4
+    folds: int = 4
+    """Heads of one seed; each leaves out one fold of the recordings, which are its dev set."""
+    seeds: int = 1
+    first_seed: int = 0
+    takes: int = 1
+    """Times each recording is heard; all but the first through a made-up room and microphone."""
+    check_every: int = 200
+    """Steps between two looks at the dev recordings, and between two checkpoints."""
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise ValueError(
+                f"there is no objective {self.objective!r}; there are {', '.join(OBJECTIVES)}"
+            )
+        for name in ("width", "steps", "batch", "crop", "seeds", "takes", "check_every"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is more than 0, not {getattr(self, name)}")
+        if self.folds < 2:
+            raise ValueError(f"dev recordings need at least 2 folds, not {self.folds}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout lies in [0, 1), not {self.dropout}")
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        """The seeds, in order."""
+        return tuple(range(self.first_seed, self.first_seed + self.seeds))
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return asdict(self)
+
+
+def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
+    """The settings found best for features of that kind; `chosen` says otherwise where it may.
+
+    A spectrum is read as four bands and a single channel as one, with their rises and
+    restlessness; the classes of a pretrained network are read as they are, by a wider head that
+    trains for fewer steps. `None` in `chosen` leaves the choice.
+    """
+    if split_name(encoder)[0] == "log-mel":
+        kind: dict[str, Any] = {"bands": 4}
+    elif channels == 1:
+        kind = {"bands": 1}
+    else:
+        kind = {"bands": 0, "width": 32, "steps": 400}
+    kind.update((name, value) for name, value in chosen.items() if value is not None)
+    return Settings(encoder=encoder, **kind)
+
+
+PAPER = Settings(
+    objective="span",
+    bands=0,
+    width=192,
+    dropout=0.0,
+    steps=15 * 200,
+    learning_rate=3e-4,
+    batch=16,
+    crop=20.0,
+)
+"""The paper's recipe: on the composites it overfits, see experiments/LOG.md."""

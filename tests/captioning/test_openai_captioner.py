@@ -1,0 +1,234 @@
+"""What a server may do wrong, and the one line that says so."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import pytest
+
+from earmark.captioning import OpenAICaptioner
+from earmark.captioning.chat_message import body
+from earmark.captioning.openai_endpoint import Endpoint, retry_after
+from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
+from fault_server import fault_server
+from stills import ask_about
+from vlm_server import vlm_server
+
+SCHEMA = {"type": "object", "required": ["action"]}
+
+
+def ask(url, *, model="scripted", timeout=5.0, form="auto", **options):
+    captioner = OpenAICaptioner(url, model, form=form)
+    return captioner(ask_about(model=model, **options), timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error", "complaint"),
+    [
+        ("429:7", CallTimeout, "answered 429: scripted"),
+        ("500", CallTimeout, "answered 500: scripted"),
+        ("503", CallTimeout, "answered 503"),
+        ("slow:3", CallTimeout, "gave no answer in time"),
+        ("cut", CallTimeout, "cannot be reached"),
+        ("drop", CallTimeout, "cannot be reached"),
+        ("malformed", UnreadableAnswer, "other than JSON"),
+        ("html", UnreadableAnswer, "other than JSON: '<html>busy"),
+        ("empty", UnreadableAnswer, "the model answered nothing"),
+        ("warm", CallRejected, r"'temperature' does not support 0.*--temperature server"),
+        ("400", CallRejected, r"rejects the request \(400\): scripted"),
+        ("401", CallRejected, r"refuses the key \(401\)"),
+        ("422", CallRejected, r"rejects the request \(422\)"),
+    ],
+)
+def test_faults_are_told_apart(behaviour, error, complaint):
+    with fault_server(behaviour) as server:
+        with pytest.raises(error, match=complaint) as caught:
+            ask(server.url, timeout=0.5 if behaviour.startswith("slow") else 60.0)
+        assert "\n" not in str(caught.value)
+        assert server.count() == 1  # the client asks once; retries are the caller's
+
+
+def test_a_proxy_is_no_way_to_this_machine(monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with fault_server() as server:
+        assert ask(server.url).text
+
+
+def test_a_server_may_say_when_to_come_back():
+    with fault_server("429:7") as server, pytest.raises(CallTimeout) as caught:
+        ask(server.url)
+    assert caught.value.retry_after == 7.0
+
+
+@pytest.mark.parametrize(
+    ("header", "wait"),
+    [
+        (None, None),
+        ("2", 2.0),
+        ("1.5", 1.5),
+        ("-3", 0.0),
+        ("Thu, 01 Jan 1970 00:02:00 GMT", 20.0),
+        ("Thu, 01 Jan 1970 00:00:10 GMT", 0.0),
+        ("soon", None),
+        ("nan", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(header, wait):
+    assert retry_after(header, now=100.0) == wait
+
+
+def test_a_wrong_name_lists_the_right_ones():
+    with fault_server() as server:
+        with pytest.raises(CallRejected, match=r"does not serve 'qwen'; it serves scripted$"):
+            ask(server.url, model="qwen")
+        with pytest.raises(CallRejected, match=r"does not serve 'qwen'; it serves scripted$"):
+            OpenAICaptioner(server.url, "qwen").check()
+
+
+def test_a_server_that_ignores_names_is_still_checked(vlm_url):
+    OpenAICaptioner(vlm_url, "tiny").check()
+    with pytest.raises(CallRejected, match=r"does not serve 'huge'; it serves tiny$"):
+        OpenAICaptioner(vlm_url, "huge").check()
+
+
+def test_an_unreachable_server_is_one_line():
+    with pytest.raises(
+        CallTimeout, match=r"127.0.0.1:9/v1 cannot be reached \(.*refused"
+    ) as caught:
+        OpenAICaptioner("http://127.0.0.1:9", "tiny").check()
+    assert "earmark doctor" in str(caught.value)
+
+
+def test_an_address_is_an_address():
+    with pytest.raises(ValueError, match=r"starts with http"):
+        OpenAICaptioner("localhost:8000", "tiny")
+    assert Endpoint("http://here:1").url == "http://here:1/v1"
+    assert Endpoint("https://here/api/v3/").url == "https://here/api/v3"
+
+
+def test_a_real_server_without_its_picture_encoder_says_so(gguf_pair):
+    with (
+        vlm_server(gguf_pair[0].parent, pictures=False) as url,
+        pytest.raises(CallRejected, match=r"takes no pictures with this model .*mmproj"),
+    ):
+        ask(url, model="tiny")
+
+
+def test_not_json_where_a_schema_was_asked_keeps_its_cost():
+    with (
+        fault_server("ok:A hand stirs.") as server,
+        pytest.raises(UnreadableAnswer, match=r"is not JSON, as the schema asks") as caught,
+    ):
+        ask(server.url, schema=SCHEMA)
+    assert (caught.value.prompt_tokens, caught.value.completion_tokens) == (100, 10)
+
+
+@pytest.mark.parametrize("text", ['{"action": "cuts"}', '```json\n{"action": "cuts"}\n```'])
+def test_json_is_read_with_or_without_a_fence(text):
+    with fault_server(f"ok:{text}") as server:
+        assert ask(server.url, schema=SCHEMA).data == {"action": "cuts"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"), [('{"verb": "cuts"}', "lacks action"), ("[1]", "not an object")]
+)
+def test_json_of_another_shape_is_unreadable(text, complaint):
+    with fault_server(f"ok:{text}") as server, pytest.raises(UnreadableAnswer, match=complaint):
+        ask(server.url, schema=SCHEMA)
+
+
+def test_a_server_with_another_name_for_the_longest_answer_is_obeyed():
+    with fault_server(then="newer") as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        for _ in range(3):
+            assert captioner(ask_about(model="scripted"), timeout=5.0).text
+        assert server.count() == 1 + 3
+
+
+def test_latency_is_that_of_the_server():
+    with fault_server(latency=0.2) as server:
+        started = time.monotonic()
+        answer = ask(server.url)
+    assert 0.2 <= answer.latency <= time.monotonic() - started
+
+
+def test_a_server_that_counts_no_tokens_is_believed():
+    with fault_server("nousage") as server:
+        answer = ask(server.url)
+    assert answer.prompt_tokens is None and answer.completion_tokens is None
+
+
+def test_the_server_learns_the_identity_of_the_call():
+    with fault_server() as server:
+        ask(server.url)
+        (asked,) = server.asked()
+    assert asked["id"] == ask_about(model="scripted").identity
+
+
+def test_frames_as_a_video_where_the_server_takes_them():
+    with fault_server(takes="images video") as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        request = ask_about((1.0, 2.0), model="scripted", tokens=128)
+        answers = [captioner(request, timeout=5.0) for _ in range(3)]
+        assert [answer.form for answer in answers] == ["video"] * 3
+        assert server.count() == 2 + 3  # found out once, with two tiny calls
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_frames_as_images_where_it_does_not_and_the_answer_says_why(status):
+    with fault_server(takes="images", refusal=status) as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        request = ask_about((1.0, 2.0), model="scripted", tokens=128)
+        answers = [captioner(request, timeout=5.0) for _ in range(2)]
+        for answer in answers:
+            assert answer.form == "images"
+            assert f"sent as images: {server.url}" in answer.note
+            assert "video" in answer.note
+
+
+def test_a_server_that_drops_the_video_in_silence_is_found_out():
+    with fault_server(takes="images", refusal=200) as server:
+        answer = ask(server.url, times=(1.0, 2.0), tokens=128)
+    assert answer.form == "images"
+    assert "does not look at it" in answer.note
+
+
+def test_a_real_server_that_takes_no_ready_made_video_gets_images(vlm_url):
+    answer = ask(vlm_url, model="tiny", times=(1.0, 2.0), tokens=128, answer_tokens=8)
+    assert answer.form == "images"
+    assert answer.note.startswith("sent as images: ")
+
+
+def test_one_frame_is_an_image_and_nothing_is_found_out():
+    with fault_server(takes="images video") as server:
+        assert ask(server.url).form == "images"
+        assert server.count() == 1
+
+
+def test_the_body_of_images_has_their_times_and_sizes():
+    asked = body(ask_about((1.0, 3.5), tokens=8, size=(640, 640), model="m"), form="images")
+    first, picture, second, _, question = asked["messages"][0]["content"]
+    assert (first["text"], second["text"]) == ("0:00:01.0:", "0:00:03.5:")
+    assert question == {"type": "text", "text": "What is done here?"}
+    head, _, data = picture["image_url"]["url"].partition(",")
+    assert head == "data:image/jpeg;base64"
+    assert base64.b64decode(data)[:3] == b"\xff\xd8\xff"
+    assert asked["max_tokens"] == 256 and asked["temperature"] == 0.0
+    assert "response_format" not in asked and "media_io_kwargs" not in asked
+
+
+def test_the_body_of_a_video_has_the_places_of_its_frames():
+    request = ask_about((5.0, 7.98), tokens=128, model="m", temperature=None, schema=SCHEMA)
+    asked = body(request, form="video")
+    (video, _) = asked["messages"][0]["content"]
+    head, *pictures = video["video_url"]["url"].split(",")
+    assert head == "data:video/jpeg;base64" and len(pictures) == 2
+    clip = asked["media_io_kwargs"]["video"]
+    assert clip["frames_indices"] == [25, 99]  # 1 s in; the last of 100
+    assert (clip["fps"], clip["total_num_frames"], clip["duration"]) == (25, 100, 4.0)
+    assert clip["do_sample_frames"] is False
+    assert "temperature" not in asked
+    assert asked["response_format"]["json_schema"]["schema"] == SCHEMA

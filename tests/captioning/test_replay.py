@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from earmark.captioning import Replay
+from earmark.errors import CallRejected, EarmarkError, UnreadableAnswer
+from stills import ask_about
+
+
+@pytest.fixture
+def replay(tmp_path):
+    def load(*lines):
+        path = tmp_path / "answers.jsonl"
+        path.write_text("".join(f"{json.dumps(line)}\n\n" for line in lines))
+        return Replay.load(path)
+
+    return load
+
+
+def test_the_same_question_is_found_by_its_identity_first(replay):
+    request = ask_about((1.0,), frames=False)
+    kept = replay(
+        {"recording": "kitchen", "start": 0, "end": 4, "text": "another"},
+        {"identity": request.identity, "text": "this one", "model": "m", "prompt_tokens": 7},
+    )
+    answer = kept(request, timeout=1.0)
+    assert (answer.text, answer.model, answer.prompt_tokens) == ("this one", "m", 7)
+
+
+def test_a_window_is_found_by_its_place(replay):
+    kept = replay({"recording": "kitchen", "start": 4.0001, "end": 8.0, "text": "cuts bread"})
+    assert kept(ask_about((5.0,)), timeout=1.0).text == "cuts bread"
+    with pytest.raises(CallRejected, match=r"holds no answer for kitchen at 0-4 s"):
+        kept(ask_about((1.0,)), timeout=1.0)
+
+
+def test_a_kept_blank_is_no_caption(replay):
+    kept = replay({"recording": "kitchen", "start": 0, "end": 4, "text": " "})
+    with pytest.raises(UnreadableAnswer, match="answered nothing"):
+        kept(ask_about(), timeout=1.0)
+
+
+def test_kept_tags_stay_tags(replay):
+    kept = replay({"recording": "kitchen", "start": 0, "end": 4, "text": "", "kind": "tags"})
+    assert kept(ask_about(), timeout=1.0).kind == "tags"
+
+
+def test_a_schema_is_kept_to(replay):
+    kept = replay({"recording": "kitchen", "start": 0, "end": 4, "text": '{"a": 1}'})
+    assert kept(ask_about(schema={"type": "object"}), timeout=1.0).data == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"text": "a"}\n', "line 1 lacks what an answer needs"),
+        ('\n{"identity": "x"}\n', "line 2 lacks what an answer needs"),
+        ('{"recording": "a", "start": "?", "end": 1, "text": "b"}', "line 1 lacks"),
+        ("{", "line 1 is not JSON"),
+        ("[]", "line 1 is JSON but not an object"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_line(tmp_path, text, complaint):
+    path = tmp_path / "answers.jsonl"
+    path.write_text(text)
+    with pytest.raises(EarmarkError, match=rf"answers.jsonl {complaint}"):
+        Replay.load(path)
+
+
+def test_a_line_ends_where_json_lines_do(tmp_path):
+    """A model may write the line separator of Unicode, which JSON need not escape."""
+    path = tmp_path / "answers.jsonl"
+    said = "one\u2028two\u0085three"
+    path.write_text(f'{{"identity": "x", "text": "{said}"}}\n', encoding="utf-8")
+    assert Replay.load(path).by_identity["x"].text == said
+
+
+def test_an_empty_or_missing_file_is_refused(tmp_path, replay):
+    with pytest.raises(EarmarkError, match="holds no answers"):
+        replay().check()
+    with pytest.raises(EarmarkError, match=r"cannot read .*none\.jsonl"):
+        Replay.load(tmp_path / "none.jsonl")

@@ -1,0 +1,176 @@
+"""Archives on the command line: engines, shards, merging, what failed, and how it is watched."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from earmark.captioning import LocalCaptioner
+from earmark.cli.app import app
+from earmark.cli.archive_options import BackendKind, Scaling
+from earmark.errors import BackendError, LedgerError
+from earmark.ledger import Run
+from fault_server import fault_server
+from making import make_video
+from servers import free_port
+
+
+class Said:
+    """What a command printed, and how it ended."""
+
+    def __init__(self, *words: object) -> None:
+        outcome = CliRunner().invoke(app, [str(word) for word in words])
+        self.code, self.out, self.err = outcome.exit_code, outcome.stdout, outcome.stderr
+        self.error = outcome.exception
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    for number in range(3):
+        clicks = [3.0 + 4 * number, 17.0]
+        make_video(folder / f"{number}.mp4", duration=24.0, clicks=clicks, fps=5, group=10)
+    return folder
+
+
+def caption(archive: Path, run: Path, *words: object) -> Said:
+    common = ("--frontline", "flux", "--run", run, "--workers", "1", *words)
+    return Said("caption", archive, *common)
+
+
+def picks(folder: Path) -> dict[str, list[int]]:
+    with Run.open(folder) as run:
+        return {
+            recording.path: [row.pick.window for row in run.picks(recording.id)]
+            for recording in run.recordings()
+        }
+
+
+def test_progress_as_lines_of_json(archive, tmp_path):
+    said = caption(archive, tmp_path / "run", "--budget", "1", "--log", "json")
+    lines = [json.loads(line) for line in said.err.splitlines() if line.startswith("{")]
+    assert said.code == 0, said.err
+    assert {line["event"] for line in lines} == {"progress"}
+    first, last = lines[0], lines[-1]
+    assert (first["stage"], first["recordings"], first["heard"]) == ("hearing", 3, 0)
+    assert (last["stage"], last["heard"], last["calls"], last["done"]) == ("asking", 3, 3, 3)
+    assert last["seconds_heard"] == pytest.approx(72.0, abs=0.5)
+
+
+def test_lines_of_json_stand_alone_on_a_terminal_too(archive, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    said = caption(archive, tmp_path / "run", "--budget", "1", "--log", "json")
+    assert all(json.loads(line)["event"] == "progress" for line in said.err.splitlines())
+
+
+@pytest.mark.slow
+def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(archive, tmp_path):
+    with fault_server() as server:
+        vlm = ("--vlm", server.url, "--model", "scripted")
+        whole = caption(archive, tmp_path / "whole", "--budget", "2", *vlm)
+        assert whole.code == 0, whole.err
+        assert server.count() == 6
+        parts = [tmp_path / f"part-{number}" for number in (1, 2)]
+        for number, part in enumerate(parts, start=1):
+            said = caption(archive, part, "--budget", "2", "--shard", f"{number}/2", *vlm)
+            assert said.code == 0, said.err
+        assert server.count() == 12
+        merged = Said("merge", *parts, "--into", tmp_path / "all", "--json")
+        assert json.loads(merged.out)["answers"] == 6
+        assert picks(tmp_path / "all") == picks(tmp_path / "whole")
+        again = caption(archive, tmp_path / "all", "--budget", "2", *vlm)
+        assert again.code == 0
+        assert server.count() == 12, "what a shard was answered is not asked again"
+        more = caption(archive, tmp_path / "all", "--budget", "8", "--across", *vlm)
+        assert more.code == 0
+        assert server.count() == 14
+
+
+def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tmp_path):
+    manifest = tmp_path / "shift.csv"
+    rows = [f"{archive / f'{number}.mp4'},cam {number},{number + 1}" for number in range(3)]
+    manifest.write_text("\n".join(["path,id,weight", *rows, "gone.mp4,cam 9,1"]))
+    said = caption(manifest, tmp_path / "run", "--budget", "1")
+    assert "weights of the manifest play a part only with --across" in said.err
+    with Run.open(tmp_path / "run") as run:
+        assert [recording.name for recording in run.recordings()] == ["cam 0", "cam 1", "cam 2"]
+        assert [missed.name for missed in run.missed()] == ["cam 9"]
+    across = caption(manifest, tmp_path / "across", "--budget", "3", "--across")
+    assert "weights" not in across.err
+    exported = Said("export", tmp_path / "run", "--format", "csv")
+    assert [line.split(",")[1] for line in exported.out.splitlines()[1:]] == [
+        "cam 0",
+        "cam 1",
+        "cam 2",
+    ]
+
+
+def test_only_what_failed_is_taken_up_again(archive, tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    for path in archive.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    (folder / "1.mp4").write_bytes(b"half a movie")
+    run = tmp_path / "run"
+    first = caption(folder, run, "--budget", "1")
+    assert first.code == 1
+    assert "1.mp4 is not a media file" in first.err
+    (folder / "1.mp4").write_bytes((archive / "1.mp4").read_bytes())
+    again = caption(folder, run, "--budget", "1", "--retry-failed", "--log", "json")
+    assert again.code == 0, again.err
+    lines = [json.loads(line) for line in again.err.splitlines() if line.startswith("{")]
+    assert lines[-1]["recordings"] == 1
+    assert len(picks(run)) == 3
+    nothing = caption(folder, run, "--budget", "1", "--retry-failed", "--log", "json")
+    assert nothing.code == 0
+
+
+def test_bad_words_are_one_line(archive, tmp_path):
+    run = tmp_path / "run"
+    split = caption(archive, run, "--budget", "5", "--across", "--shard", "1/2")
+    assert isinstance(split.error, ValueError)
+    assert "cannot be split among shards" in str(split.error)
+    shard = caption(archive, run, "--shard", "9/2")
+    assert "a shard is written 1/2 to 2/2" in str(shard.error)
+    address = Said("select", archive, "--address", "auto")
+    assert "--address auto needs --engine ray" in str(address.error)
+    idle = Said("select", archive, "--workers", "0")
+    assert idle.code == 2 and "--workers" in idle.err
+    none = caption(archive, tmp_path / "none", "--retry-failed")
+    assert isinstance(none.error, LedgerError)
+
+
+def test_workers_are_given_paths_that_mean_the_same_everywhere(archive, monkeypatch):
+    monkeypatch.chdir(archive)
+    here = Scaling().sources(["0.mp4", "s3://bucket/a.mp4"])
+    there = Scaling(BackendKind.ray).sources(["0.mp4", "s3://bucket/a.mp4"])
+    assert [source.uris for source in here] == [("0.mp4",), ("s3://bucket/a.mp4",)]
+    assert [source.uris for source in there] == [(str(archive / "0.mp4"),), ("s3://bucket/a.mp4",)]
+    model = LocalCaptioner(Path("a.gguf"), Path("b.gguf"))
+    assert pickle.loads(pickle.dumps(model)).model_path == archive / "a.gguf"
+
+
+def test_a_cluster_that_is_not_there(archive, tmp_path):
+    pytest.importorskip("ray")
+    words = ("--engine", "ray", "--address", f"127.0.0.1:{free_port()}")
+    said = caption(archive, tmp_path / "run", *words)
+    assert isinstance(said.error, BackendError)
+    assert "no Ray cluster at" in str(said.error)
+
+
+@pytest.mark.slow
+def test_select_on_two_processes_says_what_one_says(archive):
+    words = ("select", archive, "--budget", "4", "--across", "--frontline", "flux", "--format")
+    one = Said(*words, "csv", "--workers", "1", "--no-cache")
+    two = Said(*words, "csv", "--workers", "2", "--no-cache")
+    assert (one.code, two.code) == (0, 0)
+    assert one.out == two.out

@@ -1,0 +1,88 @@
+"""Every system of the paper is listed, and what is called ready can be named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from earmark.cli import frontlines as listing
+from earmark.cli.frontlines import READY, SYSTEMS, Format, frontlines
+from earmark.gate.frontline_registry import FRONTLINES, frontline_named
+from earmark.models import ModelStore
+from earmark.selection import RULES
+
+PAPER = (
+    "Full scan", "Uniform", "Random spans", "Short-term energy", "Spectral flux", "PANNs / CNN14",
+    "BEATs", "fPaSST", "ATST-Frame", "DASM", "BEATs–SlowFast", "Frame differencing",
+    "Optical flow, raw", "Optical flow, ego-comp.", "Rank-only", "AKS", "BOLT", "Ours, the gate",
+    "Ours, the rule",
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_setting(monkeypatch):
+    monkeypatch.delenv("EARMARK_CHECKPOINTS", raising=False)
+
+
+def rows(capsys, folder) -> dict[str, dict]:
+    frontlines(format=Format.json, models=folder)
+    return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+
+
+def test_the_papers_table_is_there_in_its_order():
+    assert tuple(system.title for system in SYSTEMS if system.title) == PAPER
+
+
+def test_names_are_those_of_the_registries():
+    names = [system.name for system in SYSTEMS]
+    assert len(set(names)) == len(names)
+    for system in SYSTEMS:
+        known = RULES if system.kind == "rule" else FRONTLINES
+        assert system.name in known, "it is listed and nobody knows it"
+    assert {*FRONTLINES, *RULES} == set(names)
+
+
+def test_what_is_ready_can_be_made():
+    for system in SYSTEMS:
+        if system.kind == "frontline" and system.state(ModelStore()) == READY:
+            assert frontline_named(system.name).encoder.channels >= 1
+
+
+def test_a_checkpoint_that_is_not_here_is_named_with_its_cure(capsys, tmp_path):
+    listed = rows(capsys, tmp_path)
+    assert listed["beats"]["state"] in ("needs a checkpoint", "needs an extra")
+    assert listed["energy"]["state"] == "ready" and listed["energy"]["cure"] is None
+    pytest.importorskip("ai_edge_litert")
+    assert listed["yamnet"]["cure"] == "earmark models get yamnet"
+
+
+def test_an_extra_that_is_missing_is_named_with_its_cure(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(listing.EXTRAS, "vision", "no_such_library")
+    listed = rows(capsys, tmp_path)
+    assert listed["flow"]["state"] == "needs an extra"
+    assert listed["flow"]["cure"] == "pip install 'earmark[vision]'"
+
+
+def test_what_was_exported_needs_neither_checkpoint_nor_extra(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(listing.EXTRAS, "encoders", "no_such_library")
+    assert rows(capsys, tmp_path)["beats"]["cure"] == "pip install 'earmark[encoders]'"
+    (tmp_path / "BEATs_strong_1.onnx").touch()
+    assert rows(capsys, tmp_path)["beats"]["state"] == "ready"
+
+
+def test_the_setting_is_looked_at_too(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "Cnn14_DecisionLevelMax.pth").touch()
+    monkeypatch.setenv("EARMARK_CHECKPOINTS", str(tmp_path / "checkpoints"))
+    listed = rows(capsys, tmp_path)
+    assert (listed["panns"]["state"], listed["beats"]["state"]) == ("ready", "needs a checkpoint")
+    monkeypatch.setenv("EARMARK_CHECKPOINTS", str(tmp_path / "nowhere"))
+    assert rows(capsys, tmp_path)["panns"]["state"] == "needs a checkpoint"
+
+
+def test_the_table_names_them_all(capsys, tmp_path):
+    frontlines(format=Format.table, models=tmp_path)
+    printed = capsys.readouterr().out
+    assert all(system.name in printed for system in SYSTEMS)

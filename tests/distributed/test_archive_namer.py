@@ -1,0 +1,89 @@
+"""Sounds named by many: the same words as from one, each recording listened to once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earmark.captioning import OpenAICaptioner, TagsCaptioner
+from earmark.distributed.archive_namer import ManyNamers
+from earmark.distributed.worker_pool import WorkerPool
+from earmark.evidence.sound_names import SoundNamer
+from earmark.ledger import Run
+from earmark.pipeline.caption import caption
+from earmark.pipeline.job import Job
+from earmark.pipeline.triage import make_plan
+from fault_server import fault_server
+from making import make_video
+from scale_work import Listens
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("archive")
+    for number in range(3):
+        clicks = [3.0 + 4 * number, 17.0]
+        make_video(folder / f"{number}.mp4", duration=24.0, clicks=clicks, fps=5, group=10)
+    return folder
+
+
+@pytest.fixture
+def heard(tmp_path) -> Path:
+    """Where it is noted who listened to what."""
+    (tmp_path / "heard").mkdir()
+    return tmp_path / "heard"
+
+
+def listeners(heard: Path) -> list[tuple[int, str]]:
+    """Process and recording, for each time one was listened to for its names."""
+    found = (path.name.split("-")[:2] for path in heard.iterdir())
+    return sorted((int(process), name) for process, name in found)
+
+
+def tags(folder: Path) -> list[tuple[str, int, tuple[str, ...]]]:
+    with Run.open(folder) as run:
+        return [
+            (recording.id, row.pick.window, row.tags)
+            for recording in run.recordings()
+            for row in run.picks(recording.id)
+        ]
+
+
+def test_many_name_what_one_names_and_not_here(archive, heard, tmp_path):
+    plan = make_plan(budget="2", frontline="flux")
+    one = Job(plan, TagsCaptioner(), namer=SoundNamer(Listens(str(heard))))
+    caption([archive], one, folder=tmp_path / "one")
+    assert {process for process, _ in listeners(heard)} == {os.getpid()}
+    for path in heard.iterdir():
+        path.unlink()
+    assert one.namer is not None
+    many = replace(one, namer=ManyNamers(WorkerPool(2), one.namer))
+    caption([archive], many, folder=tmp_path / "many")
+    assert tags(tmp_path / "many") == tags(tmp_path / "one")
+    assert all(any("sound at" in tag for tag in words) for _, _, words in tags(tmp_path / "many"))
+    assert os.getpid() not in {process for process, _ in listeners(heard)}
+    assert [name for _, name in sorted(listeners(heard), key=lambda pair: pair[1])] == [
+        "0",
+        "1",
+        "2",
+    ]
+    assert many.to_json() == one.to_json()
+
+
+def test_what_others_named_is_remembered_here_and_no_answer_is_asked_again(
+    archive, heard, tmp_path
+):
+    """On a resumed run the names in the questions must be the same, and cost nothing."""
+    namer = SoundNamer(Listens(str(heard)), tmp_path / "driver")
+    plan = make_plan(budget="2", frontline="flux")
+    with fault_server() as server:
+        asker = OpenAICaptioner(server.url, "scripted")
+        made = Job(plan, asker, namer=ManyNamers(WorkerPool(2), namer))
+        caption([archive], made, folder=tmp_path / "run")
+        assert (server.count(), len(listeners(heard))) == (6, 3)
+        done = caption([archive], made, folder=tmp_path / "run")
+        assert (server.count(), len(listeners(heard))) == (6, 3)
+    assert done.totals.answered == 6

@@ -1,0 +1,82 @@
+"""Progress as people, log files and Prometheus are told it."""
+
+from __future__ import annotations
+
+import socket
+import urllib.error
+import urllib.request
+
+import pytest
+
+from earmark.captioning import Tally
+from earmark.distributed.progress import Progress, WatchedEars, exposition, metrics
+from earmark.errors import BackendError, UnreadableFile
+from earmark.media import Source
+from earmark.pipeline.triage import make_plan
+
+
+def counted() -> Progress:
+    progress = Progress(recordings=3)
+    progress.hear(UnreadableFile("no"))
+    progress.ask(Tally(calls=4, failed=1, prompt_tokens=100, completion_tokens=20, spend=0.5), 10)
+    return progress
+
+
+def test_counts_and_stages():
+    progress = Progress(recordings=3)
+    assert (progress.stage, progress.seconds_left) == ("hearing", None)
+    progress = counted()
+    told = progress.to_json()
+    assert (told["stage"], told["missed"], told["calls"], told["done"]) == ("asking", 1, 10, 4)
+    assert (told["failed"], told["tokens"], told["spend"]) == (1, 120, 0.5)
+    assert told["trouble"] == "no"
+    progress.asked = progress.began - 2.0
+    assert progress.rate == pytest.approx(2.0, rel=0.2)
+    assert progress.seconds_left == pytest.approx(3.0, rel=0.2)
+
+
+def test_prometheus_reads_what_is_served():
+    parser = pytest.importorskip("prometheus_client.parser")
+    with metrics(counted(), 0) as port:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            text = answer.read().decode()
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/other")
+    samples = {
+        sample.name: sample.value
+        for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert samples["earmark_recordings"] == 3
+    assert samples["earmark_missed_total"] == 1
+    assert samples["earmark_tokens_total"] == 120
+    assert samples["earmark_spend_total"] == 0.5
+    assert text == exposition(counted())
+
+
+def test_a_port_that_is_taken_is_one_line():
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(BackendError, match=f"port {port} .*--metrics-port"),
+            metrics(Progress(), port),
+        ):
+            pass
+
+
+def test_watched_ears_pass_everything_on():
+    sources = [Source(("a.mp4",)), Source(("b.mp4",))]
+
+    def ears(sources, plan, *, known, cache):
+        yield from ((source, UnreadableFile(source.name)) for source in sources)
+
+    told: list[int] = []
+    progress = Progress()
+    watched = WatchedEars(ears, progress, lambda now: told.append(now.missed))
+    passed = list(watched(sources, make_plan(), known={}, cache=None))
+    assert [source for source, _ in passed] == sources
+    assert told == [0, 1, 2]
+    assert progress.recordings == 2

@@ -1,0 +1,286 @@
+"""A real Ray cluster of several nodes on this machine, workers and a node killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import earmark
+from earmark.captioning import Limits, OpenAICaptioner
+from earmark.distributed.archive_listener import ManyEars
+from earmark.distributed.ray_backend import RayBackend
+from earmark.distributed.ray_captioner import RayCaptioner
+from earmark.distributed.worker_pool import WorkerPool
+from earmark.errors import BackendError, MissingExtra, UnreadableFile
+from earmark.ledger import Run
+from earmark.pipeline.caption import Captioned, caption
+from earmark.pipeline.job import Job
+from earmark.pipeline.question import Ask
+from earmark.pipeline.triage import make_plan
+from fault_server import fault_server
+from killing import kill_and_resume
+from making import make_video
+from scale_work import Dies, Notes, heavy, square
+from servers import free_port, s3_server
+from vlm_server import vlm_server
+
+ray = pytest.importorskip("ray")
+TESTS = str(Path(__file__).parents[1])
+
+
+def connect(cluster: Any, *paths: str) -> None:
+    """Join the cluster; its workers import from `paths` first, then the work of these tests."""
+    found = os.pathsep.join([*paths, TESTS])
+    keys = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    ray.init(
+        address=cluster.address,
+        runtime_env={"env_vars": {"PYTHONPATH": found, **keys}},
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+
+
+def test_a_cluster_that_is_not_there_is_one_line_at_once():
+    address = f"127.0.0.1:{free_port()}"
+    with pytest.raises(BackendError, match=rf"no Ray cluster at {address} .*ray start --head"):
+        RayBackend(address)
+    with pytest.raises(BackendError, match="no Ray cluster at auto"):
+        RayBackend("auto")
+
+
+def test_without_the_extra_the_cure_is_named(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'earmark\[ray\]'"):
+        RayBackend()
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Any]:
+    """An empty bucket of moto's S3 server, reached by this process and those it starts."""
+    boto3, s3fs = pytest.importorskip("boto3"), pytest.importorskip("s3fs")
+    pytest.importorskip("moto")
+    with s3_server() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", server.url().rstrip("/"))
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        s3fs.S3FileSystem.clear_instance_cache()
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="cams")
+        yield client
+        client.close()
+        s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture(scope="module")
+def cluster(bucket) -> Iterator[Any]:
+    """Two nodes of one core each; this process is connected to the first."""
+    from ray.cluster_utils import Cluster
+
+    room = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+    made = Cluster(initialize_head=True, head_node_args=room)
+    try:
+        made.add_node(num_cpus=1, object_store_memory=80_000_000)
+        connect(made)
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+@pytest.mark.slow
+def test_it_keeps_the_contract_of_an_engine(cluster, tmp_path):
+    engine = RayBackend()
+    items = [3, -1, 8, 21, -5, 34]
+    outcomes = {outcome.item: outcome for outcome in engine.run(square, items)}
+    here = {outcome.item: outcome for outcome in WorkerPool(1).run(square, items)}
+    assert {item: one.value for item, one in outcomes.items()} == {
+        item: one.value for item, one in here.items()
+    }
+    assert isinstance(outcomes[-5].failure, UnreadableFile)
+    assert str(outcomes[-5].failure) == str(here[-5].failure)
+    with pytest.raises(KeyError, match="thirteen") as bug:
+        list(engine.run(square, [1, 13, 2]))
+    assert "while working on 13" in bug.value.__notes__
+
+
+@pytest.mark.slow
+def test_a_full_object_store_is_no_loss(cluster):
+    """The store of a node has room for six results; something else fills it, and twenty come."""
+    filling = [ray.put(bytes(12_000_000)) for _ in range(6)]
+    outcomes = list(RayBackend().run(heavy, range(20)))
+    assert not [outcome.failure for outcome in outcomes if outcome.failure]
+    got = {outcome.item: (len(outcome.value), outcome.value[0]) for outcome in outcomes}
+    assert got == {number: (12_000_000, number) for number in range(20)}
+    del filling
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_no_loss_and_a_deadly_item_a_row(cluster, tmp_path):
+    engine = RayBackend()
+    once, always = tmp_path / "once", tmp_path / "always"
+    once.mkdir()
+    always.mkdir()
+    outcomes = list(engine.run(Dies(str(once), times=1), list(range(9))))
+    assert sorted(outcome.value for outcome in outcomes) == list(range(9))
+    failed = [
+        outcome
+        for outcome in engine.run(Dies(str(always), times=99), list(range(6, 9)))
+        if outcome.failure
+    ]
+    assert [outcome.item for outcome in failed] == [7]
+    assert isinstance(failed[0].failure, BackendError)
+    assert len(list(always.iterdir())) == 3
+
+
+@pytest.mark.slow
+def test_a_slow_reader_holds_the_rest_back(cluster, tmp_path):
+    outcomes = RayBackend(workers=2).run(Notes(str(tmp_path), seconds=0.0), list(range(40)))
+    next(outcomes)
+    assert len(list(tmp_path.iterdir())) <= 3
+    outcomes.close()
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory, bucket) -> str:
+    """Four recordings and one that is none, in the bucket."""
+    folder = tmp_path_factory.mktemp("archive")
+    for number in range(4):
+        clicks = [4.0 * place + number for place in range(2, 9, 1 + number)]
+        make_video(folder / f"{number}.mp4", duration=48.0, clicks=clicks, fps=5, group=10)
+    (folder / "broken.mp4").write_bytes(b"not a movie")
+    for path in folder.iterdir():
+        bucket.upload_file(str(path), "cams", f"shift/{path.name}")
+    return "s3://cams/shift/"
+
+
+def job(url: str, **limits: Any) -> Job:
+    return Job(
+        make_plan(budget="25%", across=True, frontline="flux"),
+        OpenAICaptioner(url, "tiny"),
+        Ask(tokens=64, answer_tokens=8),
+        Limits(concurrency=1, **limits),
+    )
+
+
+def contents(folder: Path) -> list[Any]:
+    """All of a run that does not name a moment."""
+    rows: list[Any] = []
+    with Run.open(folder) as run:
+        rows.extend(replace(missed, path="") for missed in run.missed())
+        for recording in run.recordings():
+            heard = run.heard(recording.id)
+            assert heard is not None
+            assert heard.level is not None
+            blobs = (heard.scores, heard.rates, heard.level.values)
+            rows.append((recording, run.choice(recording.id), [blob.tobytes() for blob in blobs]))
+            for pick in run.picks(recording.id):
+                picture = run.thumbnail(recording.id, pick.pick.window)
+                words = pick.kept.answer.text if pick.kept else pick.failure
+                rows.append((pick.pick, pick.tags, pick.status, words, picture))
+    return rows
+
+
+def on_cluster(engine: RayBackend, made: Job, archive: str, folder: Path, **watch) -> Captioned:
+    eyes = RayCaptioner(engine, made.captioner, concurrency=made.limits.concurrency)
+    try:
+        there = replace(made, captioner=eyes)
+        done = caption(
+            [archive], there, folder=folder, ears=ManyEars(engine), look=eyes.show, **watch
+        )
+        assert not eyes._tasks, "the driver holds what was settled"
+        return done
+    finally:
+        eyes.close()
+
+
+@pytest.mark.slow
+def test_a_node_lost_in_the_middle_changes_nothing_in_the_ledger(cluster, archive, tmp_path):
+    """The same run here, on the cluster, and on a cluster that loses a node while it asks."""
+    with vlm_server(tmp_path) as url:
+        here = caption([archive], job(url), folder=tmp_path / "here")
+        assert (here.totals.answered, here.missed) == (12, 1)
+        on_cluster(RayBackend(), job(url), archive, tmp_path / "there")
+        assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+        doomed = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000)]
+
+        def step(tally, total) -> None:
+            if tally.answered >= 4 and doomed:
+                cluster.remove_node(doomed.pop(), allow_graceful=False)
+
+        lossy = on_cluster(RayBackend(), job(url), archive, tmp_path / "lossy", step=step)
+
+        # A whole run while the store of the driver's node is full of something else.
+        filling = [ray.put(bytes(12_000_000)) for _ in range(6)]
+        on_cluster(RayBackend(), job(url), archive, tmp_path / "full")
+        del filling
+    assert not doomed
+    assert lossy.totals.answered == 12
+    assert contents(tmp_path / "lossy") == contents(tmp_path / "here")
+    assert contents(tmp_path / "full") == contents(tmp_path / "here")
+    assert lossy.totals.asked == 12
+
+
+@pytest.mark.slow
+def test_a_window_that_cannot_be_decoded_is_no_call_here_or_there(cluster, tmp_path):
+    """The file is gone once it was heard; both engines say the same of it."""
+    told = []
+    with fault_server() as server:
+        for place in ("here", "there"):
+            path = make_video(tmp_path / f"{place}.mp4", duration=16.0, clicks=[5.0], fps=5)
+            made = Job(
+                make_plan(budget="2", frontline="flux"), OpenAICaptioner(server.url, "scripted")
+            )
+
+            def gone(*_, path=path) -> None:
+                path.unlink(missing_ok=True)
+
+            run = tmp_path / place
+            if place == "here":
+                done = caption([path], made, folder=run, step=gone)
+            else:
+                done = on_cluster(RayBackend(), made, str(path), run, step=gone)
+            assert "does not exist" in done.tally.last_reason
+            told.append((replace(done.tally, last_reason=""), done.totals))
+        assert server.count() == 0
+    assert told[0] == told[1]
+    assert (told[0][0].failed, told[0][0].attempts, told[0][1].asked) == (2, 0, 0)
+
+
+@pytest.mark.slow
+def test_the_driver_killed_at_random_asks_nothing_kept_again(cluster, tmp_path):
+    """SIGKILL of the whole command, over and over, on a cluster that outlives it."""
+    for number in range(2):
+        make_video(tmp_path / f"{number}.mp4", duration=24.0, clicks=[5.0, 13.0], fps=5)
+    with fault_server(then="hold") as server:
+        words = ["caption", str(tmp_path / "*.mp4"), "--frontline", "flux", "--budget", "3"]
+        words += ["--vlm", server.url, "--model", "scripted", "--concurrency", "2", "--no-sounds"]
+        words += ["--no-cache", "--engine", "ray", "--address", cluster.address]
+        kill_and_resume(words, tmp_path / "run", server, kills=3, windows=6)
+
+
+@pytest.mark.slow
+def test_a_worker_of_another_version_is_refused(cluster, tmp_path):
+    """The workers import a copy of earmark that calls itself 9.9."""
+    package = Path(earmark.__file__).parent
+    shutil.copytree(package, tmp_path / "earmark", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "earmark" / "version.py").write_text('VERSION = "9.9"\n')
+    ray.shutdown()
+    connect(cluster, str(tmp_path))
+    try:
+        with pytest.raises(
+            BackendError, match=r"runs earmark 9.9 and this is \d.*install the same"
+        ):
+            list(RayBackend().run(square, [1]))
+    finally:
+        ray.shutdown()
+        connect(cluster)

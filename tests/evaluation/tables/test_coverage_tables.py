@@ -1,0 +1,165 @@
+"""Tables and pages derived from rows."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import LedgerError
+from earmark.evaluation.annotations.actions import Action, Annotations
+from earmark.evaluation.benchmark import Row
+from earmark.evaluation.metrics.coverage_counts import Forecast
+from earmark.evaluation.result_folder import Outcome, claim
+from earmark.evaluation.result_rows import Results
+from earmark.evaluation.tables.coverage_tables import (
+    coverage_table,
+    forecast_table,
+    gain_table,
+    paired_table,
+    paper_table,
+    pooled_table,
+    recording_table,
+    saved_table,
+)
+from earmark.evaluation.tables.table import Table, percent
+
+EAR, BLIND = ("ear", "rank"), ("ear", "uniform")
+
+
+def rows(rule: str, *covered: tuple[float, float]) -> list[Row]:
+    """Three recordings of 100 windows and 10 actions, the last without any, at 10 and 20 %."""
+    found = []
+    for name, pair in zip("abc", (*covered, (0, 0)), strict=True):
+        actions = 0 if name == "c" else 10
+        for budget, hit in zip((0.1, 0.2), pair, strict=True):
+            calls = round(100 * budget)
+            found.append(Row(name, "ear", rule, budget, 100, calls, actions, hit, hit / 2))
+    return found
+
+
+RESULTS = Results.of_rows(rows("rank", (3, 6), (5, 6)) + rows("uniform", (2, 4), (2, 8)))
+MARKED = Annotations(
+    {"a": [Action(0, 40)], "b": [Action(0, 80)], "c": []}, dict.fromkeys("abc", 400.0)
+)
+
+
+def test_results_answer_by_system_and_budget():
+    assert RESULTS.recordings == ["a", "b", "c"]
+    assert RESULTS.systems == [EAR, BLIND]
+    assert RESULTS.points(EAR, 0.1)[:2] == [30, 50]
+    assert math.isnan(RESULTS.points(EAR, 0.1)[2])
+    assert RESULTS.pooled(EAR, 0.2).coverage == 0.6
+    assert RESULTS.curve(BLIND) == [(0.1, 0.2), (0.2, 0.6)]
+    assert RESULTS.saved(EAR, 0.1, baseline=BLIND) == pytest.approx(1 - 0.1 / 0.15)
+    assert RESULTS.label(EAR) == "rank"
+    assert RESULTS.counted == 2
+
+
+def test_coverage_is_a_mean_over_recordings_that_have_actions():
+    assert coverage_table(RESULTS).rows == (("10 %", 40.0, 20.0), ("20 %", 60.0, 60.0))
+
+
+def test_the_paired_table_counts_recordings():
+    table = paired_table(RESULTS, EAR)
+    assert [row[0] for row in table.rows] == ["20 %", "10 %"]
+    assert table.rows[1][1:4] == ("uniform", "+20.0", "+20.0")
+    assert [row[5] for row in table.rows] == ["1/1/0", "2/0/0"]
+
+
+def test_saved_calls_and_pooled_counts():
+    (first, second) = saved_table(RESULTS, BLIND).rows
+    assert first[1] == pytest.approx(100 / 3)
+    assert second[1] == pytest.approx(0.0)
+    assert pooled_table(RESULTS).rows[0][:6] == ("rank", "10 %", 300, 30, 20, 40.0)
+
+
+def test_a_recording_without_actions_is_shown_as_a_dash():
+    table = recording_table(RESULTS, MARKED, budget=0.1, subject=EAR, baseline=BLIND, window=4.0)
+    text = table.to_markdown()
+    assert "| a | 1 | 400 | 40.0 | 10.0 | 20.0 | 30.0 | 10.0 |" in text
+    assert "| c | 0 | 400 | — | 0.0 | — | — | — |" in text
+
+
+def test_gain_against_occupancy_needs_more_than_two_recordings():
+    assert all(
+        math.isnan(row[2]) for row in gain_table(RESULTS, MARKED, window=4.0, baseline=BLIND).rows
+    )
+
+
+def test_the_paper_s_table_is_for_the_paper_s_recordings():
+    assert paper_table(RESULTS, "ear") is None
+
+
+def test_forecasts_in_points():
+    told = forecast_table({("ear", 0.1): Forecast(2, 6.0, 5.0, 10, 10.0, 0.3)})
+    assert told.rows[0][2:] == pytest.approx((60.0, 50.0, 10.0, 15.0))
+
+
+def test_a_table_writes_itself_three_ways():
+    table = Table("T <1>", ("who", "how much"), (("a & b", math.nan), ("c", 1.25)), "so")
+    assert "| a & b | — |" in table.to_markdown()
+    assert "| a\\|b |" in Table("T", ("who",), (("a|b",),)).to_markdown()
+    assert "<h2>T &lt;1&gt;</h2>" in table.to_html()
+    assert "<td>a &amp; b</td><td>—</td>" in table.to_html()
+    assert table.to_json()["rows"] == [
+        {"who": "a & b", "how much": None},
+        {"who": "c", "how much": 1.25},
+    ]
+    assert table.to_csv() == "who,how much\na & b,\nc,1.25\n"
+    assert percent(0.335) == "33.5 %"
+
+
+def test_rows_of_one_budget_stand_together():
+    table = Table("T", ("calls", "rule"), (("5 %", "a"), ("5 %", "b"), ("9 %", "a")))
+    assert table.to_html().count("<tr class='block'>") == 2
+    assert "class='block'" not in Table("T", ("calls",), (("5 %",), ("9 %",))).to_html()
+
+
+def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
+    outcome = Outcome(
+        "Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", lambda: b"png")}
+    )
+    written = outcome.write(tmp_path / "new")
+    assert [path.name for path in written] == ["tables.md", "tables.json", "index.html", "dot.png"]
+    sheet = tmp_path / "new" / "tables" / "coverage_by_budget_and_rule.csv"
+    assert sheet.read_text().splitlines()[1] == "10 %,40.0,20.0"
+    page = (tmp_path / "new" / "index.html").read_text()
+    assert "data:image/png;base64,cG5n" in page
+    assert "http" not in page
+    assert "<a href='#coverage_by_budget_and_rule'>" in page
+    assert "<section id='coverage_by_budget_and_rule'>" in page
+    assert json.loads((tmp_path / "new" / "tables.json").read_text())["figures"] == ["dot.png"]
+
+
+def test_a_folder_belongs_to_one_run(tmp_path: Path):
+    assert claim(tmp_path, {"rules": ("a",), "window": 4.0}) is False
+    assert claim(tmp_path, {"rules": ("a",), "window": 4.0}) is True
+    with pytest.raises(LedgerError, match="holds a run with another window; choose another --out"):
+        claim(tmp_path, {"rules": ("a",), "window": 2.0})
+    assert claim(tmp_path, {"rules": ("a",), "window": 2.0}, fresh=True) is False
+    with pytest.raises(LedgerError, match="holds a run of another experiment; choose"):
+        claim(tmp_path, {"experiment": "cost"})
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(LedgerError, match="cannot be read"):
+        claim(tmp_path, {})
+
+
+def test_a_new_run_clears_its_own_rows_and_nothing_else(tmp_path: Path):
+    (tmp_path / "mine.csv").write_text("recording,start,end\n")
+    assert claim(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is False
+    (tmp_path / "rows.csv").write_text("kept\n")
+    assert claim(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is True
+    assert (tmp_path / "rows.csv").exists()
+    claim(tmp_path, {"window": 2.0}, rows=("rows.csv",), fresh=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "run.json"]
+
+
+def test_pages_of_another_origin_are_not_overwritten(tmp_path: Path):
+    (tmp_path / "index.html").write_text("my own page")
+    with pytest.raises(LedgerError, match=r"holds index.html of another origin; choose another"):
+        claim(tmp_path, {"window": 4.0})
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert claim(tmp_path, {"window": 4.0}, fresh=True) is False

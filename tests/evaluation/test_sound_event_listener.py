@@ -1,0 +1,106 @@
+"""The ideal listener: its features, its fit, and that it never sees what it is judged on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.actions import Action, Annotations
+from earmark.evaluation.score_sources import FOLDS, evidence_tasks, plan_fitting
+from earmark.evaluation.sound_event_listener import (
+    NEIGHBOURS,
+    RIDGE,
+    Listener,
+    count_sounding,
+    count_starts,
+    features,
+    fit_poisson,
+    loudest,
+    share_filled,
+)
+from made_kitchen import kitchen
+
+#         0 s     4 s     8 s     12 s
+EVENTS = [Action(1.0, 2.0, "clang"), Action(3.0, 9.0, "water"), Action(3.5, 5.0, "clang")]
+
+
+def test_what_is_heard_in_each_window():
+    assert count_starts(EVENTS, 3, window=4.0).tolist() == [3, 0, 0]
+    assert count_sounding(EVENTS, 3, window=4.0).tolist() == [3, 2, 1]
+    assert share_filled(EVENTS, 3, window=4.0).tolist() == [0.5, 1.0, 0.25]
+    assert loudest(EVENTS, 12.0, window=4.0).tolist() == [1.5, 6.0, 8.5]
+    assert loudest([], 10.0, window=4.0).tolist() == [2.0, 6.0, 9.0]
+
+
+def test_features_hold_the_neighbours_and_the_labels():
+    rows = features(EVENTS, 12.0, window=4.0, labels=("clang",))
+    assert rows.shape == (3, 3 * (2 * NEIGHBOURS + 1) + 2)
+    middle = 3 * NEIGHBOURS
+    assert rows[0, middle] == pytest.approx(np.log1p(3))
+    assert rows[1, middle - 3] == rows[0, middle]  # the window before
+    assert rows[0, :middle].tolist() == [0.0] * middle  # silent before the start
+    assert rows[:, -2:].tolist() == [[2, 1], [0, 1], [0, 0]]
+
+
+def test_the_fit_is_the_best_of_the_penalised_likelihood():
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(400, 3))
+    counts = rng.poisson(np.exp(0.3 + rows @ [0.5, -0.4, 0.0])).astype(float)
+
+    def loss(weights: np.ndarray) -> float:
+        linear = weights[0] + rows @ weights[1:]
+        return float(np.exp(linear).sum() - counts @ linear + RIDGE * (weights[1:] ** 2).sum() / 2)
+
+    best = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-8}).x
+    assert fit_poisson(rows, counts) == pytest.approx(best, abs=1e-3)
+
+
+def test_without_anything_to_hear_the_rate_is_the_mean():
+    weights = fit_poisson(np.zeros((10, 2)), np.array([0.0, 4.0] * 5))
+    assert np.exp(weights[0]) == pytest.approx(2.0)
+    assert weights[1:].tolist() == [0.0, 0.0]
+
+
+def test_a_listener_expects_about_what_there_is():
+    actions, events = kitchen()
+    fitted = Listener.fit(actions.without(["K00"]), events)
+    windows = fitted.windows(events.recordings["K00"], actions.durations["K00"])
+    assert windows.rates.sum() == pytest.approx(len(actions.recordings["K00"]), rel=0.4)
+    starts = count_starts(actions.recordings["K00"], len(windows), window=4.0)
+    assert np.corrcoef(windows.rates, starts)[0, 1] > 0.4
+    assert fitted.recordings == 11
+
+
+def test_a_listener_needs_actions_and_events():
+    actions, events = kitchen(2)
+    nothing = Annotations({name: [] for name in actions.recordings}, actions.durations)
+    with pytest.raises(AnnotationError, match="no action in the recordings to fit on"):
+        Listener.fit(nothing, events)
+    with pytest.raises(AnnotationError, match="no event in the recordings to fit on"):
+        Listener.fit(actions, nothing)
+
+
+def test_recordings_are_never_judged_by_a_listener_that_saw_them():
+    actions, _ = kitchen(7)
+    held_out = plan_fitting(actions, ["K01", "K04"])
+    assert held_out.evaluated == ("K01", "K04")
+    assert set(held_out.fitted["K01"]) == {"K00", "K02", "K03", "K05", "K06"}
+    dealt = plan_fitting(actions)
+    assert dealt.evaluated == tuple(actions.recordings)
+    assert all(name not in seen for name, seen in dealt.fitted.items())
+    assert len(set(dealt.fitted.values())) == FOLDS
+    with pytest.raises(AnnotationError, match="none is left to fit on"):
+        plan_fitting(actions, list(actions.recordings))
+
+
+def test_the_actions_of_a_judged_recording_do_not_move_its_rates():
+    actions, events = kitchen(4)
+    fitting = plan_fitting(actions, ["K02"])
+    other = Annotations({**actions.recordings, "K02": []}, actions.durations)
+    both = [
+        evidence_tasks(marked, events, fitting, window=4.0)["evidence", "K02"]()
+        for marked in (actions, other)
+    ]
+    assert np.array_equal(both[0].windows.rates, both[1].windows.rates)

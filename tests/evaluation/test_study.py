@@ -1,0 +1,231 @@
+"""Whole evaluations, from files to a folder: by events, and by listening to made scenes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import AnnotationError, LedgerError
+from earmark.evaluation.comparison import Design
+from earmark.evaluation.score_sources import find_media, heard_fingerprint
+from earmark.evaluation.study import Question, answer
+from earmark.evaluation.tables.timeline_strip import middle_minute
+from earmark.gate.gate import default_gate
+from earmark.media.demo_scene import make_scene
+from earmark.timeline import Span
+from made_kitchen import kitchen, write_csv, write_durations
+
+DESIGN = Design(rules=("uniform", "rank", "separated", "coverage"), budgets=(0.1, 0.25))
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Question:
+    actions, events = kitchen(6)
+    return Question(
+        spans=(write_csv(tmp_path / "spans.csv", actions),),
+        evidence=(write_csv(tmp_path / "events.csv", events),),
+        durations=write_durations(tmp_path / "lengths.csv", actions),
+    )
+
+
+def test_events_stand_in_for_the_ear(asked: Question, tmp_path: Path):
+    question = replace(asked, recordings=("K01", "K03"), downsample=True, strip="K01@60")
+    found = answer(question, DESIGN, folder=tmp_path / "out")
+    assert {row.recording for row in found.rows} == {"K01", "K03"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "forecasts.csv",
+        "gain_against_occupancy.png",
+        "index.html",
+        "per_recording.csv",
+        "plane.png",
+        "run.json",
+        "strip.png",
+        "tables",
+        "tables.json",
+        "tables.md",
+    }
+    assert found.rows_as_csv() == (tmp_path / "out" / "per_recording.csv").read_text()
+    titles = [table.title for table in found.outcome.tables[-2:]]
+    assert [title.rsplit(" ", 1)[1] for title in titles] == ["time", "calls"]
+    assert "fitted on the 4 other annotated recordings" in found.outcome.notes[0]
+
+
+def test_another_question_needs_another_folder(asked: Question, tmp_path: Path):
+    first = answer(asked, DESIGN, folder=tmp_path / "out")
+    again = answer(asked, DESIGN, folder=tmp_path / "out")
+    assert [row.covered for row in again.rows] == [row.covered for row in first.rows]
+    other = replace(DESIGN, window=2.0)
+    with pytest.raises(LedgerError, match="holds a run with another window"):
+        answer(asked, other, folder=tmp_path / "out")
+    fresh = answer(asked, other, folder=tmp_path / "out", fresh=True)
+    assert fresh.rows[0].windows > first.rows[0].windows
+
+
+def test_marks_that_lie_in_the_folder_of_results_stay(asked: Question, tmp_path: Path):
+    before = asked.spans[0].read_bytes()
+    answer(asked, DESIGN, folder=tmp_path)  # where spans.csv, events.csv and lengths.csv are
+    assert asked.spans[0].read_bytes() == before
+    assert asked.evidence[0].exists()
+
+
+def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, tmp_path: Path):
+    _, events = kitchen(6)
+    quiet = replace(asked, evidence=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
+    with pytest.raises(AnnotationError, match=r"no events for K02: pass --allow-missing"):
+        answer(quiet, DESIGN)
+    allowed = answer(replace(quiet, allow_missing=True), DESIGN)
+    assert len({row.recording for row in allowed.rows}) == 6
+    assert "1 recording without events, so heard as silent: K02" in allowed.outcome.notes
+
+
+def test_events_of_recordings_nobody_annotated_are_named(asked: Question, tmp_path: Path):
+    actions, _ = kitchen(6)
+    few = replace(asked, spans=(write_csv(tmp_path / "s.csv", actions.without(["K05"])),))
+    found = answer(few, DESIGN)
+    assert "1 recording with events and no annotations, not used: K05" in found.outcome.notes
+
+
+def test_one_recording_and_no_action_are_dashes(scenes: Path, tmp_path: Path):
+    (tmp_path / "spans.txt").write_text("")
+    (tmp_path / "S0.txt").write_text("4\t4\tpoint\n")  # a label without length
+    question = Question(
+        spans=(tmp_path / "S0.txt",), media=(str(scenes / "S0.mp4"),), frontlines=("energy",)
+    )
+    told = answer(question, DESIGN, folder=tmp_path / "out").outcome
+    assert "| 25 % | — | — | — | — |" in told.tables[0].to_markdown()
+    assert "| 25 % | uniform | — | — | — | 0/0/0 | — |" in told.tables[1].to_markdown()
+    assert "1 recording without action, so without coverage: S0" in told.notes
+
+
+def test_all_ties_are_said_to_be_ties(tmp_path: Path):
+    marks = "recording,start,end\n" + "".join(f"R{n},0,100\n" for n in range(4))
+    (tmp_path / "s.csv").write_text(marks)
+    (tmp_path / "e.csv").write_text(marks)
+    asked = Question(spans=(tmp_path / "s.csv",), evidence=(tmp_path / "e.csv",))
+    told = answer(asked, DESIGN).outcome
+    assert "| 25 % | rank | +0.0 | +0.0 | +0.0 to +0.0 | 0/0/4 | 1.000 |" in (
+        told.tables[1].to_markdown()
+    )
+
+
+def test_something_must_be_heard(asked: Question):
+    with pytest.raises(ValueError, match="needs --media to listen to or --evidence, and not both"):
+        answer(replace(asked, evidence=()), DESIGN)
+    with pytest.raises(ValueError, match="--downsample needs recordings to choose on"):
+        answer(replace(asked, downsample=True), DESIGN)
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three made recordings of 70 s with pictures, and their actions."""
+    folder = tmp_path_factory.mktemp("scenes")
+    lines = ["recording,start,end,label"]
+    for seed in range(3):
+        scene = make_scene(folder / f"S{seed}.mp4", seed=seed, duration=70.0, size=(96, 72), fps=5)
+        lines += [f"S{seed},{a.start},{a.end},{a.label}" for a in scene.actions]
+    (folder / "spans.csv").write_text("\n".join(lines))
+    return folder
+
+
+def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
+    question = Question(
+        spans=(scenes / "spans.csv",),
+        media=(str(scenes),),
+        frontlines=("energy", "flux"),
+        recordings=("S0", "S1"),
+        development=("S2",),
+        downsample=True,
+        strip="S0",
+        cache=tmp_path / "cache",
+    )
+    found = answer(question, DESIGN, folder=tmp_path / "out")
+    assert {(row.frontline, row.recording) for row in found.rows} == {
+        (line, name) for line in ("energy", "flux") for name in ("S0", "S1")
+    }
+    assert {row.rule for row in found.rows if row.frontline == "flux"} == {
+        "rank",
+        "separated",
+        "coverage",
+    }
+    assert found.outcome.tables[0].columns[1:3] == ("uniform", "energy / rank")
+    assert all(row.windows == 18 for row in found.rows)  # 70 s in windows of 4 s
+    assert (tmp_path / "out" / "strip.png").stat().st_size > 20_000  # with pictures and sound
+    assert any("listening with energy, flux" in note for note in found.outcome.notes)
+
+
+def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
+    text = (scenes / "spans.csv").read_text().replace("S2,", "S9,")
+    (tmp_path / "spans.csv").write_text(text)
+    question = Question(
+        spans=(tmp_path / "spans.csv",), media=(str(scenes),), frontlines=("energy",)
+    )
+    with pytest.raises(AnnotationError, match=r"no media for S9; no annotations for S2: pass"):
+        answer(question, DESIGN)
+    some = answer(replace(question, allow_missing=True), DESIGN)
+    assert {row.recording for row in some.rows} == {"S0", "S1"}
+    assert "1 recording annotated but without media, left out: S9" in some.outcome.notes
+    assert "1 recording not annotated, left out: S2" in some.outcome.notes
+
+
+def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Path, tmp_path: Path):
+    folder = tmp_path / "media"
+    folder.mkdir()
+    for name in ("S0", "S1"):
+        (folder / f"{name}.mp4").write_bytes((scenes / f"{name}.mp4").read_bytes())
+    (folder / "S2.mp4").write_bytes(b"no film")
+    question = Question(spans=(scenes / "spans.csv",), media=(str(folder),), frontlines=("energy",))
+    with pytest.raises(AnnotationError, match=r"S2.mp4 .*: pass --allow-missing to evaluate the"):
+        answer(question, DESIGN)
+    some = answer(replace(question, allow_missing=True), DESIGN)
+    assert {row.recording for row in some.rows} == {"S0", "S1"}
+    assert any("1 recording whose media cannot be read" in note for note in some.outcome.notes)
+
+
+def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: Path):
+    folder = tmp_path / "media"
+    folder.mkdir()
+    (folder / "S0.mp4").write_bytes((scenes / "S0.mp4").read_bytes())
+    spans = [line for line in (scenes / "spans.csv").read_text().splitlines() if "S0" in line]
+    (tmp_path / "spans.csv").write_text("\n".join(["recording,start,end,label", *spans]))
+    question = Question(
+        spans=(tmp_path / "spans.csv",), media=(str(folder),), frontlines=("energy",)
+    )
+    answer(question, DESIGN, folder=tmp_path / "out")
+    (folder / "S0.mp4").write_bytes((scenes / "S1.mp4").read_bytes())
+    with pytest.raises(LedgerError, match="holds a run with another sound"):
+        answer(question, DESIGN, folder=tmp_path / "out")
+
+
+def test_a_gate_with_other_rates_is_another_run(tmp_path: Path):
+    """Its scores are the same, and what the rule `coverage` makes of them is not."""
+    gate, told = default_gate(), set()
+    for more in (0.0, 0.5):
+        fits = tuple(replace(fit, intercept=fit.intercept + more) for fit in gate.rates.fits)
+        replace(gate, rates=replace(gate.rates, fits=fits)).save(tmp_path / "own.gate")
+        told.add(heard_fingerprint({}, [str(tmp_path / "own.gate")]))
+    assert len(told) == 2
+
+
+def test_recordings_to_choose_on_must_be_there(scenes: Path):
+    question = Question(
+        spans=(scenes / "spans.csv",), media=(str(scenes),), recordings=("S0",), downsample=True
+    )
+    with pytest.raises(AnnotationError, match="--dev names S8: no media, or no annotations"):
+        answer(replace(question, development=("S1", "S8")), DESIGN)
+
+
+def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.wav").write_bytes(b"")
+    with pytest.raises(AnnotationError, match="two media files are called a"):
+        find_media([tmp_path])
+    with pytest.raises(AnnotationError, match=r"there are no media at .*nowhere"):
+        find_media([tmp_path / "nowhere"])
+
+
+def test_the_middle_minute():
+    assert middle_minute(200.0) == Span(70.0, 130.0)
+    assert middle_minute(30.0) == Span(0.0, 30.0)

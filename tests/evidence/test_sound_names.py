@@ -1,0 +1,32 @@
+"""Names are remembered, and a memory that is damaged is made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from earmark.evidence.sound_names import SoundNamer
+from earmark.media import open_recording
+from earmark.timeline import Span
+from making import make_audio
+from scale_work import Listens
+
+SPANS = [Span(0.0, 1.0), Span(1.0, 2.0)]
+
+
+@pytest.mark.parametrize("damage", [b"", b"[[0.0", b"\xff\xfe\x00"], ids=["empty", "cut", "bytes"])
+def test_what_was_named_is_heard_once_unless_it_is_damaged(tmp_path: Path, damage: bytes) -> None:
+    recording = open_recording(make_audio(tmp_path / "a.flac", duration=2.0, clicks=[1.0]))
+    heard = tmp_path / "heard"
+    heard.mkdir()
+    namer = SoundNamer(Listens(str(heard)), tmp_path / "memory")
+    first = namer(recording, SPANS)
+    assert namer(recording, SPANS[1:]) == {SPANS[1]: first[SPANS[1]]}
+    assert namer.recall(recording, SPANS) == first
+    assert len(list(heard.iterdir())) == 1
+    (kept,) = tmp_path.glob("memory/names/*/*.json")
+    kept.write_bytes(damage)
+    assert namer.recall(recording, SPANS) is None
+    assert namer(recording, SPANS) == first
+    assert len(list(heard.iterdir())) == 2

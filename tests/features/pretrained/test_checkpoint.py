@@ -1,0 +1,170 @@
+"""Checkpoints as published go in; everything else is refused by name."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from earmark.errors import ModelMismatch
+from earmark.features.pretrained import PUBLISHED, published
+from earmark.features.pretrained.catalogue import find_checkpoint
+from earmark.features.pretrained.checkpoint import build, drop_layers, load_detector
+from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, small
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_checkpoint_as_published_goes_in(name, tmp_path):
+    known = small(name)
+    detector = load_detector(known, saved(known, tmp_path / known.files[0]))
+    expected = build(known).eval()
+    expected.load_state_dict(seeded_weights(expected.state_dict()))
+    sound = torch.from_numpy(seeded_sound(known.layout.chunk / 25, known.sample_rate))[None]
+    with torch.inference_mode():
+        logits = detector(sound)
+        torch.testing.assert_close(logits, expected(sound), atol=1e-5, rtol=1e-5)
+        rows = 1 if name == "slowfast" else 250
+        assert logits.shape == (1, rows, len(known.classes))
+        assert detector.embed(detector.spectrum(sound)).shape[:2] == (1, rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("beats", "model.model.patch_embedding.weight"),
+        ("beats", "model.model.encoder.pos_conv.0.parametrizations.weight.original0"),
+        ("beats", "model.model.encoder.layers.11.self_attn.relative_attention_bias.weight"),
+        ("atst-frame", "model.atst.blocks.11.mlp.fc2.bias"),
+        ("fpasst", "model.time_new_pos_embed"),
+        ("frame-mn10", "model.frame_mn.features.4.block.2.conc_se_layers.0.fc1.weight"),
+        ("panns", "conv_block6.bn2.running_var"),
+        ("slowfast", "s4.pathway0_res5.branch2.c_bn.weight"),
+        ("slowfast", "s4_fuse.conv_f2s.weight"),
+    ],
+)
+def test_names_are_the_published_ones(name, first):
+    known = published(name)
+    if known.options == () and known.width == 768:  # as many layers, each small
+        known = replace(known, options=(("size", replace(SMALL, layers=12)),))
+    held = as_published(build(known).state_dict(), known)
+    assert first in (held[known.section] if known.section else held)
+
+
+def test_beats_with_the_older_names_of_weight_norm(tmp_path):
+    known = small("beats")
+    names = "model.model.encoder.pos_conv.0.parametrizations.weight.original"
+    weights = seeded_weights(build(known).state_dict())
+    held = as_published(weights, known)
+    old = {
+        "model.model.encoder.pos_conv.0.weight_g": held.pop(f"{names}0"),
+        "model.model.encoder.pos_conv.0.weight_v": held.pop(f"{names}1"),
+    }
+    torch.save({**held, **old}, tmp_path / "old.pt")
+    load_detector(known, tmp_path / "old.pt")
+
+
+def test_mel_filters_in_the_file_are_not_needed(tmp_path):
+    known = small("atst-frame")
+    extra = {"model.atst_mel.mel_transform.spectrogram.window": torch.ones(1024)}
+    load_detector(known, saved(known, tmp_path / "atst.pt", **extra))
+
+
+def test_panns_holds_the_state_of_its_sampler_as_numpy_one_wrote_it(tmp_path):
+    known = small("panns")
+    held = as_published(seeded_weights(build(known).state_dict()), known)
+    held["sampler"] = {"indexes": np.arange(5), "pointer": np.float64(3)}
+    path = tmp_path / "new.pth"
+    torch.save(held, path, _use_new_zipfile_serialization=False)
+    load_detector(known, path)
+    older = tmp_path / "old.pth"
+    older.write_bytes(path.read_bytes().replace(b"numpy._core.", b"numpy.core."))
+    load_detector(known, older)
+
+
+class TestRefused:
+    KNOWN = small("frame-mn06")
+    HEAD = "strong_head.bias"
+
+    def test_another_models_checkpoint(self, tmp_path):
+        foreign = saved(small("panns"), tmp_path / "Cnn14.pth")
+        with pytest.raises(ModelMismatch, match=r"Cnn14.pth is not frame_mn06 .*expected frame_mn"):
+            load_detector(self.KNOWN, foreign)
+        strong = saved(self.KNOWN, tmp_path / "frame_mn06.pt")
+        with pytest.raises(ModelMismatch, match=r"holds no weights under 'model'.*Cnn14_Decision"):
+            load_detector(small("panns"), strong)
+
+    def test_another_size_of_the_same_model(self, tmp_path):
+        wide = replace(self.KNOWN, options=(("width", 0.3),))
+        with pytest.raises(ModelMismatch, match=r"features.* is \(.*\) instead of \("):
+            load_detector(self.KNOWN, saved(wide, tmp_path / "wide.pt"))
+
+    def test_a_file_that_was_cut_off(self, tmp_path):
+        whole = saved(self.KNOWN, tmp_path / "whole.pt").read_bytes()
+        for share in (0.0, 0.3, 0.999):
+            cut = tmp_path / "cut.pt"
+            cut.write_bytes(whole[: int(share * len(whole))])
+            with pytest.raises(ModelMismatch, match=r"cut.pt is cut off, .*frame_mn06_strong_1.pt"):
+                load_detector(self.KNOWN, cut)
+
+    def test_a_weight_is_missing_or_too_many_or_no_weight(self, tmp_path):
+        path = tmp_path / "odd.pt"
+        with pytest.raises(ModelMismatch, match=r"strong_head.bias is missing"):
+            load_detector(self.KNOWN, saved(self.KNOWN, path, **{self.HEAD: None}))
+        with pytest.raises(ModelMismatch, match="extra does not belong there"):
+            load_detector(self.KNOWN, saved(self.KNOWN, path, extra=torch.ones(1)))
+        with pytest.raises(ModelMismatch, match=r"strong_head.bias is str instead of"):
+            load_detector(self.KNOWN, saved(self.KNOWN, path, **{self.HEAD: "text"}))
+        with pytest.raises(ModelMismatch, match=r"strong_head.bias is not finite"):
+            bad = torch.full((447,), torch.nan)
+            load_detector(self.KNOWN, saved(self.KNOWN, path, **{self.HEAD: bad}))
+
+    def test_a_file_that_would_run_something(self, tmp_path):
+        ran = tmp_path / "ran"
+        path = tmp_path / "evil.pt"
+        torch.save({"strong_head.bias": _Runs(ran)}, path)
+        with pytest.raises(ModelMismatch, match=r"evil.pt is cut off, or no .* allowed global"):
+            load_detector(self.KNOWN, path)
+        assert not ran.exists()
+        pickle.loads(pickle.dumps(_Runs(ran)))
+        assert ran.exists(), "the file would have run something"
+
+    def test_no_file_at_all(self, tmp_path):
+        with pytest.raises(ModelMismatch, match=r"beats needs its checkpoint BEATs_strong_1.pt"):
+            find_checkpoint("beats", tmp_path)
+        with pytest.raises(ModelMismatch, match=r"there is none at .*nowhere"):
+            find_checkpoint("beats", tmp_path / "nowhere")
+        with pytest.raises(ValueError, match=r"no published model 'bats'; there are beats, "):
+            find_checkpoint("bats", tmp_path)
+
+
+class _Runs:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["beats", "atst-frame", "fpasst"])
+def test_the_last_layers_may_be_dropped(name, tmp_path):
+    known = small(name)
+    path = saved(known, tmp_path / "it.pt")
+    sound = torch.from_numpy(seeded_sound(10, 16_000))[None]
+    with torch.inference_mode():
+        whole, shorter = load_detector(known, path), load_detector(known, path)
+        drop_layers(shorter, 2)
+        assert len(shorter.layers()) == 1
+        rows = shorter.embed(shorter.spectrum(sound))
+        assert rows.shape == (1, 250, 32)
+        assert (rows - whole.embed(whole.spectrum(sound))).abs().max() > 0.1
+    with pytest.raises(ValueError, match="cannot drop 3 of the 1 layers"):
+        drop_layers(shorter, 3)
+
+
+def test_convolutions_have_no_layers_to_drop():
+    with pytest.raises(ValueError, match="cannot drop 2 of the 0 layers of FrameMobileNet"):
+        drop_layers(build(small("frame-mn06")), 2)

@@ -1,0 +1,164 @@
+"""Any model that answers queries becomes an encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper, save
+
+from earmark.errors import ModelMismatch
+from earmark.features.pretrained import Activity, Embeddings, open_queries, read_names
+from earmark.media import Sound
+
+QUERIES = "# in the kitchen\nchopping vegetables\n\nwater running\n"
+
+
+@dataclass(frozen=True)
+class Loudness:
+    """Hears how loud each hundredth of a second is, and believes it of every query."""
+
+    rows: int = 1000
+    scale: float = 1.0
+    sample_rate: int = 32_000
+
+    def __call__(self, sound: np.ndarray, queries: tuple[str, ...]) -> np.ndarray:
+        cells = np.abs(sound.reshape(len(sound), self.rows, -1)).max(axis=2)
+        return np.repeat(self.scale * cells[:, None], len(queries), axis=1)
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    path = tmp_path / "kitchen.txt"
+    path.write_text(QUERIES, encoding="utf-8")
+    return path
+
+
+def clicking(*times: float) -> list[Sound]:
+    sound = np.zeros(12 * 32_000, np.float32)
+    for time in times:
+        sound[round(time * 32_000)] = 0.75
+    return [Sound(sound, 0.0, 32_000)]
+
+
+def rows_of(encoder, sound: list[Sound]) -> np.ndarray:
+    return np.concatenate([track.values for track in encoder.encode(sound)])
+
+
+def test_posteriors_are_pooled_onto_the_clock(queries):
+    encoder = open_queries(Loudness(), queries)
+    rows = rows_of(encoder, clicking(3.21, 7.0, 11.99))
+    assert encoder.classes == ("chopping vegetables", "water running")
+    assert rows.shape == (300, 2)
+    assert list(np.flatnonzero(rows[:, 0] > -10)) == [80, 175, 299]
+    np.testing.assert_allclose(rows[80], np.log(3), atol=1e-5)
+
+
+def test_as_a_detector_every_query_counts(queries):
+    encoder = open_queries(Loudness(), queries, reading=Activity())
+    assert rows_of(encoder, clicking(3.21)).max() == pytest.approx(0.75)
+
+
+def answer_model(path: Path, *, asks_for_queries: bool, sample_rate: str | None = None) -> Path:
+    """Averages the sound down to ten rows; the first column of the embeddings scales it."""
+    value, floats = helper.make_tensor_value_info, TensorProto.FLOAT
+    constants = [
+        numpy_helper.from_array(np.array([0, 1, 10, -1]), "cells"),
+        numpy_helper.from_array(np.array([[0.5], [1.0]], np.float32), "own"),
+        numpy_helper.from_array(np.array([3]), "last"),
+    ]
+    scale = "queries" if asks_for_queries else "own"
+    nodes = [
+        helper.make_node("Abs", ["sound"], ["loud"]),
+        helper.make_node("Reshape", ["loud", "cells"], ["stacked"]),
+        helper.make_node("ReduceMax", ["stacked", "last"], ["most"], keepdims=0),
+        helper.make_node("Mul", ["most", scale], ["answer"]),
+    ]
+    inputs = [value("sound", floats, ["chunks", 320_000])]
+    if asks_for_queries:
+        inputs.append(value("queries", floats, ["n", 1]))
+    constants[0] = numpy_helper.from_array(np.array([-1, 1, 10, 32_000]), "cells")
+    outputs = [value("answer", floats, None)]
+    graph = helper.make_graph(nodes, "answers", inputs, outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    if sample_rate:
+        helper.set_model_props(model, {"sample_rate": sample_rate})
+    save(model, path)
+    return path
+
+
+def test_an_onnx_file_with_its_queries_inside(queries, tmp_path):
+    model = answer_model(tmp_path / "dasm.onnx", asks_for_queries=False)
+    encoder = open_queries(model, queries)
+    rows = 1 / (1 + np.exp(-rows_of(encoder, clicking(3.21))))
+    np.testing.assert_allclose(rows[75:100], [[0.375, 0.75]] * 25, atol=1e-5)
+    assert rows[:75].max() < 1e-5
+    assert encoder.sample_rate == 32_000
+
+
+def test_an_onnx_file_that_asks_for_embeddings(queries, tmp_path):
+    model = answer_model(tmp_path / "d.onnx", asks_for_queries=True, sample_rate="32000")
+    np.save(tmp_path / "kitchen.npy", np.array([[1.0], [0.2]], np.float32))
+    encoder = open_queries(model, queries)
+    rows = 1 / (1 + np.exp(-rows_of(encoder, clicking(3.21))))
+    np.testing.assert_allclose(rows[80], [0.75, 0.15], atol=1e-5)
+
+
+class TestRefused:
+    def test_an_answer_of_the_wrong_shape(self, queries):
+        def shy(sound: np.ndarray, queries: tuple[str, ...]) -> np.ndarray:
+            return np.zeros((len(sound), 1, 10))
+
+        shy.sample_rate = 32_000
+        with pytest.raises(ModelMismatch, match=r"answers \(2, 1, 10\) to 2 chunks and 2 queries"):
+            rows_of(open_queries(shy, queries), clicking(1.0))
+
+    def test_an_answer_that_is_no_posterior(self, queries):
+        with pytest.raises(ModelMismatch, match=r"answers 0 to 2.25; posteriors are 0 to 1"):
+            rows_of(open_queries(Loudness(scale=3.0), queries), clicking(1.0))
+
+    def test_embeddings_that_are_missing_or_too_few(self, queries, tmp_path):
+        model = answer_model(tmp_path / "d.onnx", asks_for_queries=True)
+        with pytest.raises(ModelMismatch, match=r"cannot read the embeddings .*kitchen.npy"):
+            open_queries(model, queries)
+        np.save(tmp_path / "kitchen.npy", np.ones((1, 1)))
+        with pytest.raises(ModelMismatch, match=r"embeds 1 queries and the list names 2"):
+            open_queries(model, queries)
+
+    def test_a_model_that_is_missing_or_asks_for_something_else(self, queries, tmp_path):
+        with pytest.raises(ModelMismatch, match="there is no model at"):
+            open_queries(tmp_path / "none.onnx", queries)
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            [helper.make_node("Identity", ["wave"], ["out"])],
+            "other",
+            [value("wave", TensorProto.FLOAT, [1])],
+            [value("out", TensorProto.FLOAT, [1])],
+        )
+        opset = helper.make_opsetid("", 18)
+        save(helper.make_model(graph, opset_imports=[opset], ir_version=9), tmp_path / "o.onnx")
+        with pytest.raises(ModelMismatch, match=r"o.onnx asks for \['wave'\]"):
+            open_queries(tmp_path / "o.onnx", queries)
+
+    def test_embeddings_as_features(self, queries):
+        with pytest.raises(ValueError, match="an open-vocabulary model has none"):
+            open_queries(Loudness(), queries, reading=Embeddings())
+
+    @pytest.mark.parametrize(
+        ("text", "what"),
+        [("", "names nothing"), ("# all\n", "names nothing"), ("a\nb\na\n", "names 'a' twice")],
+    )
+    def test_a_list_that_names_nothing_or_something_twice(self, tmp_path, text, what):
+        path = tmp_path / "list.txt"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(ModelMismatch, match=rf"list.txt {what}; write one name a line"):
+            read_names(path)
+
+    def test_a_list_that_is_not_text(self, tmp_path):
+        (tmp_path / "list.txt").write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(ModelMismatch, match="cannot read the names"):
+            read_names(tmp_path / "list.txt")
+        with pytest.raises(ModelMismatch, match="cannot read the names"):
+            read_names(tmp_path / "none.txt")

@@ -1,0 +1,88 @@
+"""An encoder is named in words, with its options."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earmark.errors import ModelMismatch
+from earmark.features import DETECTORS, ENCODERS, detector_named, encoder_named
+from earmark.features.encoder_spec import moved, portable, split_name
+from earmark.media import Sound
+from tone_model import write_model, write_queries
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_name_alone_is_the_encoder_as_it_is(name):
+    assert encoder_named(name) == ENCODERS[name]()
+    assert detector_named(name) == DETECTORS.get(name, ENCODERS[name])()
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "value"),
+    [
+        ("beats:weights=/data/a b.pt", "weights", "/data/a b.pt"),
+        ("beats:hop=2.5", "hop", 2.5),
+        ("atst-frame:reads=embeddings:drop_layers=2", "drop_layers", 2),
+        ("yamnet:cell=6:reads=embedding", "reads", "embedding"),
+        ("yamnet:weights=C:/models/yamnet.tflite", "weights", Path("C:/models/yamnet.tflite")),
+        ("log-mel:memory=60", "memory", 60.0),
+        ("dasm:weights=a.onnx:queries=a=b.txt", "queries", "a=b.txt"),
+    ],
+)
+def test_options_have_the_type_of_their_field(text, option, value):
+    assert getattr(encoder_named(text), option) == value
+
+
+def test_a_detector_takes_options_too():
+    made = detector_named("panns:threshold=0.25")
+    assert (made.reads, made.threshold) == ("activity", 0.25)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("loud", "no encoder 'loud'; there are energy, flux"),
+        ("flux:size=3", "flux has no option 'size'"),
+        ("yamnet:cell=often", "yamnet: cell is a number, not 'often'"),
+        ("yamnet:cell=", "yamnet: cell is a number, not ''"),
+        ("yamnet:cell=99", "a patch is shared by 1 to 24 steps, not 99"),
+        ("beats:hop", "no encoder 'beats:hop'"),
+    ],
+)
+def test_what_cannot_be_is_refused(text, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        encoder_named(text)
+
+
+def test_a_path_may_hold_colons():
+    assert split_name("a:weights=x:y/z") == ("a", {"weights": "x:y/z"})
+
+
+def test_what_a_gate_remembers_leaves_out_where_things_are(tmp_path):
+    """And holds the encoder to the weights it was trained on."""
+    model, queries = write_model(tmp_path / "m.onnx"), tmp_path / "q.txt"
+    write_queries(queries, "a low hum", "a high whistle")
+    made = encoder_named(f"dasm:weights={model}:queries={queries}")
+    kept = json.loads(json.dumps(portable(made)))
+    assert kept == {"reads": "logits", "threshold": 0.0, "expects": made.fingerprint()}
+    again = moved(ENCODERS["dasm"](**kept), {"weights": str(model), "queries": str(queries)})
+    sound = [Sound(np.zeros(32_000, np.float32), 0.0, 32_000)]
+    assert sum(len(track) for track in again.encode(sound)) == 25
+    write_queries(queries, "a high whistle", "a low hum")
+    with pytest.raises(ModelMismatch, match="trained on another dasm, or on other queries"):
+        list(again.encode(sound))
+    assert portable(encoder_named("log-mel")) == asdict(encoder_named("log-mel"))
+
+
+def test_files_may_be_elsewhere_and_nothing_else_may_change():
+    elsewhere = moved(encoder_named("beats:hop=2"), {"weights": "/there/b.pt"})
+    assert elsewhere == encoder_named("beats:hop=2:weights=/there/b.pt")
+    with pytest.raises(ValueError, match="a gate fixes 'hop' of its encoder; only weights"):
+        moved(encoder_named("beats"), {"hop": "2"})
+    with pytest.raises(ValueError, match="LogMel has no option 'weights'"):
+        moved(encoder_named("log-mel"), {"weights": "a.pt"})

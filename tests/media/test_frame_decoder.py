@@ -1,0 +1,155 @@
+"""The picture shown at a time, and no more decoded than it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from earmark.errors import MediaError
+from earmark.media import FrameStats, Source, open_recording
+from earmark.media.video_scan import watch
+from making import make_video, numbered_picture, read_number
+
+# Ten pictures a second, a key frame every ten:
+#   number   0         10        20        30        40        50
+#   key      K.........K.........K.........K.........K.........K.........
+#   wanted   ^  ^                     ^       ^ ^    ^         ^        ^
+WANTED = (0.0, 0.05, 0.31, 2.5, 3.21, 3.49, 4.0, 5.0, 5.95, 9.0)
+SHOWN = [0, 0, 3, 25, 32, 34, 40, 50, 59, 59]
+
+CONTAINERS = [
+    ("six.mp4", {}),
+    ("six.mp4", {"b_frames": 2}),
+    ("six.mp4", {"layout": "fragmented"}),
+    ("six.mov", {"offset": 1.0}),
+    ("six.mkv", {"b_frames": 2}),
+    ("six.webm", {}),
+    ("six.ts", {}),
+    ("six.ts", {"b_frames": 2}),
+    ("six.ts", {"offset": 3.0}),
+]
+
+
+def numbers(frames):
+    return [read_number(frame.rgb) for frame in frames]
+
+
+@pytest.mark.parametrize(("name", "options"), CONTAINERS, ids=str)
+def test_the_picture_shown_at_each_time(media, name, options):
+    recording = open_recording(media(name, duration=6.0, **options))
+    zero = 1.0 if name.endswith("mov") else 0.0
+    frames = recording.frames([time + zero for time in WANTED])
+    assert numbers(frames) == SHOWN
+    assert [frame.time - zero for frame in frames] == pytest.approx(
+        [number / 10 for number in SHOWN], abs=0.001
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "decoded"),
+    [
+        ([0.0], 1),
+        ([0.35], 4),
+        ([0.9, 0.35, 0.0], 10),
+        ([1.0], 1),
+        ([2.5, 4.0], 6 + 1),
+        ([0.95, 1.05], 10 + 1),
+        ([59.95], 10),
+    ],
+    ids=str,
+)
+def test_no_more_is_decoded_than_it_takes(media, times, decoded):
+    recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
+    stats = FrameStats()
+    assert numbers(recording.frames(times, stats=stats)) == [int(time * 10) for time in times]
+    assert (stats.decoded, stats.returned) == (decoded, len(times))
+
+
+def test_b_frames_past_the_one_wanted_are_not_decoded(media):
+    recording = open_recording(media("six.mp4", duration=6.0, b_frames=2))
+    stats = FrameStats()
+    recording.frames([0.35], stats=stats)
+    assert stats.decoded <= 4 + 2
+
+
+def test_a_viewer_is_asked_again_and_again_in_any_order(media):
+    recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
+    stats = FrameStats()
+    with recording.viewer(stats=stats) as viewer:
+        opening = stats.meter.bytes_read
+        asked = [30.0, 30.55, 3.05, 0.0, 59.9, 30.5]
+        assert [numbers(viewer.frames([time]))[0] for time in asked] == [300, 305, 30, 0, 599, 305]
+        assert numbers(viewer.frames([12.0, 5.0])) == [120, 50]
+    assert opening == 0
+    assert stats.decoded == 1 + 6 + 1 + 1 + 10 + 6 + 1 + 1
+
+
+def test_chapters_are_one_row_of_pictures(media):
+    path = str(media("a.mp4"))
+    recording = open_recording(Source((path, path, str(media("a.mkv")))))
+    frames = recording.frames([7.95, 4.0, 3.99, 11.0])
+    assert numbers(frames) == [39, 0, 39, 30]
+    assert [frame.time for frame in frames] == pytest.approx([7.9, 4.0, 3.9, 11.0], abs=0.001)
+
+
+def test_a_variable_frame_rate_shows_the_last_picture_begun(media):
+    recording = open_recording(media("vfr.mp4", frame_times=(0.0, 0.1, 0.5, 0.6, 2.0, 3.9)))
+    assert numbers(recording.frames([0.3, 0.55, 1.99, 2.0, 3.95])) == [1, 2, 3, 4, 5]
+
+
+def test_pictures_that_start_late_are_shown_from_the_first(media):
+    path = media("late.mp4", frame_times=(1.0, 1.5, 2.0))
+    assert numbers(open_recording(path).frames([0.0, 1.2, 1.7])) == [0, 0, 1]
+
+
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_pictures_come_upright(tmp_path, rotation):
+    path = make_video(tmp_path / "turned.mp4", duration=0.5, has_audio=False, rotation=rotation)
+    recording = open_recording(path)
+    (frame,) = recording.frames([0.3])
+    assert recording.video is not None and recording.video.rotation == rotation
+    assert (frame.width, frame.height) == ((120, 160) if rotation % 180 else (160, 120))
+    quarter_turns_back = rotation // 90  # numpy turns the other way round
+    import numpy as np
+
+    assert read_number(np.rot90(frame.rgb, quarter_turns_back)) == 3
+
+
+def test_ten_bits_come_out_as_eight(tmp_path):
+    path = make_video(
+        tmp_path / "ten.mp4", duration=0.5, codec="libx265", pixel_format="yuv420p10le"
+    )
+    (frame,) = open_recording(path).frames([0.4])
+    assert frame.rgb.dtype == "uint8"
+    assert abs(frame.rgb.astype(int) - numbered_picture(4).astype(int)).mean() < 6
+
+
+def test_no_pictures(media):
+    with pytest.raises(MediaError, match=r"a.m4a has no pictures"):
+        open_recording(media("a.m4a")).frames([0.0])
+
+
+def test_pictures_nobody_can_decode(media, tmp_path):
+    strange = tmp_path / "strange.mp4"
+    strange.write_bytes(media("a.mp4").read_bytes().replace(b"avc1", b"zzzz"))
+    recording = open_recording(strange)
+    assert recording.video is not None and recording.video.codec == "unknown"
+    assert len(recording.video_packets()) == 40
+    with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
+        recording.frames([1.0])
+    with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
+        watch(recording)
+
+
+def test_no_times_no_pictures(media):
+    assert open_recording(media("a.mp4")).frames([]) == []
+
+
+def test_damage_is_passed_by_or_said(media, tmp_path):
+    path = media("a.mp4")
+    data = bytearray(path.read_bytes())
+    start, end = data.index(b"mdat") + 4, data.index(b"moov") - 4
+    data[start:end] = bytes(end - start)
+    spoiled = tmp_path / "zeros.mp4"
+    spoiled.write_bytes(data)
+    with pytest.raises(MediaError, match=r"zeros.mp4 has no picture .* at 1.500 s"):
+        open_recording(spoiled).frames([1.5])

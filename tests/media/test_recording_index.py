@@ -1,0 +1,204 @@
+"""A recording is described without decoding it, and a bad file says what is wrong."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+
+import pytest
+
+from earmark.errors import MediaError, UnreadableFile
+from earmark.media import Source, inspect, open_recording
+from earmark.media.video_scan import watch
+from making import AudioPlan, click_times, make_video, read_number, whole_sound
+
+CLICKS = (0.5, 1.25, 3.0)
+
+
+def test_what_a_recording_says_of_itself(media):
+    path = media("a.mp4", audio=AudioPlan(CLICKS, channels=2, sample_rate=44_100, language="fra"))
+    recording = open_recording(path)
+    assert recording.duration == pytest.approx(4.0)
+    assert recording.container.startswith("mov,mp4")
+    assert (recording.has_audio, recording.has_video) == (True, True)
+    (track,) = recording.audio_tracks
+    assert (track.codec, track.sample_rate, track.channels) == ("aac", 44_100, 2)
+    assert track.language == "fra"
+    assert recording.video is not None
+    assert (recording.video.codec, recording.video.mean_fps) == ("h264", pytest.approx(10.0))
+    assert (recording.video.width_pixels, recording.video.height_pixels) == (160, 120)
+    assert recording.size_bytes == path.stat().st_size
+    assert "index" in recording.access_reason
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.flac"])
+def test_a_recording_can_be_sent_to_a_worker(media, name):
+    recording = open_recording(media(name))
+    assert pickle.loads(pickle.dumps(recording)) == recording
+    assert hash(recording) == hash(open_recording(str(media(name))))
+    assert len(pickle.dumps(recording)) < 2000
+
+
+@pytest.mark.parametrize(
+    ("name", "fps"), [("a.mkv", 10.0), ("a.ts", 10.0), ("a.webm", 10.0), ("f.mp4", 10.0)]
+)
+def test_the_frame_rate_where_there_is_no_index(media, name, fps):
+    options = {"layout": "fragmented"} if name == "f.mp4" else {}
+    video = open_recording(media(name, **options)).video
+    assert video is not None and video.mean_fps == pytest.approx(fps, rel=0.01)
+
+
+class TestDuration:
+    def test_the_header_is_not_trusted(self, media, tmp_path):
+        data = bytearray(media("a.mp4").read_bytes())
+        for kind in (b"mvhd", b"mdhd", b"tkhd"):
+            place = data.index(kind) + 4 + (20 if kind == b"tkhd" else 16)
+            data[place : place + 4] = (1_000_000).to_bytes(4, "big")
+        path = tmp_path / "lies.mp4"
+        path.write_bytes(data)
+        assert open_recording(path).duration == pytest.approx(4.0)
+
+    def test_sound_that_outlasts_the_pictures_counts(self, tmp_path):
+        path = make_video(
+            tmp_path / "a.mp4", duration=4.0, frame_times=(0.0, 0.5, 1.0), video_end=1.5
+        )
+        recording = open_recording(path)
+        assert recording.duration == pytest.approx(4.0)
+        assert recording.video is not None and recording.video.end == pytest.approx(1.5)
+        assert read_number(recording.frames([3.0])[0].rgb) == 2
+
+    def test_the_fill_of_the_last_audio_packet_does_not(self, tmp_path):
+        path = make_video(tmp_path / "a.mkv", duration=4.0, video_end=3.95)
+        assert open_recording(path).duration == pytest.approx(3.95)
+
+    def test_matroska_that_was_never_closed(self, media, tmp_path):
+        """A recorder that lost power leaves no duration and no cues."""
+        data = media("a.mkv").read_bytes()
+        path = tmp_path / "cut.mkv"
+        path.write_bytes(data[: len(data) * 3 // 4])
+        recording = open_recording(path)
+        assert 1.0 < recording.duration < 4.0
+        heard = click_times(whole_sound(recording), 16_000)
+        assert heard == pytest.approx([c for c in CLICKS if c < recording.duration], abs=0.01)
+        wanted = [0.5, recording.duration - 0.2]
+        assert [read_number(frame.rgb) for frame in recording.frames(wanted)] == [
+            int(time * 10 + 1e-6) for time in wanted
+        ]
+
+
+class TestKey:
+    def test_the_name_plays_no_part(self, media, tmp_path):
+        path = media("a.mp4")
+        copy = tmp_path / "other.mp4"
+        shutil.copy2(path, copy)
+        assert open_recording(copy).key == open_recording(path).key
+
+    def test_a_changed_file_has_another(self, media, tmp_path):
+        copy = tmp_path / "a.mp4"
+        shutil.copy2(media("a.mp4"), copy)
+        before = open_recording(copy).key
+        os.utime(copy, ns=(1, 1))
+        assert open_recording(copy).key != before
+
+    def test_chapters_count_and_so_does_their_order(self, media):
+        first, second = str(media("a.mp4")), str(media("b.mp4", fps=5))
+        keys = {open_recording(Source(uris)).key for uris in [(first,), (first, second)]}
+        assert len(keys | {open_recording(Source((second, first))).key}) == 3
+
+
+class TestBadFiles:
+    def refuse(self, path, words):
+        with pytest.raises(UnreadableFile, match=words) as caught:
+            open_recording(path)
+        assert "\n" not in str(caught.value)
+
+    def test_missing(self, tmp_path):
+        self.refuse(tmp_path / "no.mp4", r"no.mp4 does not exist; check the path")
+
+    def test_empty(self, tmp_path):
+        (tmp_path / "empty.mp4").touch()
+        self.refuse(tmp_path / "empty.mp4", r"empty.mp4 is empty")
+
+    def test_a_directory(self, tmp_path):
+        self.refuse(tmp_path, r"is a directory with no media in it")
+
+    @pytest.mark.parametrize("content", [b"hello", b"%PDF-1.4 " * 500, bytes(5000)])
+    def test_not_media(self, tmp_path, content):
+        (tmp_path / "x.mp4").write_bytes(content)
+        self.refuse(tmp_path / "x.mp4", r"x.mp4 is not a media file.*check that it plays")
+
+    def test_not_to_be_read(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe.mp4")
+        self.refuse(tmp_path / "pipe.mp4", r"pipe.mp4 is not a file")
+
+    def test_no_index(self, media, tmp_path):
+        data = media("a.mp4").read_bytes()
+        (tmp_path / "cut.mp4").write_bytes(data[: data.index(b"moov") - 10])
+        self.refuse(tmp_path / "cut.mp4", r"no index \(no moov box\).*copy the whole file")
+
+    def test_cut_inside_the_index(self, media, tmp_path):
+        data = media("a.mp4").read_bytes()
+        (tmp_path / "cut.mp4").write_bytes(data[:-100])
+        self.refuse(tmp_path / "cut.mp4", r"cut off inside its index")
+
+    def test_a_fragment_alone(self, media, tmp_path):
+        data = media("f.mp4", layout="fragmented").read_bytes()
+        (tmp_path / "part.mp4").write_bytes(data[data.index(b"moof") - 4 :])
+        self.refuse(tmp_path / "part.mp4", r"fragment without its header.*initialisation segment")
+
+    def test_an_index_and_nothing_else(self, media, tmp_path):
+        data = media("first.mp4", layout="first").read_bytes()
+        (tmp_path / "head.mp4").write_bytes(data[: data.index(b"mdat") + 4])
+        self.refuse(tmp_path / "head.mp4", r"holds no packets; copy the whole file")
+
+    def test_an_index_of_rubbish_is_no_crash(self, media, tmp_path):
+        """Spoiled at one place after another, and nothing but a MediaError comes of it."""
+        data = media("first.mp4", layout="first").read_bytes()
+        start, end = data.index(b"moov") - 4, data.index(b"mdat") - 4
+        path = tmp_path / "rubbish.mp4"
+        for place in range(start, end, 17):
+            path.write_bytes(data[:place] + b"\xff\xff" + data[place + 2 :])
+            try:
+                recording = open_recording(path)
+                if recording.has_audio and recording.duration < 60:
+                    whole_sound(recording)
+            except MediaError as error:
+                assert "\n" not in str(error)
+
+
+def test_a_stream_that_appears_in_the_middle_is_passed_over(media, tmp_path):
+    """A packet of sound that claims another codec: libav makes a stream of it, PyAV fails at it."""
+    data = bytearray(
+        media("a.flv", duration=12.0, audio=AudioPlan(CLICKS, codec="aac")).read_bytes()
+    )
+    tag, position = 0, 13
+    while position < 0.7 * len(data) or tag != 8:
+        position += 11 + int.from_bytes(data[position + 1 : position + 4], "big") + 4
+        tag = data[position]
+    data[position + 11] = 0x2F
+    (tmp_path / "odd.flv").write_bytes(data)
+    recording = open_recording(tmp_path / "odd.flv")
+    assert recording.duration == pytest.approx(12.0, abs=0.1)
+    assert click_times(whole_sound(recording), 16_000) == pytest.approx(CLICKS, abs=0.01)
+    assert len(recording.frames([11.0])) == 1
+    assert [glimpse.time for glimpse in watch(recording)][-1] == pytest.approx(11.9, abs=0.1)
+
+
+def test_timestamps_that_nothing_can_last_are_refused(media, tmp_path):
+    path = media("far.mkv", duration=1.0, audio=AudioPlan(hole=(0.1, 0.9)), frame_times=(0.0, 9e5))
+    with pytest.raises(UnreadableFile, match=r"damaged timestamps: .* cannot last 250 h"):
+        open_recording(path)
+
+
+def test_a_cut_off_file_gives_what_it_has(media, tmp_path):
+    data = media("first.mp4", layout="first", audio=AudioPlan(CLICKS, noise=0.1)).read_bytes()
+    path = tmp_path / "cut.mp4"
+    start = data.index(b"mdat")
+    path.write_bytes(data[: start + (len(data) - start) // 2])
+    recording = open_recording(path)
+    assert 1.0 < recording.duration < 3.0
+    heard = click_times(whole_sound(recording), 16_000)
+    assert heard == pytest.approx([c for c in CLICKS if c < recording.duration], abs=0.01)
+    (warning,) = inspect(recording).warnings
+    assert "cut off: " in warning and "past the end of the file" in warning

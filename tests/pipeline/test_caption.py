@@ -1,0 +1,429 @@
+"""The whole job, with real servers in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earmark.captioning import Limits, OpenAICaptioner, TagsCaptioner
+from earmark.distributed.ray_captioner import RayCaptioner
+from earmark.errors import LedgerError
+from earmark.ledger import Ledger, PickRow, Run
+from earmark.pipeline.caption import Captioned, caption, preview
+from earmark.pipeline.job import Job
+from earmark.pipeline.question import Ask
+from earmark.pipeline.triage import make_plan
+from fault_server import fault_server
+from killing import kill_and_resume
+from making import make_audio, make_video, read_number
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("media") / "shift.mp4"
+    make_video(path, duration=80.0, clicks=[9.0, 25.0, 41.3, 57.0], fps=10, group=20)
+    return path
+
+
+def job(url: str | None = None, *, budget: str = "25%", limits: Limits | None = None, **ask) -> Job:
+    captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
+    return Job(
+        make_plan(budget=budget, frontline="flux"), captioner, Ask(**ask), limits or Limits()
+    )
+
+
+def picks(done: Captioned) -> list[PickRow]:
+    with Run.open(done.folder) as run:
+        return [row for recording in run.recordings() for row in run.picks(recording.id)]
+
+
+def test_every_pick_is_asked_once_and_kept(video, tmp_path):
+    with fault_server() as server:
+        done = caption([video], job(server.url), folder=tmp_path)
+        assert server.count() == 5
+    rows = picks(done)
+    assert [row.status for row in rows] == ["answered"] * 5
+    assert all(row.kept and row.kept.answer.text for row in rows)
+    assert (done.totals.windows, done.totals.picks, done.totals.asked) == (20, 5, 5)
+    assert done.totals.prompt_tokens == 5 * 100
+    assert done.page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_same_command_again_asks_nothing(video, tmp_path):
+    with fault_server() as server:
+        for _ in range(2):
+            done = caption([video], job(server.url), folder=tmp_path)
+        assert server.count() == 5
+    assert done.tally.calls == 0
+    assert done.totals.answered == 5
+
+
+@pytest.mark.parametrize("rule", ["coverage", "rank"])
+def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
+    """Each step up costs exactly the difference, and what was bought stays in the report."""
+    with fault_server() as server:
+        before: set[int] = set()
+        for calls in (3, 5, 8, 13):
+            plan = make_plan(budget=str(calls), rule=rule, frontline="flux")
+            done = caption(
+                [video], Job(plan, OpenAICaptioner(server.url, "scripted")), folder=tmp_path
+            )
+            chosen = {row.pick.window for row in picks(done)}
+            assert server.count() == calls
+            assert before < chosen
+            before = chosen
+
+
+def test_what_the_run_has_heard_is_not_listened_to_again(video, tmp_path):
+    from dataclasses import replace
+
+    from earmark.gate.score_cache import ScoreCache
+
+    done = []
+    for number in range(2):  # the second time with a cache that remembers nothing
+        made = replace(job(budget="3"), cache=ScoreCache(tmp_path / f"cache{number}"))
+        done.append((caption([video], made, folder=tmp_path / "run"), picks_of(tmp_path / "run")))
+    assert not list((tmp_path / "cache1").rglob("*.npz"))
+    assert done[0][1] == done[1][1]
+    assert done[0][0].totals == done[1][0].totals
+
+
+def picks_of(folder: Path) -> list[PickRow]:
+    with Run.open(folder) as run:
+        return [row for recording in run.recordings() for row in run.picks(recording.id)]
+
+
+def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
+    from earmark.captioning import Prompt
+
+    with fault_server() as server:
+        caption([video], job(server.url, budget="2"), folder=tmp_path)
+        other = Prompt("What is in the picture at $times?")
+        done = caption([video], job(server.url, budget="2", prompt=other), folder=tmp_path)
+        assert server.count() == 4
+    with Run.open(tmp_path) as run:
+        (recording,) = run.recordings()
+        for row in run.picks(recording.id):
+            assert len(run.answers(recording.id, row.pick.window)) == 2
+    assert done.totals.answered == 2
+
+
+def test_the_instant_is_what_is_shown(video, tmp_path):
+    """One picture a call, the one at the highest-scoring instant; the picture says its number."""
+    from earmark.pipeline.caption import show
+    from earmark.pipeline.question import Task
+
+    made = job(budget="3")
+    with Ledger.open(tmp_path, {}) as ledger:
+        from earmark.pipeline.preparing import prepare
+
+        tasks = list(prepare([video], made, ledger)[0])
+        shown = list(show(tasks, ledger, lambda *_: None))
+    for task, request in zip(tasks, shown, strict=True):
+        assert isinstance(task, Task)
+        (frame,) = request.frames
+        assert read_number(frame.rgb) == int(task.request.times[0] * 10)
+
+
+def test_more_frames_are_spread_over_the_window(video, tmp_path):
+    with fault_server() as server:
+        done = caption([video], job(server.url, budget="2", frames=4), folder=tmp_path)
+    assert done.totals.frames_sent == 8
+    assert done.totals.frames_decoded <= 2 * 60
+
+
+def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp_path):
+    limits = Limits(retries=0, concurrency=1)
+    with fault_server("400", "ok", "400") as server:
+        done = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+        assert (done.tally.answered, done.tally.failed) == (1, 2)
+        failed = [row for row in picks(done) if row.status == "failed"]
+        assert len(failed) == 2
+        assert all(row.failure for row in failed)
+        again = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+    assert again.totals.answered == 3
+    assert again.totals.failed == 0
+
+
+def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
+    limits = Limits(retries=0, concurrency=1, input_price=1.0, output_price=2.0)
+    with fault_server("empty", "malformed", "ok") as server:
+        done = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+    assert (done.tally.answered, done.tally.failed) == (1, 2)
+    # The empty answer says what it cost; the one that breaks off cannot.
+    assert (done.totals.prompt_tokens, done.totals.completion_tokens) == (200, 20)
+    assert done.totals.spend == pytest.approx(done.tally.spend) == pytest.approx(240e-6)
+
+
+def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path):
+    with fault_server(then="length") as server:
+        done = caption([video], job(server.url, budget="1"), folder=tmp_path)
+    (row,) = picks(done)
+    assert row.kept is not None
+    assert (row.status, row.kept.answer.finish) == ("answered", "length")
+    assert '"cut":true' in done.page.read_text(encoding="utf-8")
+
+
+def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):
+    """The file goes away after it was heard; more windows than failures end a run for a server."""
+    copy = tmp_path / "gone.mp4"
+    copy.write_bytes(video.read_bytes())
+    limits = Limits(most_failures=3)
+    with fault_server() as server:
+        done = caption(
+            [copy, video],
+            job(server.url, budget="5", limits=limits),
+            folder=tmp_path / "run",
+            step=lambda *_: copy.unlink(missing_ok=True),
+        )
+        assert server.count() == 5
+    assert (done.tally.answered, done.tally.failed, done.tally.attempts) == (5, 5, 5)
+    assert (done.totals.asked, done.totals.failed) == (5, 5)
+    assert done.tally.stopped is None
+    assert "gone.mp4" in done.tally.last_reason
+
+
+def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path):
+    sound = make_audio(tmp_path / "dictation.wav", duration=20.0, clicks=[5.0])
+    plan = make_plan(budget="4", across=True, frontline="flux")
+    with fault_server() as server:
+        made = Job(plan, OpenAICaptioner(server.url, "scripted"))
+        done = caption([sound, video], made, folder=tmp_path / "run")
+        assert server.count() == 4
+    assert (done.missed, done.tally.failed, done.totals.answered) == (1, 0, 4)
+    with Run.open(tmp_path / "run") as run:
+        (missed,) = run.missed()
+    assert "dictation.wav has sound and no pictures" in missed.reason
+
+
+def test_why_a_call_failed_says_where_and_what_was_tried(video, tmp_path):
+    with fault_server("429:5000") as server:
+        asked = job(server.url, budget="1")
+        done = caption([video], asked, folder=tmp_path / "one")
+        assert server.count() == 1
+    assert "shift.mp4 at " in done.tally.last_reason
+    assert "left alone for 5000 s" in done.tally.last_reason
+    with fault_server(then="503:0") as server:
+        asked = job(server.url, budget="1", limits=Limits(retries=1))
+        done = caption([video], asked, folder=tmp_path / "two")
+    assert done.tally.last_reason.endswith("answered 503: scripted (asked 2 times)")
+
+
+def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"not a movie")
+    with fault_server() as server:
+        done = caption([broken, video], job(server.url, budget="2"), folder=tmp_path / "run")
+    assert done.missed == 1
+    assert done.totals.answered == 2
+    with Run.open(tmp_path / "run") as run:
+        (missed,) = run.missed()
+    assert "broken.mp4" in missed.reason
+
+
+def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
+    path = tmp_path / "a.mp4"
+    path.write_bytes(b"")
+    first = caption([path], job(), folder=tmp_path / "run")
+    path.write_bytes(video.read_bytes())
+    second = caption([path], job(), folder=tmp_path / "run")
+    assert (first.missed, second.missed) == (1, 0)
+    with Run.open(tmp_path / "run") as run:
+        assert run.missed() == []
+        assert len(run.recordings()) == 1
+
+
+def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(video, tmp_path):
+    done = caption([video], job(), folder=tmp_path)
+    rows = picks(done)
+    assert {row.status for row in rows} == {"not asked"}
+    with Run.open(tmp_path) as run:
+        (recording,) = run.recordings()
+        assert all(run.thumbnail(recording.id, row.pick.window) for row in rows)
+
+
+def test_a_model_added_later_continues_the_same_run(video, tmp_path):
+    caption([video], job(budget="3"), folder=tmp_path)
+    with fault_server() as server:
+        done = caption([video], job(server.url, budget="3"), folder=tmp_path)
+        assert server.count() == 3
+    assert done.totals.answered == 3
+
+
+def test_a_copy_of_a_file_is_not_paid_twice(video, tmp_path):
+    copy = tmp_path / "copy.mp4"
+    subprocess.run(["cp", "-p", str(video), str(copy)], check=True)
+    with fault_server() as server:
+        caption([video, copy], job(server.url, budget="2"), folder=tmp_path / "run")
+        assert server.count() == 2
+
+
+def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, small_disk):
+    folder, filler = small_disk / "run", small_disk / "filler"
+
+    def fill(tally, total):
+        if tally.answered >= 3 and not filler.exists():
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(bytes(512))
+
+    with fault_server() as server:
+        made = job(server.url, budget="15", limits=Limits(concurrency=2))
+        with pytest.raises(LedgerError, match="no room left for the run"):
+            caption([video], made, folder=folder, step=fill)
+        with Run.open(folder) as run:
+            kept = run.totals()
+        assert 3 <= kept.answered == kept.asked == server.count() < 15
+        filler.unlink()
+        done = caption([video], made, folder=folder)
+        assert server.count() == 15
+    assert (done.totals.answered, done.interrupted) == (15, 0)
+
+
+def test_caps_stop_the_run_and_say_so(video, tmp_path):
+    with fault_server() as server:
+        limits = Limits(max_calls=2)
+        done = caption([video], job(server.url, limits=limits), folder=tmp_path)
+        assert server.count() == 2
+        assert done.tally.stopped is not None
+        assert "the cap on calls, 2" in done.tally.stopped
+
+
+def test_a_preview_asks_nothing(video, tmp_path):
+    with fault_server() as server:
+        caption([video], job(server.url, budget="2"), folder=tmp_path)
+        limits = Limits(input_price=1.0, output_price=2.0)
+        cost = preview([video], job(server.url, budget="8", limits=limits), folder=tmp_path)
+        assert server.count() == 2
+    assert cost.calls + cost.kept == 8
+    assert cost.windows == 20
+    assert cost.money > 0
+
+
+def test_a_preview_without_a_model_is_that_of_one_on_a_cluster_too(video, tmp_path):
+    made = job(budget="2")
+    caption([video], made, folder=tmp_path)
+    there = replace(made, captioner=RayCaptioner(None, made.captioner, concurrency=1))
+    costs = [preview([video], one, folder=tmp_path) for one in (made, there)]
+    assert [cost.calls for cost in costs] == [2, 2]
+
+
+COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]
+
+
+@pytest.mark.slow
+def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
+    """SIGKILL over and over; in the end every window is answered, and what was kept never twice."""
+    with fault_server(then="hold") as server:
+        words = [*COMMAND[3:], str(video), "--vlm", server.url, "--model", "scripted"]
+        words += ["--concurrency", "2", "--no-cache", "--no-sounds"]
+        kill_and_resume(words, tmp_path / "run", server, kills=7, windows=8)
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
+    """Ctrl-C, or what a batch scheduler sends: nothing new is asked, what was asked is kept."""
+    with fault_server(then="hold") as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        child = subprocess.Popen(
+            [*words, "--concurrency", "2", "--no-cache", "--no-sounds"],
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=heed_interrupts,  # noqa: PLW1509
+        )
+        while server.count() < 2:
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.send_signal(signal_sent)
+        time.sleep(0.2)  # nothing is lost if it heeds the signal later than this
+        server.release(100)
+        _, said = child.communicate(timeout=60)
+        asked = server.count()
+    with Run.open(tmp_path) as run:
+        totals = run.totals()
+    assert child.returncode == 130
+    assert said.strip() == "earmark: stopped; what was finished is kept, the same command goes on"
+    assert 2 <= totals.answered == totals.asked == asked < 8
+    with Ledger.open(tmp_path, {}) as ledger:
+        assert ledger.interrupted == 0, "no call is in doubt"
+
+
+def heed_interrupts() -> None:
+    """Ctrl-C ends a process even where whoever started the tests had it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_the_command_says_where_the_report_is(video, tmp_path):
+    with fault_server() as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        done = subprocess.run(
+            [*words, "--format", "json", "--no-cache"], capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert Path(said["report"]).exists()
+    assert said["totals"]["answered"] == 8
+
+
+def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
+    with fault_server(then="warm") as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--vlm", server.url]
+        words += ["--temperature", "server", "--answer-tokens", "99"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with Run.open(tmp_path) as run:
+        assert (run.plan()["ask"]["temperature"], run.plan()["ask"]["answer_tokens"]) == (None, 99)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--vlm", "http://127.0.0.1:9/v1", "--model", "m"], "127.0.0.1:9"),
+        (["--gguf", "missing.gguf", "--mmproj", "missing-mmproj.gguf"], "missing.gguf"),
+        (["--gguf", "missing.gguf"], "no model at missing.gguf"),
+        (["--model", "m"], "--vlm URL"),
+        (["--prompt", "missing.txt"], "missing.txt"),
+        (["--max-spend", "1"], "prices"),
+        (["--temperature", "warm"], "neither a number nor `server`"),
+        (["--frames", "8", "--tokens", "5"], "5 visual tokens cannot hold 8 frames"),
+        (["--concurrency", "0"], "concurrency is 1 or more"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_1(video, tmp_path, options, complaint):
+    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", *options]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_path_with_nothing_there_is_one_line(tmp_path):
+    words = [*COMMAND, str(tmp_path / "nothere.mp4"), "--run", str(tmp_path / "run"), "--no-cache"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "nothere.mp4 does not exist" in done.stderr
+
+
+def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path):
+    with fault_server() as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--vlm", server.url]
+        done = subprocess.run(
+            [*words, "--max-calls", "0"], capture_output=True, text=True, check=False
+        )
+    assert "the cap on calls, 0, is reached; the same command goes on" in done.stderr
+    assert "--gguf" not in done.stdout
+
+
+def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):
+    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--no-sounds"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "--gguf" in done.stdout.strip().splitlines()[-1]

@@ -1,0 +1,103 @@
+"""Before anything is asked: what an archive takes, and that it is the same however it is read."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from archive_runs import windows_of
+from earmark.captioning import TagsCaptioner
+from earmark.gate.listener import Heard
+from earmark.gate.score_cache import ScoreCache
+from earmark.ledger import Ledger
+from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.pipeline.job import Job
+from earmark.pipeline.preparing import prepare
+from earmark.pipeline.triage import Scored, make_plan
+from earmark.timeline import Track
+
+WINDOWS = 900
+
+
+def imagined(source: Source) -> Scored:
+    """An hour that was heard, drawn at random."""
+    number = int(source.uris[0].rpartition("/")[2].removesuffix(".mp4"))
+    seconds = WINDOWS * 4.0
+    sound = AudioTrack("aac", 48_000, 1, None, 0.0, seconds)
+    video = VideoTrack("h264", 1920, 1080, 30.0, 0, 0.0, seconds)
+    part = Part(source.uris[0], 0.0, seconds, 0.0, True, (sound,), video, 1 << 30)
+    key = f"{number:064x}"
+    recording = Recording(source, seconds, "mov", 0, "index", "", 1 << 30, key, 9, (part,))
+    level = Track(np.random.default_rng(number).normal(-40, 9, 18_000).astype(np.float32), hop=0.2)
+    silent = Track(np.zeros(0, np.float32))
+    heard = Heard(recording, "flux", silent, level, "index", 9, 1.0, ("odd",))
+    return Scored(heard, windows_of(number, WINDOWS)).compact()
+
+
+def ears(sources, *_, **__) -> Iterator[tuple[Source, Scored]]:
+    """Hears backwards, as workers may."""
+    for source in reversed(sources):
+        yield source, imagined(source)
+
+
+def archive(count: int) -> list[Source]:
+    return [Source((f"s3://bucket/{number}.mp4",)) for number in range(count)]
+
+
+def job(budget: str) -> Job:
+    return Job(make_plan(budget=budget, across=True, frontline="flux"), TagsCaptioner())
+
+
+def test_what_was_heard_is_not_held(tmp_path: Path):
+    made = job("1%")
+    with Ledger.open(tmp_path, made.to_json()) as ledger:
+        prepare(archive(2), made, ledger, ears=ears)
+        tracemalloc.start()
+        try:
+            tasks, _ = prepare(archive(40), made, ledger, ears=ears)
+            gc.collect()
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert len(tasks) == 360
+    assert held / 40 < 8_000, "bytes a recording; its windows and level alone are 36,000"
+
+
+def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
+    made = job("2%")
+    with Ledger.open(tmp_path, made.to_json()) as ledger:
+        tasks, missed = prepare(archive(5), made, ledger, ears=ears)
+        first, second = list(tasks), list(tasks)
+        with ledger.run() as run:
+            picks = [
+                (recording.id, row.pick.window, row.pick.instant)
+                for recording in run.recordings()
+                for row in run.picks(recording.id)
+            ]
+            assert run.choice(first[0].recording.key).notes == ("odd",)
+    assert missed == 0
+    assert len(tasks) == len(first) == 90
+    assert first == second
+    assert [(task.recording.key, task.window, task.request.times[0]) for task in first] == picks
+    assert any(task.request.tags for task in first)
+
+
+def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
+    """Damaged packets show only while listening, so a resumed run takes them from the ledger."""
+    made = replace(job("2%"), cache=ScoreCache(tmp_path / "cache"))
+    (source,) = archive(1)
+    heard = imagined(source).heard.recording
+
+    def unchanged(sources, _plan, *, known, cache):
+        assert known == {source: heard.key}
+        return [(source, heard)]
+
+    with Ledger.open(tmp_path, made.to_json()) as ledger, ledger.run() as run:
+        for listen in (ears, unchanged):
+            prepare([source], made, ledger, ears=listen)
+            assert run.choice(heard.key).notes == ("odd",)

@@ -1,0 +1,231 @@
+"""The flow over real files: what is heard, what is chosen, what is said of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import av
+import numpy as np
+import pytest
+
+from earmark.gate.score_cache import ScoreCache
+from earmark.media import find
+from earmark.pipeline.forecast import plan
+from earmark.pipeline.triage import hear, make_plan, select
+from earmark.selection.result import Selection
+from making import AudioPlan, make_video
+
+CLICKS = [9.0, 9.5, 25.0, 41.3, 41.9]
+
+
+@pytest.fixture(scope="module")
+def clicking(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("media") / "clicking.mp4"
+    make_video(path, duration=60.0, clicks=CLICKS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("media") / "silent.mp4"
+    make_video(path, duration=40.0, clicks=[])
+    return path
+
+
+@pytest.fixture(scope="module")
+def mute(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("media") / "mute.mp4"
+    make_video(path, duration=20.0, has_audio=False)
+    return path
+
+
+def unheard(*_: object, **__: object) -> NoReturn:
+    """Ears that nobody may use."""
+    raise AssertionError("somebody listened")
+
+
+def starts(selection: Selection) -> list[float]:
+    return [pick.start for chosen in selection.recordings for pick in chosen.picks]
+
+
+@pytest.mark.parametrize("frontline", ["energy", "flux", "log-mel"])
+def test_the_clicks_are_picked_and_the_instant_is_the_click(clicking, frontline):
+    selection = select([clicking], budget="3", rule="rank", frontline=frontline)
+    (chosen,) = selection.recordings
+    assert starts(selection) == [8.0, 24.0, 40.0]
+    for pick in chosen.picks:
+        assert min(abs(pick.instant - click) for click in CLICKS) < 0.06
+    assert chosen.access == "index"
+    assert chosen.bytes_read < chosen.bytes_total
+    assert chosen.windows == 15
+
+
+def test_zeroing_every_video_packet_changes_no_pick(clicking, tmp_path):
+    blank = tmp_path / "blank.mp4"
+    data = bytearray(clicking.read_bytes())
+    with av.open(str(clicking)) as container:
+        for packet in container.streams.video[0].index_entries:
+            data[packet.pos : packet.pos + packet.size] = bytes(packet.size)
+    assert bytes(data) != clicking.read_bytes()
+    blank.write_bytes(data)
+    before, after = (select([path], budget="40%") for path in (clicking, blank))
+    assert before.recordings[0].picks == after.recordings[0].picks
+
+
+@pytest.mark.parametrize(
+    ("stream", "frontline", "said"),
+    [
+        ("audio", "energy", "damaged packets of sound; their time is heard as silence"),
+        ("video", "frame-difference", "damaged packets of pictures, passed over"),
+    ],
+)
+def test_damage_costs_its_own_time_and_is_said(clicking, tmp_path, stream, frontline, said):
+    data = bytearray(clicking.read_bytes())
+    with av.open(str(clicking)) as container:
+        (track,) = getattr(container.streams, stream)
+        for packet in list(track.index_entries)[100:150]:
+            data[packet.pos : packet.pos + packet.size] = b"\xff" * packet.size
+    spoiled = tmp_path / "spoiled.mp4"
+    spoiled.write_bytes(data)
+    (chosen,) = select([spoiled], frontline=frontline).recordings
+    assert [said in note for note in chosen.notes] == [True]
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "ts"])
+def test_a_hole_in_the_sound_moves_nothing_and_is_said(tmp_path, suffix):
+    plan = AudioPlan(CLICKS, hole=(12.0, 20.0))
+    path = make_video(tmp_path / f"hole.{suffix}", duration=60.0, audio=plan)
+    selection = select([path], budget="3", rule="rank", frontline="energy")
+    assert starts(selection) == [8.0, 24.0, 40.0]
+    assert selection.recordings[0].notes == ("holes in the sound, 8.0 s in all, heard as silence",)
+
+
+def test_a_silent_track_falls_back_to_strata_and_says_so(silent):
+    (chosen,) = select([silent], budget="30%").recordings
+    assert [pick.window for pick in chosen.picks] == [1, 5, 8]
+    assert chosen.rule == "strata"
+    assert any("silent" in note for note in chosen.notes)
+    assert any("strata was used" in note for note in chosen.notes)
+
+
+def test_no_audio_is_a_row_with_the_ways_out(mute, clicking):
+    selection = select([mute, clicking], budget="25%")
+    (failed,) = selection.failures
+    assert "no audio stream" in failed.error
+    assert "--frontline packets" in failed.error
+    assert len(selection.recordings) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "frontline"), [("uniform", "auto"), ("coverage", "packets"), ("strata", "auto")]
+)
+def test_without_audio_the_ways_out_work(mute, rule, frontline):
+    selection = select([mute], budget="2", rule=rule, frontline=frontline)
+    assert not selection.failures
+    assert len(selection.recordings[0].picks) == 2
+
+
+def test_a_blind_rule_reads_no_sound(clicking):
+    (chosen,) = select([clicking], rule="strata").recordings
+    assert (chosen.access, chosen.frontline, chosen.bytes_read) == ("none", "none", 0)
+
+
+def test_one_budget_over_many_goes_where_actions_are_expected(clicking, silent):
+    selection = select([clicking, silent], budget="5", across=True)
+    assert selection.calls == 5
+    assert selection.windows == 25
+
+
+def test_several_audio_tracks_are_said(tmp_path):
+    path = tmp_path / "two.mp4"
+    make_video(path, duration=12.0, audio=[AudioPlan(clicks=[1.0]), AudioPlan(clicks=[9.0])])
+    first = select([path], budget="1", rule="rank", frontline="flux")
+    second = select([path], budget="1", rule="rank", frontline="flux", audio_track=1)
+    assert (starts(first), starts(second)) == ([0.0], [8.0])
+    assert any("2 audio tracks, of which track 0" in note for note in first.recordings[0].notes)
+
+
+def test_a_file_that_was_cut_off_gives_what_it_has_and_says_so(tmp_path):
+    whole = make_video(tmp_path / "whole.mp4", duration=40.0, clicks=[5.0, 33.0], layout="first")
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * 0.6)])
+    (chosen,) = select([cut], budget="1", rule="rank", frontline="flux").recordings
+    assert chosen.picks[0].start == 4.0
+    assert chosen.duration < 40.0
+    assert any("cut off" in note for note in chosen.notes)
+
+
+def test_left_out_windows_are_explained(clicking):
+    (chosen,) = select([clicking], budget="2", explain=4).recordings
+    assert len(chosen.left_out) == 4
+    assert {left.window for left in chosen.left_out}.isdisjoint(
+        pick.window for pick in chosen.picks
+    )
+    assert all(left.reason for left in chosen.left_out)
+
+
+class TestCache:
+    def test_a_second_run_reads_no_media(self, clicking, tmp_path):
+        cache = ScoreCache(tmp_path)
+        source = find([str(clicking)])[0]
+        first = hear(source, make_plan(frontline="flux"), cache=cache)
+        again = hear(source, make_plan(frontline="flux", budget="7", window=2.0), cache=cache)
+        assert (first.heard.from_cache, again.heard.from_cache) == (False, True)
+        assert again.heard.recording == first.heard.recording
+        assert len(again.windows) == 30
+        np.testing.assert_array_equal(again.heard.scores.values, first.heard.scores.values)
+
+    def test_a_renamed_file_is_found_and_a_changed_one_is_not(self, clicking, tmp_path):
+        cache, plan = ScoreCache(tmp_path / "cache"), make_plan(frontline="energy")
+        path = tmp_path / "a.mp4"
+        path.write_bytes(clicking.read_bytes())
+        hear(find([str(path)])[0], plan, cache=cache)
+        moved = path.rename(tmp_path / "b.mp4")
+        again = hear(find([str(moved)])[0], plan, cache=cache)
+        assert again.heard.from_cache
+        assert again.heard.recording.source.uris == (str(moved),)
+        make_video(moved, duration=30.0, clicks=[1.0])
+        assert not hear(find([str(moved)])[0], plan, cache=cache).heard.from_cache
+
+    def test_a_damaged_entry_is_listened_to_again(self, clicking, tmp_path):
+        cache, plan = ScoreCache(tmp_path), make_plan(frontline="energy")
+        source = find([str(clicking)])[0]
+        hear(source, plan, cache=cache)
+        (entry,) = tmp_path.rglob("*.npz")
+        entry.write_bytes(entry.read_bytes()[:100])
+        assert not hear(source, plan, cache=cache).heard.from_cache
+        assert hear(source, plan, cache=cache).heard.from_cache
+
+    def test_another_frontline_is_another_entry(self, clicking, tmp_path):
+        cache, source = ScoreCache(tmp_path), find([str(clicking)])[0]
+        hear(source, make_plan(frontline="energy"), cache=cache)
+        assert not hear(source, make_plan(frontline="flux"), cache=cache).heard.from_cache
+
+
+@pytest.mark.parametrize(
+    ("choices", "complaint"),
+    [
+        ({"budget": "0%"}, "budget"),
+        ({"budget": "101%"}, "budget"),
+        ({"budget": "-5"}, "budget"),
+        ({"budget": "lots"}, "25%"),
+        ({"rule": "best"}, "uniform, strata"),
+        ({"frontline": "ears"}, "energy, flux"),
+        ({"window": 0.0}, "window"),
+        ({"rule": "rank", "budget": "price=1"}, "price"),
+        ({"rule": "rank", "across": True}, "coverage"),
+        ({"audio_track": -1}, "from 0"),
+    ],
+)
+def test_a_wrong_choice_is_refused_before_anything_is_heard(clicking, choices, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        select([clicking], ears=unheard, **choices)
+
+
+@pytest.mark.parametrize(
+    ("choices", "complaint"), [({"coverage": 1.5}, "up to 1"), ({"window": 0.0}, "window")]
+)
+def test_a_wrong_forecast_is_refused_before_anything_is_heard(clicking, choices, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        plan([clicking], ears=unheard, **choices)

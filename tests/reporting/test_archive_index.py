@@ -1,0 +1,230 @@
+"""The index of an archive: what it says, and how it behaves in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archive_runs import tell_archive
+from earmark.ledger import CallRow, Ledger, RecordingRow, Run
+from earmark.reporting.archive_index import MOST_ON_A_PAGE, curve, write_index, write_report
+
+HOSTILE = 's3://b/<img src=x onerror="document.title=1">.mp4'
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    found = re.search(
+        r'<script type="application/json" id="data">(.*?)</script>', path.read_text("utf-8"), re.S
+    )
+    assert found
+    told: dict[str, Any] = json.loads(found[1])
+    return told
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    folder = tell_archive(tmp_path_factory.mktemp("run"), recordings=110, windows=12)
+    with Ledger.open(folder, {"budget": "20%", "across": True, "model": "m1"}) as ledger:
+        ledger.add(RecordingRow("hostile", HOSTILE, 8.0, 100))
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html", title="May")
+    return folder
+
+
+def test_the_index_adds_up_to_the_run(archive):
+    told = data_of(archive / "report.html")
+    with Run.open(archive) as run:
+        totals = run.totals()
+        assert len(told["missed"]) == len(run.missed()) == 1
+    rows = [dict(zip(told["columns"], row, strict=True)) for row in told["recordings"]]
+    assert len(rows) == totals.recordings == 110
+    for column in ("windows", "picks", "answered", "failed"):
+        assert sum(row[column] for row in rows) == getattr(totals, column)
+    assert sum(row["spend"] for row in rows) == pytest.approx(totals.spend)
+    assert all((archive / row["page"].replace("%20", " ")).is_file() for row in rows[1:])
+
+
+def test_each_recording_has_a_page_of_its_own(archive):
+    told = data_of(archive / "report.html")
+    rows = [dict(zip(told["columns"], row, strict=True)) for row in told["recordings"]]
+    row = max(rows, key=lambda row: row["picks"])
+    page = data_of(archive / row["page"])
+    assert page["title"] == row["name"]
+    assert [recording["path"] for recording in page["recordings"]] == [row["path"]]
+    for column in ("windows", "picks", "answered", "failed"):
+        assert page["totals"][column] == row[column]
+
+
+def test_only_pages_that_changed_are_written_again(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 2, windows=10)
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html")
+        pages = sorted((folder / "recordings").glob("*.html"))
+        for page in pages:
+            os.utime(page, (0, 0))
+        recording = run.recordings()[0]
+        row = next(run.picks(recording.id))
+    pages[3].unlink()
+    with Ledger.open(folder, {"budget": "20%", "across": True, "model": "m1"}) as ledger:
+        ledger.choose(recording.id, [row.pick])
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html")
+    changed = [page for page in pages if page.stat().st_mtime_ns]
+    assert len(changed) == 2
+    assert pages[3] in changed
+    (folder / "recordings" / "written.json").write_text('{"half')
+    with Run.open(folder) as run:
+        write_report(run, folder / "report.html")  # what cannot be read is written anew
+    assert len(json.loads((folder / "recordings" / "written.json").read_text())) == len(pages)
+
+
+PLAN = {"budget": "20%", "across": True, "model": "m1"}
+
+
+def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=10)
+    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+        recording = run.recordings()[1]
+        (pick, *_) = (row.pick for row in run.picks(recording.id))
+        call = CallRow("again", recording.id, pick.window, "m1")
+        ledger.unanswered([call])
+        for reason in ("busy", "gone"):
+            ledger.fail(call, reason)
+            write_report(run, folder / "report.html")
+    (page,) = (folder / "recordings").glob(f"{Path(recording.path).stem}-*.html")
+    said = [told["failure"] for told in data_of(page)["recordings"][0]["picks"]]
+    assert "gone" in said and "busy" not in said
+
+
+def test_pages_are_as_private_as_the_user_has_files_be(tmp_path):
+    before = os.umask(0o077)
+    try:
+        folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=2)
+        with Run.open(folder) as run:
+            write_report(run, folder / "report.html")
+    finally:
+        os.umask(before)
+    pages = [folder / "report.html", *(folder / "recordings").iterdir()]
+    assert {page.stat().st_mode & 0o077 for page in pages} == {0}
+
+
+def test_a_recording_may_have_the_longest_of_names(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE, windows=2)
+    path = f"/cams/{'早' * 80}.mp4"  # 244 bytes, of 255 that a file system takes
+    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+        ledger.add(RecordingRow("long", path, 8.0, 100))
+        write_report(run, folder / "report.html")
+    assert len(list((folder / "recordings").glob("早*-long.html"))) == 1
+
+
+def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):
+    with Run.open(archive) as run:
+        points, totals = curve(run), run.totals()
+    calls, shares = zip(*points, strict=True)
+    assert (points[0], points[-1]) == ((0, 0.0), (totals.windows, 1.0))
+    assert list(calls) == sorted(calls)
+    assert list(shares) == sorted(shares)
+    budget = round(0.2 * totals.windows)
+    assert dict(points)[budget] == pytest.approx(totals.touched / totals.expected, abs=0.03)
+
+
+def test_few_recordings_stay_on_one_page(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE, windows=5)
+    with Run.open(folder) as run:
+        page = write_report(run, folder / "report.html")
+    assert not (folder / "recordings").exists()
+    assert len(data_of(page)["recordings"]) == MOST_ON_A_PAGE
+
+
+def test_a_run_that_does_not_say_how_long_actions_last_has_no_curve(tmp_path):
+    with Ledger.open(tmp_path, {}) as ledger:
+        ledger.add(RecordingRow("a", "a.mp4", 8.0, 100))
+    with Run.open(tmp_path) as run:
+        assert curve(run) == []
+        assert data_of(write_index(run, tmp_path / "index.html"))["curve"] == []
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not chromedriver:
+        pytest.skip("Debian's chromium and chromium-driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    own = f"--user-data-dir={tmp_path}"
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,1800", own):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(chromedriver))
+    yield chrome
+    chrome.quit()
+
+
+def names(driver: Any) -> list[str]:
+    found: list[str] = driver.execute_script(
+        "return [...document.querySelectorAll('#rows a')].map((link) => link.textContent)"
+    )
+    return found
+
+
+@pytest.mark.slow
+def test_it_sorts_filters_and_leads_on(archive, driver):
+    driver.get((archive / "report.html").as_uri())
+    assert driver.title == "May – earmark"
+    assert len(names(driver)) == 110
+    assert any("<img" in name for name in names(driver)), "a path is words, never markup"
+    picks = driver.find_elements("css selector", "#columns button")[3]
+    picks.click()
+    cells = (
+        "return [...document.querySelectorAll('#rows td:nth-child(4)')].map((c) => +c.textContent)"
+    )
+    falling = driver.execute_script(cells)
+    assert falling == sorted(falling, reverse=True)
+    picks.click()
+    assert driver.execute_script(cells) == sorted(falling)
+    driver.find_element("id", "search").send_keys("cam-07 0047")
+    assert names(driver) == ["shift-0047.mp4"]
+    driver.execute_script("document.querySelector('#rows a').click()")
+    assert driver.title.startswith("shift-0047.mp4")
+    assert driver.get_log("browser") == []
+
+
+@pytest.mark.slow
+def test_the_curve_can_be_read_on_a_narrow_screen(archive, driver):
+    size = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get((archive / "report.html").as_uri())
+    heights, right, across, room = driver.execute_script("""
+        const words = [...document.querySelectorAll("#curve text")].map((e) => e.getBoundingClientRect());
+        const page = document.documentElement;
+        return [words.map((e) => e.height), Math.max(...words.map((e) => e.right)),
+            page.scrollWidth, page.clientWidth];
+    """)  # noqa: E501
+    assert len(heights) > 6
+    assert min(heights) >= 11
+    assert right <= room
+    assert across <= room
+
+
+@pytest.mark.slow
+def test_two_thousand_recordings_open_fast(driver, tmp_path_factory):
+    folder = tell_archive(tmp_path_factory.mktemp("large"), recordings=2000, windows=5)
+    with Run.open(folder) as run:
+        page = write_index(run, folder / "report.html")
+    driver.get(page.as_uri())
+    ready = driver.execute_script(
+        "return performance.getEntriesByType('navigation')[0].loadEventEnd"
+    )
+    assert len(names(driver)) == 1980
+    assert page.stat().st_size < 1_000_000
+    assert 0 < ready < 30_000, "milliseconds, on the busiest of machines"

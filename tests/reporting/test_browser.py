@@ -1,0 +1,314 @@
+"""The page in a real browser, as a person opens it: from disk, with no network."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from earmark.ledger import Ledger, Run
+from earmark.reporting.report_page import write_page
+from ledger_runs import PLAN, answer, call, open_run, row
+from report_runs import HOSTILE, tell_scene, tell_shift
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="Debian's chromium and chromium-driver are not installed"
+)
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--mute-audio",
+    "--autoplay-policy=no-user-gesture-required",
+)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield chrome
+    chrome.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A short run beside its video, and a long one whose video is gone."""
+    folder = tmp_path_factory.mktemp("told")
+    told = SimpleNamespace()
+    for name, make in (
+        ("scene", lambda: tell_scene(folder, duration=60.0, share=0.6)),
+        ("shift", lambda: tell_shift(folder)),
+    ):
+        with Run.open(make()) as run:
+            setattr(told, name, write_page(run, folder / "pages" / f"{name}.html"))
+    return told
+
+
+def see(
+    driver, page: Path, *, scheme: str = "light", width: int = 1200, height: int = 1000
+) -> None:
+    """Open the page in a window of this size, light or dark."""
+    command = driver.execute_cdp_cmd
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    command("Emulation.setDeviceMetricsOverride", size)
+    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+    features = [{"name": name, "value": value} for name, value in wishes.items()]
+    command("Emulation.setEmulatedMedia", {"features": features})
+    driver.get(page.as_uri())
+    wait(driver, "return document.querySelector('#found').textContent")
+
+
+def wait(driver, script: str):
+    """The first true thing `script` returns within a few seconds."""
+    return WebDriverWait(driver, 15, poll_frequency=0.05).until(
+        lambda _: driver.execute_script(script)
+    )
+
+
+def cards(driver) -> list:
+    return driver.find_elements(By.CSS_SELECTOR, ".card:not([hidden])")
+
+
+def press(driver, *keys: str) -> None:
+    for key in keys:
+        driver.switch_to.active_element.send_keys(key)
+
+
+def test_a_hostile_caption_is_text_and_runs_nothing(driver, pages, tmp_path: Path):
+    see(driver, pages.scene)
+    captions = [
+        each.get_property("textContent") for each in driver.find_elements(By.CLASS_NAME, "caption")
+    ]
+    assert HOSTILE in captions
+    assert driver.execute_script("return [window.ran, document.scripts.length]") == [None, 2]
+    assert "500 <i>and no more</i>" in driver.find_element(By.CLASS_NAME, "failure").text
+    driver.find_element(By.ID, "search").send_keys("script")  # marking its words is text too
+    assert (
+        driver.execute_script("return document.querySelectorAll('.caption *:not(mark)').length")
+        == 0
+    )
+    assert driver.execute_script("return window.ran") is None
+    assert driver.save_screenshot(str(tmp_path / "hostile.png"))
+
+
+def test_nothing_is_asked_of_the_network_and_nothing_complains(driver, pages):
+    driver.get_log("browser")
+    see(driver, pages.scene)
+    asked = driver.execute_script(
+        "return performance.getEntriesByType('resource').map((e) => e.name)"
+    )
+    assert [name for name in asked if not name.startswith("data:")] == []
+    assert driver.get_log("browser") == []
+
+
+def test_search_as_you_type(driver, pages):
+    see(driver, pages.scene)
+    everything = len(cards(driver))
+    box = driver.find_element(By.ID, "search")
+    counts = []
+    for letter in "rin ta":
+        box.send_keys(letter)
+        counts.append(len(cards(driver)))
+    assert counts == sorted(counts, reverse=True)
+    assert 0 < counts[-1] < everything
+    assert all("tap" in card.text for card in cards(driver))
+    assert driver.find_element(By.ID, "found").text == f"{counts[-1]} of {everything} picks"
+    marked = {
+        mark.text.lower()
+        for mark in driver.find_elements(By.TAG_NAME, "mark")
+        if mark.is_displayed()
+    }
+    assert marked == {"rin", "ta"}
+    box.send_keys("zzz")
+    assert cards(driver) == []
+    assert driver.find_element(By.CLASS_NAME, "none").is_displayed()
+    box.send_keys(Keys.ESCAPE)
+    assert len(cards(driver)) == everything
+    assert driver.find_elements(By.TAG_NAME, "mark") == []
+
+
+def test_what_is_shown_can_be_narrowed_to_failures(driver, pages):
+    see(driver, pages.scene)
+    (failed,) = [
+        button
+        for button in driver.find_elements(By.CSS_SELECTOR, ".filters button")
+        if button.text == "Failed"
+    ]
+    failed.click()
+    (card,) = cards(driver)
+    assert "the server said 500" in card.text
+    assert failed.get_attribute("aria-pressed") == "true"
+
+
+def test_the_keyboard_is_enough(driver, pages):
+    see(driver, pages.scene)
+    press(driver, "/")
+    assert driver.switch_to.active_element.get_attribute("id") == "search"
+    press(driver, "j", Keys.ESCAPE)  # in the search box a letter is a letter
+    driver.execute_script("document.activeElement.blur()")
+    press(driver, "j", "j", "k")
+    first = cards(driver)[0].find_element(By.CLASS_NAME, "when")
+    assert driver.switch_to.active_element == first
+    press(driver, Keys.ENTER)
+    assert driver.find_element(By.ID, "player").is_displayed()
+    press(driver, Keys.ESCAPE)
+    assert not driver.find_element(By.ID, "player").is_displayed()
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('button, input, canvas')]"
+        ".map((e) => e.getAttribute('aria-label') || e.textContent)"
+    )
+    assert all(names)
+
+
+def test_a_click_plays_the_video_at_that_moment(driver, pages, tmp_path: Path):
+    see(driver, pages.scene)
+    button = cards(driver)[3].find_element(By.CLASS_NAME, "when")
+    minutes, seconds = re.match(r"(\d+):(\d+)", button.text).groups()
+    button.click()
+    wait(driver, "return document.querySelector('#video').readyState >= 2")
+    now = driver.execute_script("return document.querySelector('#video').currentTime")
+    assert 0 <= now - (60 * int(minutes) + int(seconds)) < 5
+    assert not driver.find_element(By.ID, "unplayable").is_displayed()
+    assert driver.save_screenshot(str(tmp_path / "playing.png"))
+
+
+def test_a_moment_of_a_later_chapter_is_played_from_its_file(driver, tmp_path: Path):
+    chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(replace(row("a"), chapters=chapters))
+        see(driver, write_page(run, tmp_path / "report.html"))
+    played = []
+    for card in cards(driver):
+        card.find_element(By.CLASS_NAME, "when").click()
+        played.append(driver.find_element(By.ID, "video").get_attribute("src").rpartition("/")[2])
+    assert played == ["GX010042.MP4#t=4.000", "GX020042.MP4#t=2.000"]
+
+
+def test_a_video_that_is_gone_is_said_to_be(driver, pages):
+    see(driver, pages.shift)
+    cards(driver)[0].find_element(By.CLASS_NAME, "when").click()
+    said = wait(
+        driver,
+        "const p = document.querySelector('#unplayable'); return p.hidden ? '' : p.textContent",
+    )
+    assert "cannot be played from here" in said
+    assert "gone.mp4" in said
+
+
+def luminance(colour: str) -> float:
+    """Of `rgb(r, g, b)`, as contrast is reckoned (WCAG 2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_light_and_dark(driver, pages, scheme: str, tmp_path: Path):
+    see(driver, pages.scene, scheme=scheme)
+    colour = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    paper = luminance(driver.execute_script(colour, "body", "backgroundColor"))
+    card = luminance(driver.execute_script(colour, ".card", "backgroundColor"))
+    assert (paper > 0.5) == (scheme == "light")
+    for place, behind in [
+        ("body", paper),
+        (".quiet", paper),
+        (".brand", paper),
+        (".failure", card),
+        (".why", card),
+    ]:
+        text = luminance(driver.execute_script(colour, place, "color"))
+        low, high = sorted((text, behind))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, place
+    assert driver.save_screenshot(str(tmp_path / f"{scheme}.png"))
+
+
+@pytest.mark.parametrize("name", ["scene", "shift"])
+def test_a_narrow_screen_needs_no_scrolling_sideways(driver, pages, name: str, tmp_path: Path):
+    see(driver, getattr(pages, name), width=360, height=800)
+    across, room = driver.execute_script(
+        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert across <= room
+    wide = cards(driver)[0].size["width"]
+    assert 0.8 * room < wide <= room
+    assert driver.save_screenshot(str(tmp_path / f"{name}.png"))
+
+
+def test_the_time_line_marks_the_picked_windows_and_no_others(driver, pages):
+    see(driver, pages.scene)
+    cells = driver.execute_script("""
+        const { canvas, plan, recording, picks } = strips[0];
+        const pen = canvas.getContext("2d");
+        return [...Array(recording.windows).keys()].map((index) => {
+            const x = 58 + ((index + 0.5) * recording.window / plan.length) * plan.room;
+            const [red, green, blue] = pen.getImageData(x, plan.height - 9, 1, 1).data;
+            return [picks.has(index), red - blue > 90];
+        });
+    """)
+    assert {is_picked for is_picked, _ in cells} == {True, False}
+    assert all(is_picked == is_marked for is_picked, is_marked in cells)
+
+
+def test_hours_of_windows_open_without_decoding_every_picture(driver, pages, tmp_path: Path):
+    see(driver, pages.shift)
+    made, shown = driver.execute_script(
+        "return ['.card', 'img[src]'].map((each) => document.querySelectorAll(each).length)"
+    )
+    assert made == 540
+    assert shown < 60
+    assert "deaf.mp4 has no audio stream" in driver.find_element(By.ID, "missed").text
+    assert driver.save_screenshot(str(tmp_path / "shift.png"))
+
+
+def test_an_empty_run_says_so(driver, tmp_path: Path):
+    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+        see(driver, write_page(run, tmp_path / "report.html"))
+    assert "no recordings yet" in driver.find_element(By.TAG_NAME, "main").text
+
+
+def test_several_recordings_have_a_list_that_leads_to_them(driver, tmp_path: Path):
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        ledger.add(row("second"))
+        see(driver, write_page(run, tmp_path / "report.html"))
+    links = driver.find_elements(By.CSS_SELECTOR, ".contents a")
+    assert [link.text for link in links] == ["a.mp4", "second.mp4"]
+    links[1].click()
+    assert (
+        driver.execute_script("return document.querySelector(':target h2').textContent")
+        == "second.mp4"
+    )
+
+
+def test_a_run_asked_by_post_was_asked(driver, tmp_path):
+    """Its plan names no model, and says so only until answers have come."""
+    told = []
+    with open_run(tmp_path) as ledger:
+        ledger.unanswered([call(1)])
+    with Ledger.open(tmp_path, PLAN | {"model": "tags"}) as ledger, ledger.run() as run:
+        for _ in range(2):
+            see(driver, write_page(run, tmp_path / "report.html"))
+            told.append(driver.find_element(By.ID, "subtitle").text)
+            ledger.keep(call(1), answer("a board"))
+    assert ["no model asked" in line for line in told] == [True, False]

@@ -1,0 +1,88 @@
+"""Material is gathered from real files, and bad input is named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.actions import Action, Annotations
+from earmark.features import LogMel
+from earmark.media import Meter, find, open_recording
+from earmark.training.dataset import fingerprint, gather
+from making import make_audio
+
+
+@pytest.fixture(scope="module")
+def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("media")
+    make_audio(folder / "P01_1.wav", duration=6.0, clicks=[2.0])
+    make_audio(folder / "P02_1.wav", duration=5.0, clicks=[1.0])
+    return folder
+
+
+def marked(**actions: list[tuple[float, float]]) -> Annotations:
+    recordings = {name: [Action(a, b) for a, b in spans] for name, spans in actions.items()}
+    return Annotations(recordings, dict.fromkeys(recordings, 6.0))
+
+
+GOOD = {"P01_1": [(2.0, 3.0)], "P02_1": [(1.0, 4.0)]}
+
+
+def test_features_are_those_of_the_encoder(media: Path) -> None:
+    material = gather(marked(**GOOD), media, encoder="log-mel")
+    recording = open_recording(find([str(media / "P01_1.wav")])[0])
+    wanted = np.concatenate([track.values for track in LogMel()(recording, meter=Meter())])
+    np.testing.assert_allclose(material["P01_1"].features, wanted, atol=5e-3)
+    assert material["P01_1"].duration == pytest.approx(6.0, abs=0.05)
+    assert material["P01_1"].starts.tolist() == [2.0]
+
+
+def test_what_was_heard_is_kept(media: Path, tmp_path: Path) -> None:
+    first = gather(marked(**GOOD), media, encoder="log-mel", takes=2, cache=tmp_path)
+    kept = sorted(tmp_path.iterdir())
+    assert len(kept) == 4
+    again = gather(marked(**GOOD), media, encoder="log-mel", takes=2, cache=tmp_path)
+    assert fingerprint(first) == fingerprint(again)
+    kept[0].write_bytes(kept[0].read_bytes()[:200])
+    repaired = gather(marked(**GOOD), media, encoder="log-mel", takes=2, cache=tmp_path)
+    assert fingerprint(first) == fingerprint(repaired)
+
+
+def test_takes_differ_and_the_first_is_the_recording(media: Path) -> None:
+    one = gather(marked(**GOOD), media, encoder="log-mel")["P01_1"]
+    three = gather(marked(**GOOD), media, encoder="log-mel", takes=3)["P01_1"]
+    np.testing.assert_array_equal(one.takes[0], three.takes[0])
+    assert {take.shape for take in three.takes} == {one.takes[0].shape}
+    assert len({take.tobytes() for take in three.takes}) == 3
+
+
+def test_takes_are_the_same_wherever_the_file_lies(media: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(media, tmp_path / "elsewhere"))
+    here, there = (
+        gather(marked(**GOOD), each, encoder="log-mel", takes=3) for each in (media, moved)
+    )
+    assert fingerprint(here) == fingerprint(there)
+
+
+def test_the_fingerprint_tells_other_spans_and_other_sound(media: Path) -> None:
+    prints = {
+        fingerprint(gather(marked(**spans), media, encoder=encoder))
+        for spans in (GOOD, {**GOOD, "P01_1": [(2.0, 3.1)]}, {"P01_1": [(2.0, 3.0)]})
+        for encoder in ("log-mel", "energy")
+    }
+    assert len(prints) == 6
+
+
+def test_bad_input_is_named(media: Path) -> None:
+    with pytest.raises(AnnotationError, match=r"no media in .* for P09_1; the stems must agree"):
+        gather(marked(P09_1=[(0, 1)]), media, encoder="log-mel")
+    with pytest.raises(AnnotationError, match=r"P02_1: the span 7-8 s lies outside .* lasts 5"):
+        gather(marked(P02_1=[(7, 8)]), media, encoder="log-mel")
+    with pytest.raises(AnnotationError, match="no recording has a single span"):
+        gather(marked(P01_1=[]), media, encoder="log-mel")
+    with pytest.raises(ValueError, match=r"no encoder 'ears'; there are .*log-mel"):
+        gather(marked(**GOOD), media, encoder="ears")

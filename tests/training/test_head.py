@@ -1,0 +1,71 @@
+"""The head has the paper's size, and sees no further than it says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from earmark.training.head import Head
+
+
+def size(head: Head) -> int:
+    return sum(weights.numel() for weights in head.parameters())
+
+
+def test_the_papers_two_sizes() -> None:
+    assert size(Head(447, width=192)) == pytest.approx(0.41e6, rel=0.03)
+    assert size(Head(447, width=128)) == pytest.approx(0.2e6, rel=0.05)
+
+
+@pytest.mark.parametrize("bands", [0, 4])
+def test_a_logit_depends_on_its_context_and_nothing_else(bands: int) -> None:
+    torch.manual_seed(0)
+    head = Head(64, width=8, bands=bands).eval()
+    assert head.context == (33 if bands else 21)
+    features = torch.randn(1, 200, 64)
+    for side in (-1, 1):
+        for distance, reaches in ((head.context, True), (head.context + 1, False)):
+            other = features.clone()
+            other[0, 100 + side * distance] += 50.0
+            with torch.no_grad():
+                moved = abs(float(head(other)[0, 100] - head(features)[0, 100])) > 1e-6
+            assert moved == reaches or (reaches and not moved and side == -1)
+
+
+def test_bands_must_divide_the_channels() -> None:
+    with pytest.raises(ValueError, match="64 channels cannot be averaged into 5"):
+        Head(64, bands=5)
+
+
+def test_a_constant_recording_is_at_rest() -> None:
+    head = Head(64, width=8, bands=4)
+    read = head.front(torch.full((1, 100, 64), 3.0))
+    levels, rises, spread = read[0].split(4)
+    assert torch.allclose(levels, torch.tensor(3.0))
+    assert bool((rises[:, 1:] == 0).all())
+    assert bool((spread[:, 12:-12] <= 0.011).all())
+
+
+def test_features_far_from_zero_are_brought_there() -> None:
+    """Shifting and stretching what a settled head is given changes nothing it says."""
+    torch.manual_seed(0)
+    features = torch.randn(2, 50, 16)
+    far = 3.4 * features - 9.6
+    near_head, far_head = Head(16, width=8), Head(16, width=8)
+    far_head.load_state_dict(near_head.state_dict())
+    near_head.settle(list(features))
+    far_head.settle(list(far))
+    torch.testing.assert_close(far_head(far), near_head(features), atol=1e-4, rtol=0)
+    assert float(far_head.usual) == pytest.approx(-9.6, abs=0.5)
+    torch.testing.assert_close(
+        torch.relu(far_head.settled_enter()(far.transpose(1, 2))),
+        torch.relu(near_head.settled_enter()(features.transpose(1, 2))),
+        atol=1e-4,
+        rtol=0,
+    )
+
+
+def test_bands_are_read_as_they_come() -> None:
+    head = Head(16, width=8, bands=4)
+    head.settle([torch.randn(50, 16) + 5])
+    assert (float(head.usual), float(head.spread)) == (0.0, 1.0)

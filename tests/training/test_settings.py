@@ -1,0 +1,41 @@
+"""Settings fit the features they are for, and say what cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from earmark.features import ENCODERS
+from earmark.training.head import Head
+from earmark.training.settings import Settings, recommended
+
+
+@pytest.mark.parametrize("encoder", [name for name in ENCODERS if name != "dasm"])  # by its queries
+def test_every_encoder_has_a_head_that_can_read_it(encoder: str) -> None:
+    channels = ENCODERS[encoder]().channels
+    settings = recommended(encoder, channels)
+    assert settings.encoder == encoder
+    Head(channels, width=settings.width, bands=settings.bands)
+
+
+def test_what_is_chosen_wins_and_none_leaves_the_choice() -> None:
+    chosen = recommended("yamnet", 521, width=8, steps=None, objective="span")
+    assert (chosen.width, chosen.steps, chosen.bands) == (8, 400, 0)
+    assert chosen.objective == "span"
+
+
+def test_log_mel_is_the_default_of_a_training() -> None:
+    assert recommended("log-mel", 64) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"objective": "vibes"}, "no objective 'vibes'; there are span, frame, rate, where"),
+        ({"steps": 0}, "steps is more than 0, not 0"),
+        ({"folds": 1}, "at least 2 folds, not 1"),
+        ({"dropout": 1.0}, r"dropout lies in \[0, 1\), not 1.0"),
+    ],
+)
+def test_impossible_settings_are_named(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Settings(**wrong)  # type: ignore[arg-type]
