@@ -279,8 +279,8 @@ class Ledger:
         """The calls about `recording` that a model has answered, under any plan."""
         with self._turn, clearly(self.folder):
             rows = self._connection.execute(
-                "SELECT identity, recordings.id, window, call_state.model FROM calls"
-                " JOIN recordings ON number = recording JOIN answers ON call = call_state.id"
+                "SELECT identity, recordings.id, window, calls.model FROM calls"
+                " JOIN recordings ON number = recording JOIN answers ON call = calls.id"
                 " WHERE recordings.id = ? AND kind = 'caption' ORDER BY window",
                 (recording,),
             ).fetchall()
