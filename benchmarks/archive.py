@@ -39,7 +39,7 @@ from earmark.pipeline.caption import caption
 from earmark.pipeline.job import Job
 from earmark.pipeline.question import Task
 from earmark.pipeline.triage import Scored, make_plan
-from earmark.selection import Coverage
+from earmark.selection import Budget, Coverage, allocate
 from earmark.timeline import Track
 from ledger import fill, time_answers
 from making import AudioPlan, make_audio
@@ -194,10 +194,11 @@ def price(hours: int) -> None:
         rates = rng.gamma(2.0, 0.5, 900) * rng.gamma(4.0, 0.25)
         many.append(Windows(4.0, 3600.0, rates, middles, rates, EVERYDAY))
     began = time.perf_counter()
-    picks = Coverage().across(many, budget=hours * 180)
+    budget = Budget(count=hours * 180)
+    calls = sum(len(one.picks) for one in allocate(Coverage(), many, budget, across=True))
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"one price over {hours} h, {hours * 900:,} windows: {sum(map(len, picks)):,} picks in "
+    print(f"one price over {hours} h, {hours * 900:,} windows: {calls:,} picks in "
           f"{seconds:.1f} s (to reach: 60), peak {peak:.0f} MB (2,048)")  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from earmark.gate.listener import listen
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import find, open_recording
-from earmark.selection import Coverage
+from earmark.selection import Budget, Coverage
 
 FRONTLINES = ("energy", "flux", "variance", "log-mel", "gate")
 
@@ -108,8 +108,9 @@ def report_selection() -> None:
     """Time of `coverage` over 1,000 recordings of an hour."""
     rng = np.random.default_rng(0)
     many = [scored_hour(rng) for _ in range(1_000)]
+    shared = Budget(count=225 * len(many))
     each = timed(lambda: Coverage().each(many, budgets=[225] * len(many)))
-    across = timed(lambda: Coverage().across(many, budget=225 * len(many)))
+    across = timed(lambda: Coverage().solve_many(many, shared, across=True))
     print(f"## Coverage over 1,000 h\n\neach {each:.1f} s, across {across:.1f} s")
     print("\nTo reach: at most 10 s.\n")
 

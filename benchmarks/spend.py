@@ -18,7 +18,7 @@ import numpy as np
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import Coverage, calls_for, ladder
+from earmark.selection import Budget, Coverage, allocate, calls_for, ladder, rule_named
 
 T = TypeVar("T")
 
@@ -47,12 +47,19 @@ def timed(name: str, work: Callable[[], T]) -> T:
     return result
 
 
+def count_calls(name: str, many: list[Windows], budget: Budget, *, across: bool = False) -> int:
+    choices = allocate(rule_named(name), many, budget, across=across)
+    return sum(len(choice.picks) for choice in choices)
+
+
 def thousand() -> None:
     many = recordings(1_000)
-    rule, quarter = Coverage(), 225
+    each, shared = Budget(count=225), Budget(count=225 * len(many))
     print("1,000 recordings of 1 h, 900 windows each, a quarter of the calls")
-    timed("each, one budget a recording", lambda: rule.each(many, budgets=[quarter] * len(many)))
-    timed("across, one budget for all", lambda: rule.across(many, budget=quarter * len(many)))
+    timed("each, one budget a recording", lambda: count_calls("coverage", many, each))
+    timed("across, one budget for all", lambda: count_calls("coverage", many, shared, across=True))
+    some, quarter = many[:100], Budget(share=0.25)
+    timed("rank, 100 of them, across", lambda: count_calls("rank", some, quarter, across=True))
     shares = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.335, 0.5, 0.75)
     budgets = [round(share * 900_000) for share in shares]
     reached = timed("ladder of ten budgets", lambda: ladder(many, budgets))
@@ -73,9 +80,10 @@ def ten_thousand() -> None:
     print(
         f"10,000 recordings of 1 h, 9 million windows; input in memory, {peak_megabytes():.0f} MB"
     )
-    shared = timed("across, with every pick explained",
-                   lambda: Coverage().across(many, budget=2_250_000))  # fmt: skip
-    print(f"  {sum(map(len, shared)):,} picks")
+    budget = Budget(count=2_250_000)
+    calls = timed("across, with every pick explained",
+                  lambda: count_calls("coverage", many, budget, across=True))  # fmt: skip
+    print(f"  {calls:,} picks")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from earmark.captioning.request import Answer
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
 from earmark.ledger import CallRow, Ledger, RecordingRow
-from earmark.selection import Budget, choose_across, forecast
+from earmark.selection import Budget, Coverage, allocate, forecast
 
 PLAN = {"budget": "20%", "across": True, "model": "m1"}
 
@@ -26,7 +26,7 @@ def windows_of(seed: int, count: int) -> Windows:
 def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
     """A run with one failed call in fifty, and one missed recording in a hundred."""
     many = [windows_of(number, windows + number % 7) for number in range(recordings)]
-    choices = choose_across(many, Budget(share=0.2))
+    choices = list(allocate(Coverage(), many, Budget(share=0.2), across=True))
     with Ledger.open(folder, PLAN) as ledger:
         ledger.rate_by(EVERYDAY)
         for number, (one, choice) in enumerate(zip(many, choices, strict=True)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection.pick import Rule
+from earmark.selection.rule import Rule
 
 SHORT = Survival.lognormal(median=2.0, sigma=1.0)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
+from earmark.selection import Budget, Coverage, Pick
 
 CURVES = {
     "brief": Survival((0.0, 0.5), (1.0, 0.0)),
@@ -56,6 +57,12 @@ def best_together(many: Iterable[Windows]) -> list[float]:
         value = sum(curve[count] for curve, count in zip(curves, counts, strict=True))
         best[sum(counts)] = max(best[sum(counts)], value)
     return best
+
+
+def solved(many: list[Windows], budget: Budget, *, across: bool = True) -> list[list[Pick]]:
+    """The picks of `coverage` in recordings that share a budget, flat ones included."""
+    paths = Coverage().solve_many(many, budget, across=across)
+    return [Coverage().explain(one, path) for one, path in zip(many, paths, strict=True)]
 
 
 def recordings(longest: int) -> st.SearchStrategy[Windows]:

@@ -213,8 +213,6 @@ class TestCache:
         ({"rule": "best"}, "uniform, strata"),
         ({"frontline": "ears"}, "energy, flux"),
         ({"window": 0.0}, "window"),
-        ({"rule": "rank", "budget": "price=1"}, "price"),
-        ({"rule": "rank", "across": True}, "coverage"),
         ({"audio_track": -1}, "from 0"),
     ],
 )

@@ -1,22 +1,45 @@
-"""Never worse than blind, and never silent about it."""
+"""Any rule spends any budget, never worse than blind, and never silent about it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 from drawing import windows
 from earmark.grid import Windows
-from earmark.selection import RULES, Budget, Coverage, choose, choose_across, choose_each
-from earmark.selection.pick import Pick
-from earmark.selection.rule_registry import BLIND, name_of, selector
+from earmark.selection import (
+    RULES,
+    ArchiveRule,
+    Budget,
+    Choice,
+    Coverage,
+    Pick,
+    Rule,
+    allocate,
+    fixed_budget,
+    is_blind,
+    rule_named,
+)
 from earmark.selection.rules.aks import Aks
+from earmark.selection.rules.full import Full
 from earmark.selection.rules.rank import Rank
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.selection.rules.strata import Strata
-from earmark.selection.rules.uniform import Uniform
 from reckoning import rated
 
 FLAT, SILENT = windows("55555555"), windows("........")
+
+
+def choose(rule: Rule, recording: Windows, budget: str) -> Choice:
+    (choice,) = allocate(rule, [recording], Budget.parse(budget))
+    return choice
+
+
+def share(rule: Rule, many: list[Windows], budget: str, **options) -> list[Choice]:
+    return list(allocate(rule, many, Budget.parse(budget), across=True, **options))
 
 
 def chosen(picks: list[Pick]) -> list[int]:
@@ -26,9 +49,9 @@ def chosen(picks: list[Pick]) -> list[int]:
 @pytest.mark.parametrize("recording", [FLAT, SILENT], ids=["flat", "silent"])
 @pytest.mark.parametrize("name", RULES)
 def test_without_evidence_strata_is_used_and_said(name: str, recording: Windows) -> None:
-    rule = selector(name)
-    choice = choose(rule, recording, 3)
-    if isinstance(rule, BLIND):
+    rule = rule_named(name)
+    choice = choose(rule, recording, "3")
+    if is_blind(rule):
         assert (choice.rule_used, choice.note) == (name, "")
         assert choice.picks == rule(recording, budget=3)
     else:
@@ -41,72 +64,140 @@ def test_without_evidence_strata_is_used_and_said(name: str, recording: Windows)
 @pytest.mark.parametrize("name", RULES)
 def test_with_evidence_the_rule_itself_is_used(name: str) -> None:
     recording = windows("1.5.9.3.")
-    choice = choose(selector(name), recording, Budget.parse("25%"))
+    choice = choose(rule_named(name), recording, "25%")
     assert (choice.rule_used, choice.note) == (name, "")
-    assert choice.picks == selector(name)(recording, budget=2)
+    assert choice.picks == rule_named(name)(recording, budget=2)
 
 
-def test_one_window_needs_no_evidence() -> None:
-    choice = choose(Coverage(), windows("5"), 1)
-    assert (choice.rule_used, choice.note, chosen(choice.picks)) == ("coverage", "", [0])
+@pytest.mark.parametrize("name", RULES)
+def test_one_window_needs_no_evidence(name: str) -> None:
+    choice = choose(rule_named(name), windows("5"), "1")
+    assert (choice.rule_used, choice.note, chosen(choice.picks)) == (name, "", [0])
+    assert choice.picks == rule_named(name)(windows("5"), budget=1)
 
 
 def test_a_share_that_comes_to_no_call_says_so() -> None:
-    choice = choose(Rank(), windows("12345678"), Budget.parse("5%"))
+    choice = choose(Rank(), windows("12345678"), "5%")
     assert choice.picks == []
     assert choice.note.startswith("5% of the windows comes to no call; spend one budget")
 
 
 def test_calls_left_unspent_are_counted() -> None:
-    choice = choose(MinimumSeparation(), windows("19191"), 4)
+    choice = choose(MinimumSeparation(), windows("19191"), "4")
     assert (len(choice.picks), choice.note) == (2, "2 of 4 calls left unspent")
 
 
 def test_no_windows_no_note() -> None:
-    choice = choose(Coverage(), windows(""), 4)
-    assert (choice.picks, choice.rule_used) == ([], "coverage")
+    for rule in (Coverage(), Rank()):
+        choice = choose(rule, windows(""), "4")
+        assert (choice.picks, choice.rule_used, choice.note) == (
+            [],
+            RULES.name_of(type(rule)),
+            "",
+        )
 
 
 def test_each_recording_has_its_own_share() -> None:
     many = [windows("12345678"), FLAT, windows("9.9.9.9.9.9.")]
     for rule in (Coverage(), Aks()):
-        choices = choose_each(rule, many, Budget.parse("25%"))
+        choices = list(allocate(rule, many, Budget.parse("25%")))
         assert [len(choice.picks) for choice in choices] == [2, 2, 3]
-        assert choices == [choose(rule, one, Budget.parse("25%")) for one in many]
+        assert choices == [choose(rule, one, "25%") for one in many]
 
 
-def test_a_price_needs_coverage() -> None:
+@pytest.mark.parametrize("name", ["coverage", "rank", "facility"])
+def test_a_price_takes_the_calls_that_bring_it(name: str) -> None:
     recording = rated([0.1, 2.0, 0.1, 0.1, 3.0, 0.1])
-    assert chosen(choose(Coverage(), recording, Budget.parse("price=1.5")).picks) == [1, 4]
-    with pytest.raises(ValueError, match="rule rank knows no price"):
-        choose(Rank(), recording, Budget.parse("price=1.5"))
+    choice = choose(rule_named(name), recording, "price=1.5")
+    assert (chosen(choice.picks), choice.rule_used, choice.note) == ([1, 4], name, "")
+    assert choose(rule_named(name), recording, "price=9").picks == []
 
 
 def test_across_gives_recordings_without_evidence_their_share() -> None:
     many = [FLAT, windows("9.......9."), SILENT]
-    choices = choose_across(many, 6)
-    assert sum(len(choice.picks) for choice in choices) == 6
-    assert [choice.rule_used for choice in choices] == ["strata", "coverage", "coverage"]
-    assert choices[0].picks == Strata()(FLAT, budget=len(choices[0].picks))
-    assert "strata was used" in choices[0].note
-    assert choices[2].picks == []
+    for rule, name in ((Coverage(), "coverage"), (Rank(), "rank")):
+        choices = share(rule, many, "6")
+        assert sum(len(choice.picks) for choice in choices) == 6
+        assert [choice.rule_used for choice in choices] == ["strata", name, name]
+        assert choices[0].picks == Strata()(FLAT, budget=len(choices[0].picks))
+        assert "strata was used" in choices[0].note
+        assert choices[2].picks == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_spends_a_shared_budget_to_the_call(name: str) -> None:
+    rng = np.random.default_rng(3)
+    many = [rated(rng.gamma(0.4, 1.0, count)) for count in (40, 0, 300, 1, 90)]
+    for budget in ("1", "7", "25%", "150"):
+        picks = [choice.picks for choice in share(rule_named(name), many, budget)]
+        assert sum(map(len, picks)) == Budget.parse(budget).calls(431)
+    few, more = (
+        sum(len(choice.picks) for choice in share(rule_named(name), many, budget))
+        for budget in ("price=1.0", "price=0.2")
+    )
+    assert few < more <= 431
 
 
 def test_across_takes_shares_and_prices() -> None:
     many = [windows("1234567890"), windows("0987654321")]
-    assert sum(len(choice.picks) for choice in choose_across(many, Budget.parse("25%"))) == 5
-    priced = choose_across(many, Budget.parse("price=0.7"))
-    assert [choice.picks for choice in priced] == Coverage().at_price(many, price=0.7)
+    for rule in (Coverage(), Rank()):
+        assert sum(len(choice.picks) for choice in share(rule, many, "25%")) == 5
+        assert share(rule, many, "price=0.7") == [choose(rule, one, "price=0.7") for one in many]
 
 
-def test_only_coverage_can_share_one_budget() -> None:
-    with pytest.raises(ValueError, match="rule uniform cannot share one budget"):
-        choose_across([FLAT], 3, rule=Uniform())
+def test_weights_steer_a_shared_budget_and_nothing_else() -> None:
+    many = [windows("1.9.3.5.2."), windows("2.8.4.6.1.")]
+    for rule in (Coverage(), Rank()):
+        assert [len(one.picks) for one in share(rule, many, "4", weights=[1, 99])] == [0, 4]
+        assert share(rule, many, "4", weights=[3, 3]) == share(rule, many, "4")
+        alone = allocate(rule, many, Budget(count=2), weights=[1, 99])
+        assert list(alone) == [choose(rule, one, "2") for one in many]
+
+
+@dataclass(frozen=True, slots=True)
+class Reread(Collection[Windows]):
+    """Recordings that are made anew each time they are gone over, as if read from a database."""
+
+    seeds: tuple[int, ...]
+    alive: list[int]
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __contains__(self, _: object) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[Windows]:
+        for seed in self.seeds:
+            self.alive.append(seed)
+            yield rated(np.random.default_rng(seed).gamma(1.0, 1.0, 30 + seed))
+
+
+@pytest.mark.parametrize("name", ["coverage", "rank"])
+@pytest.mark.parametrize("across", [True, False])
+def test_choices_are_made_a_recording_at_a_time(name: str, across: bool) -> None:
+    many = Reread((1, 2, 3, 4), [])
+    choices = allocate(rule_named(name), many, Budget.parse("30%"), across=across)
+    first = next(choices)
+    assert many.alive[-1] == 1, "the others have not been read again when the first is given"
+    held = list(many)
+    rest = list(choices)
+    assert [first, *rest] == list(
+        allocate(rule_named(name), held, Budget.parse("30%"), across=across)
+    )
+
+
+def test_what_a_rule_offers_is_read_from_it() -> None:
+    blind = {name for name in RULES if is_blind(rule_named(name))}
+    assert blind == {"full", "uniform", "strata", "random"}
+    assert fixed_budget(Full()) == Budget(share=1.0)
+    assert {name for name in RULES if fixed_budget(rule_named(name))} == {"full"}
+    assert {name for name in RULES if isinstance(rule_named(name), ArchiveRule)} == {"coverage"}
 
 
 def test_names_are_looked_up_in_one_place() -> None:
-    assert selector("separated", separation=3) == MinimumSeparation(3)
-    assert [name_of(rule()) for rule in RULES.values()] == list(RULES)
+    assert rule_named("separated", separation=3) == MinimumSeparation(3)
+    assert [RULES.name_of(rule) for rule in RULES.values()] == list(RULES)
     with pytest.raises(ValueError, match=r"no rule 'best'; the rules are full, .*coverage"):
-        selector("best")
+        rule_named("best")
     assert "oracle" not in RULES

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from drawing import picked, windows
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import RULES, Coverage
+from earmark.selection import RULES, Budget, Coverage
 from earmark.selection.pick import Pick, gains
 from earmark.selection.price_search import spend
 from earmark.selection.rules.coverage import even
 from earmark.selection.solver import Line
-from reckoning import CURVES, best_of_all, best_together, rated, recordings, worth
+from reckoning import CURVES, best_of_all, best_together, rated, recordings, solved, worth
 
 
 def chosen(picks: list[Pick]) -> list[int]:
@@ -80,8 +80,8 @@ def test_greedy_does_not_beat_it(recording: Windows, budget: int) -> None:
 
 @given(st.lists(recordings(longest=5), min_size=1, max_size=3))
 def test_one_budget_is_shared_as_well_as_can_be(many: list[Windows]) -> None:
-    for budget, value in enumerate(best_together(many)):
-        shared = Coverage().across(many, budget=budget)
+    for budget, value in enumerate(best_together(many)[1:], start=1):
+        shared = solved(many, Budget(count=budget))
         assert sum(map(len, shared)) == budget
         found = sum(worth(one, chosen(picks)) for one, picks in zip(many, shared, strict=True))
         assert found == pytest.approx(value, abs=1e-9)
@@ -89,7 +89,7 @@ def test_one_budget_is_shared_as_well_as_can_be(many: list[Windows]) -> None:
 
 @given(st.lists(recordings(longest=5), min_size=1, max_size=4), st.floats(0.01, 4.0))
 def test_at_a_price_no_call_more_or_less_pays(many: list[Windows], price: float) -> None:
-    for recording, picks in zip(many, Coverage().at_price(many, price=price), strict=True):
+    for recording, picks in zip(many, solved(many, Budget(price=price)), strict=True):
         net = [value - price * calls for calls, value in enumerate(best_of_all(recording))]
         found = worth(recording, chosen(picks)) - price * len(picks)
         assert found == pytest.approx(max(net), abs=1e-9)
@@ -152,13 +152,13 @@ def test_even_spacing_is_best_for_even_rates(
 
 def test_a_busy_recording_gets_more_of_a_shared_budget() -> None:
     quiet, busy = windows("1.1.1.2.1."), windows("9797879789")
-    first, second = Coverage().across([quiet, busy], budget=6)
+    first, second = solved([quiet, busy], Budget(count=6))
     assert len(first) == 0
     assert len(second) == 6
 
 
 def test_equal_recordings_share_equally() -> None:
-    counts = [len(picks) for picks in Coverage().across([windows("5" * 20)] * 4, budget=30)]
+    counts = [len(picks) for picks in solved([windows("5" * 20)] * 4, Budget(count=30))]
     assert sum(counts) == 30
     assert max(counts) - min(counts) <= 1
 
@@ -166,16 +166,16 @@ def test_equal_recordings_share_equally() -> None:
 def test_recordings_with_other_windows_and_curves_share_one_budget() -> None:
     short = Windows(2.0, 8.0, *[np.array([1.0, 2.0, 1.0, 0.5])] * 3, CURVES["steps"])
     many = [short, rated([1.0, 0.2, 3.0], CURVES["lasting"]), rated([]), rated([2.0])]
-    for budget, value in enumerate(best_together(many)):
-        shared = Coverage().across(many, budget=budget)
+    for budget, value in enumerate(best_together(many)[1:], start=1):
+        shared = solved(many, Budget(count=budget))
         found = sum(worth(one, chosen(picks)) for one, picks in zip(many, shared, strict=True))
         assert found == pytest.approx(value, abs=1e-9)
 
 
 def test_nothing_to_choose_from() -> None:
-    assert Coverage().across([], budget=3) == []
+    assert solved([], Budget(count=3)) == []
     assert Coverage().each([], budgets=[]) == []
-    assert Coverage().at_price([], price=0.5) == []
+    assert solved([], Budget(price=0.5)) == []
 
 
 def test_reasons_say_what_is_expected() -> None:
@@ -189,6 +189,4 @@ def test_wrong_budgets_are_refused() -> None:
     with pytest.raises(ValueError, match="2 recordings need as many budgets, not 1"):
         Coverage().each([windows("12")] * 2, budgets=[1])
     with pytest.raises(ValueError, match="0 calls or more, not -2"):
-        Coverage().across([windows("12")], budget=-2)
-    with pytest.raises(ValueError, match="above 0 new actions a call, not 0"):
-        Coverage().at_price([windows("12")], price=0.0)
+        Coverage()(windows("12"), budget=-2)

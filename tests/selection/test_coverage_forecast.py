@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from drawing import windows
 from earmark.grid import Windows
-from earmark.selection import Coverage, calls_for, forecast, ladder
-from reckoning import CURVES, best_together, rated, recordings, worth
+from earmark.selection import Budget, calls_for, forecast, ladder
+from reckoning import CURVES, best_together, rated, recordings, solved, worth
 
 
 def test_a_forecast_is_the_share_of_expected_actions() -> None:
@@ -56,7 +56,7 @@ def test_the_ladder_is_what_spending_the_budget_is_expected_to_reach() -> None:
     actions = sum(float(one.rates.sum()) for one in many)
     budgets = [10, 44, 109, 218, 400, 437, 900]
     for budget, expected in zip(budgets, ladder(many, budgets), strict=True):
-        shared = Coverage().across(many, budget=budget)
+        shared = solved(many, Budget(count=budget))
         found = sum(
             worth(one, [pick.window for pick in picks])
             for one, picks in zip(many, shared, strict=True)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.selection import Coverage, choose, ladder
-from reckoning import CURVES, rated, worth
+from earmark.selection import Budget, Coverage, allocate, ladder
+from reckoning import CURVES, rated, solved, worth
 
 
 @given(
@@ -53,7 +53,7 @@ def test_with_fewer_calls_than_are_owned_only_owned_ones_are_taken():
 
 def test_across_recordings_what_is_owned_is_kept():
     many = [replace(rated([9, 9, 9, 9]), owned=(3,)), replace(rated([1, 1, 1, 1]), owned=(0,))]
-    found = Coverage().across(many, budget=4)
+    found = solved(many, Budget(count=4))
     assert 3 in [pick.window for pick in found[0]]
     assert 0 in [pick.window for pick in found[1]]
     assert sum(map(len, found)) == 4
@@ -61,7 +61,8 @@ def test_across_recordings_what_is_owned_is_kept():
 
 def test_a_flat_recording_keeps_them_too():
     windows = replace(rated([1.0] * 9), owned=(0, 1))
-    assert {0, 1} <= {pick.window for pick in choose(Coverage(), windows, 4).picks}
+    (choice,) = allocate(Coverage(), [windows], Budget(count=4))
+    assert {0, 1} <= {pick.window for pick in choice.picks}
 
 
 def test_a_forecast_is_not_moved_by_what_is_owned():

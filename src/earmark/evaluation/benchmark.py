@@ -24,8 +24,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 )
 from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
-from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, selector
-from earmark.selection.rule_registry import BLIND
+from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
 from earmark.selection.rules.strata import Strata
 
 BUDGETS = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
@@ -132,8 +131,8 @@ def choose(case: Case, rule: str, calls: Sequence[int]) -> list[list[Pick]]:
     if rule == ORACLE:
         chosen = Oracle(tuple(action.span for action in case.actions))
     else:
-        chosen = selector(rule)
-        if not (case.windows.has_evidence or isinstance(chosen, BLIND)):
+        chosen = rule_named(rule)
+        if not (case.windows.has_evidence or is_blind(chosen)):
             chosen = Strata()
     if isinstance(chosen, Coverage):
         return chosen.each([case.windows] * len(calls), budgets=calls)

@@ -26,20 +26,18 @@ from earmark.grid import Grid, Windows
 from earmark.media import Recording, Source, find, open_recording
 from earmark.media.recording_json import content_key
 from earmark.selection import (
+    RULES,
     Budget,
     Choice,
     Rule,
-    check_spendable,
-    choosing_across,
-    choosing_each,
+    allocate,
+    fixed_budget,
     forecast,
+    is_blind,
     left_out,
-    name_of,
-    selector,
+    rule_named,
 )
 from earmark.selection.result import Chosen, Failed, Selection
-from earmark.selection.rule_registry import BLIND
-from earmark.selection.rules.full import Full
 from earmark.timeline import Track
 from earmark.version import VERSION
 
@@ -58,8 +56,6 @@ class Plan:
     audio_track: int = 0
 
     def __post_init__(self) -> None:
-        # Before hours of listening, and not after them.
-        check_spendable(self.rule, self.budget, across=self.across)
         if self.audio_track < 0:
             raise ValueError(f"audio tracks are counted from 0, not {self.audio_track}")
 
@@ -67,7 +63,7 @@ class Plan:
         """The plan as plain values."""
         return {
             "budget": str(self.budget),
-            "rule": name_of(self.rule),
+            "rule": RULES.name_of(type(self.rule)),
             "frontline": self.frontline.name if self.frontline else "none",
             "window": self.grid.window,
             "across": self.across,
@@ -92,11 +88,10 @@ def make_plan(
     Raises:
         ValueError: a name is unknown or a number out of range; the message lists what there is.
     """
-    spender = selector(rule) if isinstance(rule, str) else rule
-    if isinstance(spender, Full):
-        budget = Budget(share=1.0)  # a full scan of a part would be no full scan
+    spender = rule_named(rule) if isinstance(rule, str) else rule
+    budget = fixed_budget(spender) or budget
     if isinstance(frontline, str):
-        unheard = frontline == AUTO and isinstance(spender, BLIND)
+        unheard = frontline == AUTO and is_blind(spender)
         frontline = None if unheard else frontline_named(frontline)
     return Plan(
         budget=Budget.parse(budget) if isinstance(budget, str) else budget,
@@ -314,10 +309,7 @@ def spend(
         weights: What an action in each is worth beside those in others; alike if not given. They
             play a part only where recordings share a budget.
     """
-    if not plan.across:
-        yield from choosing_each(plan.rule, many, plan.budget)
-    else:
-        yield from choosing_across(many, plan.budget, rule=plan.rule, weights=weights)
+    return allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
 
 
 def _chosen(plan: Plan, scored: Scored, choice: Choice, explain: int) -> Chosen:

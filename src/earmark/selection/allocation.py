@@ -1,17 +1,16 @@
-"""Picks that are never worse than blind: what was chosen, by which rule, and why not another."""
+"""A budget spent on many recordings by any rule, never worse than blind, and never in silence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from earmark.grid import Windows
+from earmark.selection import envelope
 from earmark.selection.budget import Budget
-from earmark.selection.pick import Pick, Rule
-from earmark.selection.rule_registry import BLIND, name_of
-from earmark.selection.rules.coverage import Coverage, Weights, explained
+from earmark.selection.pick import Pick
+from earmark.selection.rule import RULES, ArchiveRule, Rule, Weights, is_blind
 from earmark.selection.rules.strata import Strata
-from earmark.selection.solver import Paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,103 +24,89 @@ class Choice:
     """One line for a person; empty if all went as asked."""
 
 
-def check_spendable(rule: Rule, budget: Budget, *, across: bool = False) -> None:
-    """Raise `ValueError` where `rule` cannot spend `budget`, or not across recordings."""
-    if isinstance(rule, Coverage):
-        return
-    if across:
-        raise ValueError(
-            f"the rule {name_of(rule)} cannot share one budget among recordings; use coverage"
-        )
-    if budget.price is not None:
-        raise ValueError(f"the rule {name_of(rule)} knows no price; give a share or calls")
-
-
-def choose(rule: Rule, windows: Windows, budget: Budget | int) -> Choice:
-    """The picks of one recording by `rule`, or by `strata` where there is no evidence to read."""
-    return choose_each(rule, [windows], budget)[0]
-
-
-def choose_each(rule: Rule, many: Sequence[Windows], budget: Budget | int) -> list[Choice]:
-    """The picks of many recordings, each with the same budget."""
-    return list(choosing_each(rule, many, budget))
-
-
-def choose_across(
-    many: Sequence[Windows], budget: Budget | int, *, rule: Rule | None = None
-) -> list[Choice]:
-    """The picks of many recordings that share one budget at one price.
-
-    A recording without evidence takes part with its even rate, and lays the calls it gets by
-    `strata`.
-    """
-    return list(choosing_across(many, budget, rule=rule))
-
-
-def choosing_each(rule: Rule, many: Sequence[Windows], budget: Budget | int) -> Iterator[Choice]:
-    """As `choose_each`, a recording at a time: the picks of an archive need not fit in memory."""
-    spent = Budget(count=budget) if isinstance(budget, int) else budget
-    check_spendable(rule, spent)
-    if isinstance(rule, Coverage):
-        for windows, picks in explained(many, _paths(rule, many, spent)):
-            yield _settled(rule, windows, picks, spent)
-        return
-    for windows in many:
-        yield _settled(rule, windows, _picks(rule, windows, spent), spent)
-
-
-def choosing_across(
-    many: Sequence[Windows],
-    budget: Budget | int,
+def allocate(
+    rule: Rule,
+    many: Collection[Windows],
+    budget: Budget,
     *,
-    rule: Rule | None = None,
+    across: bool = False,
     weights: Weights = None,
 ) -> Iterator[Choice]:
-    """As `choose_across`, a recording at a time; `many` is gone over a few times.
+    """The picks of each recording in order, made one recording at a time.
 
-    `weights` steer where the calls go; the picks are told with the actions they are expected to
-    touch, and not with what these are worth.
+    A recording without evidence has its calls laid by `strata`, and its choice says so.
+
+    Args:
+        rule: Any rule. An `ArchiveRule` solves all recordings together; of another, a price and a
+            shared budget are found by trying budgets: see `envelope`.
+        many: The windows of each recording; gone over a few times, and never held together.
+        budget: A price, or the calls of each recording.
+        across: One budget over all recordings, spent wherever calls are worth most.
+        weights: What an action in each recording is worth beside those in others; alike if not
+            given. They steer where shared calls go; the picks are told with the actions they are
+            expected to touch, and not with what these are worth.
     """
-    shared = Coverage() if rule is None else rule
-    spent = Budget(count=budget) if isinstance(budget, int) else budget
-    check_spendable(shared, spent, across=True)
-    assert isinstance(shared, Coverage)
-    if spent.price is not None:
-        paths = shared.paths_at_price(many, price=spent.price, weights=weights)
-    else:
-        calls = spent.calls(sum(map(len, many)))
-        paths = shared.paths_across(many, budget=calls, weights=weights)
-    for windows, picks in explained(many, paths):
-        yield _settled(shared, windows, picks, None)
+    weights = weights if across else None
+    wanted = None if across or budget.price is not None else budget
+    if isinstance(rule, ArchiveRule):
+        paths = rule.solve_many(many, budget, across=across, weights=weights)
+        for windows, path in zip(many, paths, strict=True):
+            picks = rule.explain(windows, path)
+            is_unread = bool(picks) and not windows.owned and _is_unreadable(rule, windows)
+            laid = Strata()(windows, budget=len(picks)) if is_unread else picks
+            yield _choice(rule, windows, laid, wanted, is_unread=is_unread)
+        return
+    safe = _Readable(rule)
+    for windows, calls in zip(many, _calls(safe, many, budget, across, weights), strict=True):
+        is_unread = _is_unreadable(rule, windows)
+        yield _choice(rule, windows, safe(windows, budget=calls), wanted, is_unread=is_unread)
 
 
-def _paths(rule: Coverage, many: Sequence[Windows], budget: Budget) -> Paths:
-    """The picked windows of all recordings, found in one go."""
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    """A rule that leaves a recording without evidence to `strata`."""
+
+    rule: Rule
+
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
+        used = Strata() if _is_unreadable(self.rule, windows) else self.rule
+        return used(windows, budget=budget)
+
+
+def _is_unreadable(rule: Rule, windows: Windows) -> bool:
+    """Whether the recording tells `rule` nothing; of a single window there is nothing to tell."""
+    return len(windows) > 1 and not (windows.has_evidence or is_blind(rule))
+
+
+def _calls(
+    rule: Rule, many: Collection[Windows], budget: Budget, across: bool, weights: Weights
+) -> Iterable[int]:
+    """The calls of each recording, for a rule that knows one at a time."""
+    alike = [1.0] * len(many) if weights is None else weights
     if budget.price is not None:
-        return rule.paths_at_price(many, price=budget.price)
-    return rule.paths_each(many, budgets=[budget.calls(len(windows)) for windows in many])
+        return envelope.share_calls(rule, many, alike, envelope.at_price(budget.price))
+    if across:
+        calls = budget.calls(sum(map(len, many)))
+        return envelope.share_calls(rule, many, alike, envelope.within(calls))
+    return (budget.calls(len(windows)) for windows in many)
 
 
-def _picks(rule: Rule, windows: Windows, budget: Budget) -> list[Pick]:
-    """The picks of one recording, by `strata` where there is no evidence to read."""
-    blind = isinstance(rule, BLIND) or windows.has_evidence
-    return (rule if blind else Strata())(windows, budget=budget.calls(len(windows)))
-
-
-def _settled(rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None) -> Choice:
-    """The choice, laid blindly where there is no evidence, with what there is to say."""
-    name = name_of(rule)
-    wanted = None if budget is None or budget.price is not None else budget.calls(len(windows))
-    if wanted == 0 and len(windows):
+def _choice(
+    rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None, *, is_unread: bool
+) -> Choice:
+    """The choice with what there is to say; `budget` where each recording has its own calls."""
+    name = RULES.name_of(type(rule))
+    if picks and is_unread:
+        why = f"every window scores the same, so {name} has nothing to go by: strata was used"
+        return Choice(picks, RULES.name_of(Strata), why)
+    if budget is None or not len(windows):
+        return Choice(picks, name)
+    wanted = budget.calls(len(windows))
+    if wanted == 0:
         why = (
             f"{budget} of the windows comes to no call; spend one budget over all recordings with "
             "`--across`, or ask for 1 call each with `--budget 1`"
         )
-        return Choice([], name, why)
-    sighted = windows.has_evidence or bool(windows.owned) or len(windows) == 1
-    if sighted or isinstance(rule, BLIND) or not picks:
-        unspent = 0 if wanted is None else wanted - len(picks)
-        return Choice(picks, name, f"{unspent} of {wanted} calls left unspent" if unspent else "")
-    laid = Strata()(windows, budget=len(picks))
-    why = f"every window scores the same, so {name} has nothing to go by: strata was used"
-    return Choice(laid, "strata", why)
+        return Choice(picks, name, why)
+    unspent = wanted - len(picks)
+    return Choice(picks, name, f"{unspent} of {wanted} calls left unspent" if unspent else "")

@@ -63,7 +63,7 @@ class Budget:
         asked for. A price says nothing about calls until the rates are known.
         """
         if self.price is not None:
-            raise ValueError("a price has no number of calls; it needs the rule `coverage`")
+            raise ValueError("a price has no number of calls until the rates are known")
         if self.count is not None:
             return min(self.count, windows)
         assert self.share is not None

@@ -1,16 +1,15 @@
-"""What a selector is, and what it returns."""
+"""A window chosen, what it is worth, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from earmark.grid import Windows
-from earmark.timeline import FloatArray, IndexArray
+from earmark.timeline import FloatArray, IndexArray, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +30,13 @@ class Pick:
     reason: str
     """One line for a person."""
 
-
-class Rule(Protocol):
-    """Chooses the windows worth a call.
-
-    Returns picks of distinct windows of the grid in increasing order, exactly
-    `min(budget, len(windows))` of them unless the rule's own documentation says it may leave
-    calls unspent; the same input gives the same picks; the input is not written to. A budget
-    below 0 is a `ValueError`.
-    """
-
-    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        """The picks `budget` calls are best spent on."""
-        ...
+    @property
+    def span(self) -> Span:
+        """The time of the window, cut at the end of the recording."""
+        return Span(self.start, self.end)
 
 
-def allowance(windows: Windows, budget: int) -> int:
+def allowance(windows: Sized, budget: int) -> int:
     """How many calls can be spent: `budget`, but never more than there are windows."""
     if budget < 0:
         raise ValueError(f"a budget is 0 calls or more, not {budget}")

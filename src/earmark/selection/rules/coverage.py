@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earmark.grid import Windows
+from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick, allowance, explain
 from earmark.selection.price_search import spend
+from earmark.selection.rule import Weights
 from earmark.selection.solver import Line, Paths, solve
 from earmark.timeline import FloatArray, IndexArray
-
-Weights = Sequence[float] | None
-"""What an action in each recording is worth beside those in others; None where alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,61 +29,57 @@ class Coverage:
         picks       ^       ^         ^
                     F(picks) = sum over m of rate[m] * g(next pick at or after m, minus m)
 
-    The optimum is exact (see `path` and `price`). With even rates it is even spacing, with very
-    short actions it is ranking by rate, and it never leaves a call unspent. Windows that are paid
-    already (`Windows.owned`) are taken first, and the rest is best beside them. Ties are settled
-    the same way every time, and evenly where all rates are equal.
+    The optimum is exact (see `solver` and `price_search`). With even rates it is even spacing,
+    with very short actions it is ranking by rate, and it never leaves a call unspent. Windows that
+    are paid already (`Windows.owned`) are taken first, and the rest is best beside them. Ties are
+    settled the same way every time, and evenly where all rates are equal.
     """
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         """The `budget` windows of one recording."""
         return self.each([windows], budgets=[budget])[0]
 
-    def each(self, many: Sequence[Windows], *, budgets: Sequence[int]) -> list[list[Pick]]:
+    def each(self, many: Collection[Windows], *, budgets: Sequence[int]) -> list[list[Pick]]:
         """The picks of many recordings, each with a budget of its own."""
-        return _listed(many, self.paths_each(many, budgets=budgets))
-
-    def across(self, many: Sequence[Windows], *, budget: int) -> list[list[Pick]]:
-        """The picks of many recordings that share one budget, wherever calls are worth most.
-
-        One price holds for all, so a busy recording gets more calls than a quiet one.
-        """
-        return _listed(many, self.paths_across(many, budget=budget))
-
-    def at_price(self, many: Sequence[Windows], *, price: float) -> list[list[Pick]]:
-        """The picks worth `price` expected new actions a call; as many as there are.
-
-        No further call would add that many, and none of the picks could be spared for less.
-        """
-        return _listed(many, self.paths_at_price(many, price=price))
-
-    def paths_each(self, many: Sequence[Windows], *, budgets: Sequence[int]) -> Paths:
-        """The windows that `each` picks, to be told by `explained`."""
         if len(budgets) != len(many):
             raise ValueError(f"{len(many)} recordings need as many budgets, not {len(budgets)}")
-        calls = [allowance(windows, budget) for windows, budget in zip(many, budgets, strict=True)]
-        return spend(lines(many), np.arange(len(many)), np.array(calls, dtype=np.intp))
+        pairs = zip(many, self._paths_each(lines(many), budgets), strict=True)
+        return [self.explain(windows, path) for windows, path in pairs]
 
-    def paths_across(
-        self, many: Sequence[Windows], *, budget: int, weights: Weights = None
+    def solve_many(
+        self,
+        many: Collection[Windows],
+        budget: Budget,
+        *,
+        across: bool = False,
+        weights: Weights = None,
     ) -> Paths:
-        """The windows that `across` picks, to be told by `explained`."""
-        if budget < 0:
-            raise ValueError(f"a budget is 0 calls or more, not {budget}")
-        if not many:
-            return []
-        return spend(lines(many, weights), np.zeros(len(many), dtype=np.intp), np.array([budget]))
+        """The windows picked in each recording: the exact optimum of all together.
 
-    def paths_at_price(
-        self, many: Sequence[Windows], *, price: float, weights: Weights = None
-    ) -> Paths:
-        """The windows that `at_price` picks, to be told by `explained`."""
-        if not price > 0:
-            raise ValueError(f"a price is above 0 new actions a call, not {price}")
-        return solve(lines(many, weights), np.full(len(many), price)).paths
+        With a price no further call would add that many actions, and none of the picks could be
+        spared for less. Across recordings one price holds for all, so a busy one gets more calls
+        than a quiet one.
+        """
+        lined = lines(many, weights)
+        if budget.price is not None:
+            return solve(lined, np.full(len(lined), budget.price)).paths
+        if not across:
+            return self._paths_each(lined, [budget.calls(len(line)) for line in lined])
+        calls = budget.calls(sum(map(len, lined)))
+        return spend(lined, np.zeros(len(lined), dtype=np.intp), np.array([calls]))
+
+    def explain(self, windows: Windows, chosen: NDArray[np.integer]) -> list[Pick]:
+        """The picks of one recording, evenly laid where its rates are all the same."""
+        if len(chosen) and np.ptp(windows.rates) == 0 and not windows.owned:
+            chosen = even(len(windows), len(chosen))
+        return explain(windows, chosen, lambda _, expected: in_words(expected))
+
+    def _paths_each(self, lined: Sequence[Line], budgets: Sequence[int]) -> Paths:
+        calls = [allowance(line, budget) for line, budget in zip(lined, budgets, strict=True)]
+        return spend(lined, np.arange(len(lined)), np.array(calls, dtype=np.intp))
 
 
-def lines(many: Sequence[Windows], weights: Weights = None) -> list[Line]:
+def lines(many: Collection[Windows], weights: Weights = None) -> list[Line]:
     """The recordings as the search sees them, their rates times what an action is worth."""
     worth = [1.0] * len(many) if weights is None else weights
     return [_line(windows, weight) for windows, weight in zip(many, worth, strict=True)]
@@ -115,23 +110,3 @@ def even(count: int, calls: int) -> IndexArray:
 def in_words(expected: float) -> str:
     """Expected new actions as a reason."""
     return f"{expected:.2g} new actions expected" if expected >= 0.01 else "no new action expected"
-
-
-def explained(many: Iterable[Windows], paths: Paths) -> Iterator[tuple[Windows, list[Pick]]]:
-    """Each recording's windows and its picks, made one recording at a time: they are many."""
-    for windows, path in zip(many, paths, strict=True):
-        yield (
-            windows,
-            explain(windows, _evened(windows, path), lambda _, expected: in_words(expected)),
-        )
-
-
-def _listed(many: Sequence[Windows], paths: Paths) -> list[list[Pick]]:
-    return [picks for _, picks in explained(many, paths)]
-
-
-def _evened(windows: Windows, path: NDArray[np.int32]) -> IndexArray:
-    """As many windows as `path` has, evenly laid where the rates are all the same."""
-    if len(path) and np.ptp(windows.rates) == 0 and not windows.owned:
-        return even(len(windows), len(path))
-    return path.astype(np.intp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ class RandomSpans:
     without evidence has single windows for stretches.
     """
 
+    is_blind: ClassVar[bool] = True
     seed: int = 0
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:

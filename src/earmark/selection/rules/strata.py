@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class Strata:
 
     The fair form of even spacing, and what is used where the sound says nothing.
     """
+
+    is_blind: ClassVar[bool] = True
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         """The `budget` windows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class Uniform:
     The phase of the paper's baseline. It spends two calls on the edges, so it is a little weaker
     than `Strata`; a comparison shows both.
     """
+
+    is_blind: ClassVar[bool] = True
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         """The `budget` windows."""

@@ -1,0 +1,128 @@
+"""How many calls each recording gets by a rule that knows one recording at a time.
+
+The rule is asked for the picks of some budgets, and what these are expected to touch is drawn over
+the calls they take. The upper edge of that curve says what each further call brings, and calls are
+bought where it is steepest:
+
+    expected │        ╭──●      The edge of each recording is a chain of steps, ever flatter. A
+     actions │   ●───╯ ·        price buys the steps that bring more than it a call; a budget buys
+             │  ╱  ·            the steepest of all recordings until it is spent.
+             │ ╱ ·
+             ●──────────── calls
+
+Around the calls a recording gets, more budgets are tried until they lie side by side: at most
+`ROUNDS * PROBES` of them a recording. One of up to 16 windows is so known entirely, one of up to
+8,192 to the call wherever its curve is concave, and a longer one to a few calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from earmark.grid import Windows
+from earmark.selection.pick import gains
+from earmark.selection.rule import Rule
+from earmark.timeline import FloatArray, IndexArray
+
+PROBES = 16
+"""Budgets tried in a recording each time it is gone over."""
+ROUNDS = 4
+"""Times the recordings are gone over; each narrows the calls of a recording down eightfold."""
+
+
+@dataclass(slots=True, eq=False)
+class Curve:
+    """What the picks of a rule are expected to touch in one recording, as far as it was tried."""
+
+    windows: int
+    weight: float = 1.0
+    """What an action is worth."""
+    asked: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
+    """Budgets tried, increasing from 0."""
+    calls: IndexArray = field(default_factory=lambda: np.zeros(1, dtype=np.intp))
+    """Picks made of each; fewer than asked where the rule leaves calls unspent."""
+    worth: FloatArray = field(default_factory=lambda: np.zeros(1))
+
+    def probe(self, rule: Rule, windows: Windows, *, near: int) -> None:
+        """Try budgets on both sides of `near`, up to the next ones that were tried before."""
+        low = self.asked[max(0, int(np.searchsorted(self.asked, near)) - 1)]
+        high = min(self.asked[self.asked > near], default=self.windows)
+        budgets = np.linspace(low, high, PROBES + 1).round().astype(np.intp)
+        fresh = np.setdiff1d(budgets, self.asked)
+        picked = [rule(windows, budget=budget) for budget in fresh.tolist()]
+        chosen = [np.array([pick.window for pick in picks], dtype=np.intp) for picks in picked]
+        worth = [self.weight * float(gains(windows, one).sum()) for one in chosen]
+        order = np.argsort(asked := np.concatenate([self.asked, fresh]))
+        self.asked = asked[order]
+        self.calls = np.append(self.calls, np.array([*map(len, chosen)], dtype=np.intp))[order]
+        self.worth = np.append(self.worth, worth)[order]
+
+    def steps(self) -> tuple[IndexArray, FloatArray]:
+        """Calls of each step along the upper edge, and what each call of it brings: ever less."""
+        best: dict[int, float] = {}
+        for calls, worth in zip(self.calls.tolist(), self.worth.tolist(), strict=True):
+            best[calls] = max(worth, best.get(calls, worth))
+        edge: list[tuple[int, float]] = []
+        for point in sorted(best.items()):
+            while len(edge) > 1 and _slope(edge[-2], edge[-1]) <= _slope(edge[-1], point):
+                edge.pop()
+            edge.append(point)
+        corners = np.array(edge)
+        width = np.diff(corners[:, 0])
+        return width.astype(np.intp), np.diff(corners[:, 1]) / width
+
+
+def _slope(left: tuple[int, float], right: tuple[int, float]) -> float:
+    return (right[1] - left[1]) / (right[0] - left[0])
+
+
+Purchase = Callable[[Sequence[Curve]], IndexArray]
+"""The calls to buy of each curve."""
+
+
+def share_calls(
+    rule: Rule, many: Collection[Windows], weights: Sequence[float], buy: Purchase
+) -> list[int]:
+    """The calls of each recording; `many` is gone over a few times, a recording at a time."""
+    curves = [Curve(len(windows), weight) for windows, weight in zip(many, weights, strict=True)]
+    calls = [0] * len(curves)
+    for _ in range(ROUNDS):
+        for windows, curve, near in zip(many, curves, calls, strict=True):
+            curve.probe(rule, windows, near=near)
+        calls = buy(curves).tolist()
+    return calls
+
+
+def at_price(price: float) -> Purchase:
+    """Every call that brings more than `price`."""
+
+    def buy(curves: Sequence[Curve]) -> IndexArray:
+        bought = [width[slope > price].sum() for width, slope in (one.steps() for one in curves)]
+        return np.array(bought, dtype=np.intp)
+
+    return buy
+
+
+def within(budget: int) -> Purchase:
+    """So many calls, those that bring most; steps that bring the same are taken evenly."""
+
+    def buy(curves: Sequence[Curve]) -> IndexArray:
+        steps = [one.steps() for one in curves]
+        owner = np.repeat(np.arange(len(steps)), [len(width) for width, _ in steps])
+        width = np.concatenate([np.zeros(0, np.intp), *(width for width, _ in steps)])
+        slope = np.concatenate([np.zeros(0), *(slope for _, slope in steps)])
+        steepest = np.argsort(-slope, kind="stable")
+        total = np.cumsum(width[steepest])
+        if len(total) and budget < total[-1]:
+            last = slope[steepest[np.searchsorted(total, budget)]]
+            tied = slope == last
+            left = budget - int(width[slope > last].sum())
+            filled = np.cumsum(width[tied]) * left // width[tied].sum()
+            width = np.where(slope > last, width, 0)
+            width[tied] = np.diff(filled, prepend=0)
+        return np.bincount(owner, width, minlength=len(steps)).astype(np.intp)
+
+    return buy

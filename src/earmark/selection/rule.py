@@ -1,0 +1,99 @@
+"""What a rule is, what else it may offer, and the rules by name.
+
+A rule of one's own needs `__call__` and nothing else; it then works with every kind of budget, and
+across recordings. What more a rule can say of itself is read from it, never from its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earmark.grid import Windows
+from earmark.registry import Registry
+from earmark.selection.budget import Budget
+from earmark.selection.pick import Pick
+
+Weights = Sequence[float] | None
+"""What an action in each recording is worth beside those in others; None where alike."""
+
+
+class Rule(Protocol):
+    """Chooses the windows worth a call.
+
+    Returns picks of distinct windows of the grid in increasing order, exactly
+    `min(budget, len(windows))` of them unless the rule's own documentation says it may leave
+    calls unspent; the same input gives the same picks; the input is not written to. A budget
+    below 0 is a `ValueError`.
+
+    Two class attributes are read where a rule has them:
+
+    - `is_blind = True`: it reads neither scores nor rates, so nothing need be listened to.
+    - `fixed_budget = Budget(...)`: it is spent instead of any budget asked for.
+    """
+
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
+        """The picks `budget` calls are best spent on."""
+        ...
+
+
+@runtime_checkable
+class ArchiveRule(Protocol):
+    """A rule that spends a budget over many recordings itself, better than one at a time could."""
+
+    def solve_many(
+        self,
+        many: Collection[Windows],
+        budget: Budget,
+        *,
+        across: bool = False,
+        weights: Weights = None,
+    ) -> Sequence[NDArray[np.integer]]:
+        """The windows picked in each recording, increasing; arguments as those of `allocate`."""
+        ...
+
+    def explain(self, windows: Windows, chosen: NDArray[np.integer]) -> list[Pick]:
+        """The picks of one recording, of the windows that `solve_many` chose in it."""
+        ...
+
+
+def is_blind(rule: Rule) -> bool:
+    """Whether `rule` reads neither scores nor rates, and so needs no evidence."""
+    return bool(getattr(rule, "is_blind", False))
+
+
+def fixed_budget(rule: Rule) -> Budget | None:
+    """The budget that `rule` spends whatever was asked for; none for most."""
+    fixed: Budget | None = getattr(rule, "fixed_budget", None)
+    return fixed
+
+
+RULES: Registry[type[Rule]] = Registry(
+    "earmark.rules",
+    {
+        "full": "earmark.selection.rules.full:Full",
+        "uniform": "earmark.selection.rules.uniform:Uniform",
+        "strata": "earmark.selection.rules.strata:Strata",
+        "random": "earmark.selection.rules.random_spans:RandomSpans",
+        "rank": "earmark.selection.rules.rank:Rank",
+        "separated": "earmark.selection.rules.separated:MinimumSeparation",
+        "aks": "earmark.selection.rules.aks:Aks",
+        "bolt": "earmark.selection.rules.bolt:Bolt",
+        "facility": "earmark.selection.rules.facility:Facility",
+        "coverage": "earmark.selection.rules.coverage:Coverage",
+    },
+    kind="rule",
+)
+"""Every rule a user may name. The ceiling (`Oracle`) reads the answers and is not among them."""
+
+
+def rule_named(name: str, **options: Any) -> Rule:
+    """The rule called `name`, with `options` as its fields.
+
+    >>> rule_named("separated", separation=3)
+    MinimumSeparation(separation=3)
+    """
+    return RULES.named(name)(**options)
