@@ -46,7 +46,7 @@ def slow_pool(
     scores: Track, grid: Grid, duration: float
 ) -> list[tuple[float, float, float, float]]:
     """Peak, mean, best quarter and instant of each window, one window at a time."""
-    middles = [scores.middle_of(step) for step in range(len(scores))]
+    middles = [scores.time_of(step) + scores.hop / 2 for step in range(len(scores))]
     count = grid.count(duration)
     inside = [value for value, time in zip(scores.values, middles, strict=True)
               if 0 <= time < count * grid.window]  # fmt: skip

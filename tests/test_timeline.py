@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.timeline import CLOCK_RATE, HOP, Span, Track, merge
+from earmark.timeline import CLOCK_RATE, HOP, Span, Track, format_clock, merge
 
 
 def test_touching_spans_do_not_overlap() -> None:
@@ -59,7 +59,7 @@ def test_a_track_knows_the_time_of_its_rows() -> None:
     track = Track(np.zeros((5, 3)), hop=0.5, start=10.0)
     assert len(track) == 5
     assert track.span == Span(10.0, 12.5)
-    assert (track.time_of(2), track.middle_of(2)) == (11.0, 11.25)
+    assert track.time_of(2) == 11.0
     assert HOP * CLOCK_RATE == 1.0
 
 
@@ -68,3 +68,34 @@ def test_a_track_has_a_clock_and_rows() -> None:
         Track(np.zeros(3), hop=0.0)
     with pytest.raises(ValueError, match=r"not \(2, 2, 2\)"):
         Track(np.zeros((2, 2, 2)))
+
+
+def test_a_track_is_thinned_by_its_largest() -> None:
+    track = Track(np.array([0.0, 1, 9, 1, 2, 2, 1, 2, 3]), hop=0.25, start=5.0)
+    thinned = track.thinned()
+    assert thinned.values.tolist() == [9, 2, 3]
+    assert (thinned.hop, thinned.start) == (1.0, 5.0)
+    assert thinned.thinned() is thinned
+
+
+@pytest.mark.parametrize(("steps", "drawn"), [(25, 25), (50_000, 2_000), (25 * 7_200, 7_200)])
+def test_a_sketch_is_a_value_a_second_or_enough_of_a_short_one(steps: int, drawn: int) -> None:
+    assert len(Track(np.zeros(steps)).sketched()) == drawn
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tenths", "whole", "with_hours"),
+    [
+        (0.0, "0:00.0", "0:00", "0:00:00.0"),
+        (59.96, "1:00.0", "0:59", "0:01:00.0"),
+        (125.5, "2:05.5", "2:05", "0:02:05.5"),
+        (3599.99, "1:00:00.0", "59:59", "1:00:00.0"),
+        (36000.0, "10:00:00.0", "10:00:00", "10:00:00.0"),
+    ],
+)
+def test_a_clock_shows_what_there_is(
+    seconds: float, tenths: str, whole: str, with_hours: str
+) -> None:
+    assert format_clock(seconds) == tenths
+    assert format_clock(seconds, tenths=False) == whole
+    assert format_clock(seconds, hours=True) == with_hours

@@ -60,6 +60,24 @@ class Span:
         return self.start <= time < self.end
 
 
+def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) -> str:
+    """A time as a clock shows it: to the nearest tenth, or the whole second it lies in.
+
+    >>> format_clock(3725.46), format_clock(59.96), format_clock(59.96, tenths=False)
+    ('1:02:05.5', '1:00.0', '0:59')
+
+    Args:
+        seconds: 0 or more.
+        tenths: Whether tenths of a second are shown.
+        hours: Whether hours are shown where there are none.
+    """
+    whole, tenth = divmod(round(seconds * 10), 10) if tenths else (int(seconds), 0)
+    minutes, second = divmod(whole, 60)
+    hour, minute = divmod(minutes, 60)
+    head = f"{hour}:{minute:02d}" if hour or hours else f"{minute}"
+    return f"{head}:{second:02d}" + (f".{tenth}" if tenths else "")
+
+
 def merge(spans: Iterable[Span], *, gap: float = 0.0) -> list[Span]:
     """The union of `spans` in order, joining those at most `gap` seconds apart."""
     merged: list[Span] = []
@@ -110,6 +128,18 @@ class Track:
         """The left edge of row `step`."""
         return self.start + step * self.hop
 
-    def middle_of(self, step: int) -> float:
-        """The middle of row `step`, the instant it stands for."""
-        return self.start + (step + 0.5) * self.hop
+    def thinned(self, *, hop: float = 1.0) -> Track:
+        """The largest value in each stretch of about `hop` seconds; itself if it is coarser.
+
+        ▁▂▇▁ ▁▁▁▁ ▂▂▁▂ ▃    four steps a second
+        ▇    ▁    ▂    ▃    one
+        """
+        steps = max(1, math.floor(hop / self.hop + 1e-9))
+        if steps == 1 or len(self) == 0:
+            return self
+        values = np.maximum.reduceat(self.values, np.arange(0, len(self), steps))
+        return Track(values, hop=self.hop * steps, start=self.start)
+
+    def sketched(self) -> Track:
+        """Enough to draw it: one value a second, or some two thousand of a short one."""
+        return self.thinned(hop=min(1.0, max(self.duration / 2000, self.hop)))

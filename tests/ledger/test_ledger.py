@@ -15,7 +15,6 @@ import pytest
 from drawing import SHORT, windows
 from earmark.errors import LedgerError
 from earmark.ledger import CallRow, Ledger, Look, Run
-from earmark.ledger.array_blobs import thin
 from earmark.ledger.disk_reserve import SIZE_BYTES
 from earmark.selection.pick import explain
 from earmark.timeline import Track
@@ -348,14 +347,6 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path):
 def test_an_unknown_recording_is_a_wrong_argument(tmp_path: Path):
     with Ledger.open(tmp_path, PLAN) as ledger, pytest.raises(ValueError, match="add it first"):
         ledger.choose("nobody", [])
-
-
-def test_level_is_thinned_by_its_largest():
-    track = Track(np.array([0.0, 1, 9, 1, 2, 2, 1, 2, 3]), hop=0.25)
-    thinned = thin(track)
-    assert thinned.values.tolist() == [9, 2, 3]
-    assert thinned.hop == 1.0
-    assert thin(thinned) is thinned
 
 
 def test_a_full_disk_costs_no_answer(small_disk: Path):

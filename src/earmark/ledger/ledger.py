@@ -154,7 +154,7 @@ class Ledger:
             access: How the sound was reached, in words.
             warnings: What was odd about the recording or its sound, a line each.
         """
-        sketch = array_blobs.sketch(level) if level is not None else None
+        sketch = level.sketched() if level is not None else None
         with self._writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

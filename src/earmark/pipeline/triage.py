@@ -124,11 +124,7 @@ class Scored:
 
         Some 40 kB an hour: thousands of recordings must fit, and travel.
         """
-        from earmark.ledger.array_blobs import (
-            sketch,  # a ledger is slow to import, and selecting has none
-        )
-
-        level = None if self.heard.level is None else sketch(self.heard.level)
+        level = None if self.heard.level is None else self.heard.level.sketched()
         silent = Track(np.zeros(0, np.float32))
         return Scored(replace(self.heard, scores=silent, level=level), self.windows)
 

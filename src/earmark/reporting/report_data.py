@@ -12,7 +12,6 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from earmark.ledger import Missed, PickRow, RecordingRow, Run, Totals
-from earmark.ledger.array_blobs import thin
 from earmark.timeline import FloatArray
 
 MOST_POINTS = 4000
@@ -116,7 +115,7 @@ def tell_recordings(
         heard, choice = run.heard(recording.id), run.choice(recording.id)
         level = heard.level if heard else None
         if level is not None:
-            level = thin(level, hop=max(level.hop, level.duration / MOST_POINTS))
+            level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
         yield RecordingStory(
             recording=recording,
             files=tuple(_files(recording, beside=beside)),

@@ -10,7 +10,7 @@ from earmark.grid import Windows
 from earmark.selection.pick import Pick, gains
 from earmark.selection.result import LeftOut
 from earmark.selection.rules.rank import best_first
-from earmark.timeline import FloatArray, IndexArray
+from earmark.timeline import FloatArray, IndexArray, format_clock
 
 
 def left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[LeftOut]:
@@ -74,17 +74,11 @@ def _explained(
     if len(chosen) == 0:
         reason = f"{beyond}, and no call to spend"
     elif len(beside):
-        reason = f"next to the pick at {_clock(beside[0] * windows.length)}; {beyond}"
+        beside_at = format_clock(float(beside[0] * windows.length), tenths=False)
+        reason = f"next to the pick at {beside_at}; {beyond}"
     elif expected < price:
         reason = f"{beyond}, below the price {price:.2g}"
     else:
         reason = f"{beyond}; the rule ranks it lower than the picks"
     score, rate = float(windows.scores[window]), float(windows.rates[window])
     return LeftOut(window, span.start, span.end, score, rate, expected, reason)
-
-
-def _clock(seconds: float) -> str:
-    """A time as minutes and seconds, with hours where there are any."""
-    minutes, second = divmod(int(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
