@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -56,7 +57,9 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
         fault: `no-ranges` answers with the whole file, always; `flaky` breaks off every third
             answer half way; `broken` breaks off every answer that starts in the second half of
             the file; `slow` takes 20 ms for each; `no-tags` sends neither ETag nor Last-Modified;
-            `error` answers 503.
+            `error` answers 503; `endless` sends bytes for as long as anybody reads; `drip` sends a
+            header that does not end, a byte at a time; `shifted` sends the bytes after those asked
+            for.
     """
     with _running("range", str(folder), fault) as server:
         yield server
@@ -137,6 +140,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not wanted or self.fault == "no-ranges":
             return self._send(200, data, headers)
         first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
+        if self.fault in ("endless", "drip"):
+            return self._send_without_end(f"bytes {first}-{last}/{len(data)}")
+        if self.fault == "shifted" and first:
+            first, last = first + 1, last + 1
         headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
         is_broken = (self.fault == "flaky" and number % 3 == 0) or (
             self.fault == "broken" and first >= len(data) // 2
@@ -164,6 +171,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self.counts["bytes"] += len(data)
                 self.counts["now"] -= 1
         self.wfile.write(data)
+
+    def _send_without_end(self, content_range: str) -> None:
+        head = b"HTTP/1.1 206 Partial Content\r\nContent-Range: " + content_range.encode()
+        self.wfile.write(head + (b"\r\n\r\n" if self.fault == "endless" else b"\r\nX-Drip: "))
+        self.close_connection = True
+        with contextlib.suppress(ConnectionError):
+            while True:
+                self.wfile.write(bytes(1 << 16) if self.fault == "endless" else b"x")
+                time.sleep(0 if self.fault == "endless" else 0.02)
 
     def log_message(self, format: str, *words: Any) -> None:  # noqa: A002
         """Say nothing."""

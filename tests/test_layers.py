@@ -44,7 +44,6 @@ MAP = {
     **ABOVE,
 }
 HOMES = {
-    "aiohttp": {"media"},
     "av": {"media"},
     "fsspec": {"media"},
     "s3fs": {"media"},
@@ -52,7 +51,7 @@ HOMES = {
     "ai_edge_litert": {"models"},
     "cv2": {"features", "captioning"},
     "openai": {"captioning"},
-    "httpx": {"captioning"},
+    "httpx": {"media", "models", "captioning"},
     "xllamacpp": {"captioning"},
     "transformers": {"captioning"},
     "sqlite3": {"ledger"},

@@ -99,3 +99,8 @@ class UnreadableAnswer(CallError):
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
         """What it cost all the same."""
+
+
+def summarise(error: BaseException) -> str:
+    """What another library's error says, in a few words on one line."""
+    return " ".join(str(error).split())[:200] or type(error).__name__

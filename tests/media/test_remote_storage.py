@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import RemoteError, UnreadableFile
-from earmark.media import Meter, Source, find, inspect, open_recording
+from earmark.media import Meter, Source, find, http_file, inspect, open_recording
 from earmark.media import remote_storage as remote_module
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 from servers import HOST, range_server, s3_server
@@ -46,8 +46,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses between tries shortened; their number is kept."""
-    monkeypatch.setattr(remote_module, "_PAUSES", (0.01, 0.02, 0.03))
+    """Backoff shortened; the number of retries is kept."""
+    monkeypatch.setattr(remote_module, "BACKOFF", (0.01, 0.02, 0.03))
 
 
 @pytest.mark.parametrize("name", ["last.mp4", "first.mp4", "a.mkv"])
@@ -106,6 +106,22 @@ def test_a_server_that_keeps_breaking_is_reported(folder, quick, name, monkeypat
     report = pytest.raises(RemoteError, match=rf"{name}: the server failed 4 times.*download")
     with range_server(folder, fault="broken") as server, report:
         whole_sound(open_recording(server.url(name)))
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        ("endless", "sends more than it was asked for"),
+        ("drip", r"no whole answer within 0 s"),
+        ("shifted", "answers with other bytes than were asked for"),
+    ],
+)
+def test_an_answer_that_is_not_what_was_asked_for(folder, quick, fault, complaint, monkeypatch):
+    if fault == "drip":
+        monkeypatch.setattr(http_file, "_DEADLINE", 0.2)
+    report = pytest.raises(RemoteError, match=rf"the server failed 4 times \(.*{complaint}")
+    with range_server(folder, fault=fault) as server, report:
+        open_recording(server.url("last.mp4"))
 
 
 def test_a_server_that_refuses_ranges_is_told_from_the_first_bytes(folder):

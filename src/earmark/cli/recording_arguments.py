@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from earmark.cli.console import warn
 from earmark.cli.formatting import counted
 from earmark.media import Source
-from earmark.media.source import find_all, place_of
+from earmark.media.source import place_of
+from earmark.media.source_listing import find_all
 
 
 def sources_at(paths: Sequence[str]) -> list[Source]:

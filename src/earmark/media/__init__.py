@@ -8,7 +8,8 @@ from earmark.media.inspection import Inspection, inspect
 from earmark.media.packet_index import VideoPackets
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.recording_index import open_recording
-from earmark.media.source import Source, find
+from earmark.media.source import Source
+from earmark.media.source_listing import find
 from earmark.media.storage import Meter
 
 __all__ = [

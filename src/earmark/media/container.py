@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from av.video.stream import VideoStream
 from earmark.errors import MediaError, UnreadableFile
 from earmark.media.mp4_boxes import Layout, Trak, describe, read_layout, read_traks
 from earmark.media.packet_index import PacketIndex, read_packets, why_not_by_tables
-from earmark.media.source import place_of
-from earmark.media.storage import ByteFile, Meter, Storage, open_storage
+from earmark.media.remote_storage import RemoteStorage
+from earmark.media.source import is_remote, place_of
+from earmark.media.storage import LocalStorage, Meter, Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,18 @@ class Opened:
     def index_of(self, stream: Stream) -> PacketIndex:
         """The packets of one stream of a file that has an index."""
         return read_packets(self.storage, self.traks[stream.id])
+
+
+def open_storage(uri: str, meter: Meter) -> Storage:
+    """The bytes at `uri`, counted by `meter`.
+
+    Raises:
+        UnreadableFile: nothing is there, it is a directory, or it may not be read.
+        RemoteError: the server does not answer, or serves no byte ranges.
+    """
+    if is_remote(uri):
+        return RemoteStorage(uri, meter)
+    return LocalStorage(uri, meter)
 
 
 @contextmanager
@@ -75,14 +89,14 @@ def _open_indexed(storage: Storage, *, index_only: bool) -> Opened:
     layout = read_layout(storage)
     traks, reason = _choose_access(storage, layout)
     if layout is None or not traks:
-        return Opened(_open_container(ByteFile(storage), storage.uri), storage, layout, {}, reason)
+        return Opened(_open_container(_ByteFile(storage), storage.uri), storage, layout, {}, reason)
     if index_only:
         bare = _open_container(io.BytesIO(describe(storage, layout)), storage.uri)
         if all(stream.id in traks for stream in bare.streams if _is_media(stream)):
             return Opened(bare, storage, layout, traks, reason)
         bare.close()
         traks, reason = {}, "its index and its tracks do not agree"
-    whole = _open_container(ByteFile(storage), storage.uri)
+    whole = _open_container(_ByteFile(storage), storage.uri)
     return Opened(whole, storage, layout, traks, reason)
 
 
@@ -144,3 +158,41 @@ def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[A
 def moving_pictures(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
     return next((stream for stream in container.streams.video if _is_media(stream)), None)
+
+
+class _ByteFile(io.RawIOBase):
+    """A Storage as the file object that libav reads."""
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__()
+        self._storage = storage
+        self._position = self._held_start = 0
+        self._held = b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move the position; nothing is read."""
+        size = self._storage.size_bytes
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to `size` bytes, as many as were read ahead; none at the end."""
+        left = max(0, self._storage.size_bytes - self._position)
+        size = min(size, left) if size >= 0 else left
+        offset = self._position - self._held_start
+        if left and not 0 <= offset < len(self._held):
+            end = self._position + min(left, max(size, self._storage.read_ahead_bytes))
+            self._held = self._storage.read(self._position, end)
+            self._held_start, offset = self._position, 0
+        data = self._held[offset : offset + size]
+        self._position += len(data)
+        return data

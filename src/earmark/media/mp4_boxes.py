@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
-from earmark.media.storage import Storage, Stretch
+from earmark.media.storage import ByteRange, Storage
 
 _FIRST = frozenset(
     [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
@@ -44,8 +44,8 @@ class Box:
     """One box: its four-letter kind, and its bytes with and without the header."""
 
     kind: bytes
-    whole: Stretch
-    body: Stretch
+    whole: ByteRange
+    body: ByteRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Trak:
     rotation: int
     """Degrees clockwise by which it asks to be turned: 0, 90, 180 or 270."""
     edits: tuple[Edit, ...]
-    tables: dict[bytes, Stretch]
+    tables: dict[bytes, ByteRange]
     """The bodies of the boxes in `stbl`, by their kind."""
 
 
@@ -77,9 +77,9 @@ class Trak:
 class Layout:
     """Where things lie in an MP4 or MOV file."""
 
-    brand: Stretch | None
+    brand: ByteRange | None
     """The ftyp box; old MOV files have none."""
-    index: Stretch
+    index: ByteRange
     """The moov box."""
     is_fragmented: bool
     """Whether the index is in pieces through the file."""
@@ -93,8 +93,8 @@ def read_layout(storage: Storage) -> Layout | None:
     """
     if storage.read(0, 16)[4:8] not in _FIRST:
         return None
-    found: dict[bytes, Stretch] = {}
-    for box in walk(storage, Stretch(0, storage.size_bytes)):
+    found: dict[bytes, ByteRange] = {}
+    for box in walk(storage, ByteRange(0, storage.size_bytes)):
         found.setdefault(box.kind, box.whole)
         if box.kind == b"moof":
             break
@@ -130,7 +130,7 @@ def describe(storage: Storage, layout: Layout) -> bytes:
     return brand + _shorten(storage, moov)
 
 
-def walk(storage: Storage, within: Stretch) -> Iterator[Box]:
+def walk(storage: Storage, within: ByteRange) -> Iterator[Box]:
     """The boxes side by side in a stretch; one that reaches past the end is given and ends it."""
     position = within.start
     while position + 8 <= within.end:
@@ -147,7 +147,7 @@ def walk(storage: Storage, within: Stretch) -> Iterator[Box]:
         if size < header_size:
             return
         end = position + size
-        yield Box(kind, Stretch(position, end), Stretch(position + header_size, end))
+        yield Box(kind, ByteRange(position, end), ByteRange(position + header_size, end))
         position = end
 
 
@@ -161,8 +161,8 @@ def _shorten(storage: Storage, box: Box) -> bytes:
     return struct.pack(">I4s", 8 + len(body), box.kind) + body
 
 
-def _read_trak(storage: Storage, body: Stretch, movie_ticks: int) -> Trak:
-    found: dict[bytes, Stretch] = {}
+def _read_trak(storage: Storage, body: ByteRange, movie_ticks: int) -> Trak:
+    found: dict[bytes, ByteRange] = {}
     for kind, leaf in _leaves(storage, body):
         found.setdefault(kind, leaf)  # QuickTime has a second hdlr, deeper down, for the data.
     header = _read(storage, found.get(b"tkhd"), 96)
@@ -177,7 +177,7 @@ def _read_trak(storage: Storage, body: Stretch, movie_ticks: int) -> Trak:
     )
 
 
-def _leaves(storage: Storage, body: Stretch) -> Iterator[tuple[bytes, Stretch]]:
+def _leaves(storage: Storage, body: ByteRange) -> Iterator[tuple[bytes, ByteRange]]:
     """The boxes in a stretch that do not hold boxes, at any depth, by their kind."""
     for box in walk(storage, body):
         if box.kind in _NESTS:
@@ -186,7 +186,7 @@ def _leaves(storage: Storage, body: Stretch) -> Iterator[tuple[bytes, Stretch]]:
             yield box.kind, box.body
 
 
-def _clock(storage: Storage, body: Stretch) -> int:
+def _clock(storage: Storage, body: ByteRange) -> int:
     """Ticks a second, from a movie's or a media header."""
     header = _read(storage, body, 32)
     return max(1, _unpack(">I", header, 20 if header[:1] == b"\1" else 12))
@@ -202,7 +202,7 @@ def _turn(header: bytes) -> int:
     return round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360
 
 
-def _read_edits(storage: Storage, body: Stretch | None, movie_ticks: int) -> Iterator[Edit]:
+def _read_edits(storage: Storage, body: ByteRange | None, movie_ticks: int) -> Iterator[Edit]:
     data = _read(storage, body, 1 << 20)
     line = ">QqI" if data[:1] == b"\1" else ">IiI"
     for duration, start, _ in struct.iter_unpack(
@@ -211,7 +211,7 @@ def _read_edits(storage: Storage, body: Stretch | None, movie_ticks: int) -> Ite
         yield Edit(duration / movie_ticks, start)
 
 
-def _read(storage: Storage, body: Stretch | None, most: int) -> bytes:
+def _read(storage: Storage, body: ByteRange | None, most: int) -> bytes:
     return storage.read(body.start, min(body.end, body.start + most)) if body else b""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.media.mp4_boxes import Trak
-from earmark.media.storage import Storage, Stretch
+from earmark.media.storage import ByteRange, Storage
 from earmark.timeline import FloatArray
 
 Ints = NDArray[np.int64]
@@ -166,7 +166,7 @@ class _Rows:
 class _Tables:
     """The tables of `stbl`, each read when it is asked for."""
 
-    def __init__(self, storage: Storage, tables: dict[bytes, Stretch]) -> None:
+    def __init__(self, storage: Storage, tables: dict[bytes, ByteRange]) -> None:
         self._storage = storage
         self._tables = tables
         self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
@@ -258,7 +258,7 @@ class _Tables:
 
         The number of rows stands just before the first, which is `after` bytes in.
         """
-        body = self._tables.get(kind, Stretch(0, 0))
+        body = self._tables.get(kind, ByteRange(0, 0))
         size = width * np.dtype(form).itemsize
         count = min(self._number(kind, after - 4), (body.size_bytes - after) // size)
         start = body.start + after
@@ -267,7 +267,7 @@ class _Tables:
 
     def _number(self, kind: bytes, place: int, size: int = 4) -> int:
         """A whole number in the head of a table; 0 where there is no such table."""
-        body = self._tables.get(kind, Stretch(0, 0))
+        body = self._tables.get(kind, ByteRange(0, 0))
         if body.size_bytes < place + size:
             return 0
         start = body.start + place

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.media.storage import Storage, Stretch
+from earmark.media.storage import ByteRange, Storage
 
 _PADDING = bytes(64)
 """Decoders may look this far past the end of a packet, so that much memory must follow it."""
@@ -25,7 +25,7 @@ def gather(
     firsts = np.flatnonzero(np.diff(run_of, prepend=-1))
     starts = positions[firsts]
     stops = np.maximum.reduceat(ends, firsts)
-    stretches = [Stretch(*pair) for pair in zip(starts.tolist(), stops.tolist(), strict=True)]
+    stretches = [ByteRange(*pair) for pair in zip(starts.tolist(), stops.tolist(), strict=True)]
     runs = [memoryview(data + _PADDING) for data in storage.read_all(stretches)]
     offsets = (positions - starts[run_of]).tolist()
     for run, offset, size in zip(run_of.tolist(), offsets, sizes.tolist(), strict=True):

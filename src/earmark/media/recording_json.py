@@ -6,9 +6,10 @@ import hashlib
 from dataclasses import asdict, replace
 from typing import Any
 
+from earmark.media.container import open_storage
 from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
 from earmark.media.source import Source
-from earmark.media.storage import Meter, open_storage
+from earmark.media.storage import Meter
 
 
 def content_key(source: Source, *, meter: Meter | None = None) -> str:

@@ -1,32 +1,78 @@
-"""Files behind `http(s)://`, `s3://` and whatever else fsspec reaches, read by byte ranges."""
+"""Files on a server, read by byte ranges: retried with backoff, close reads fetched together."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-import fsspec
-
-from earmark.errors import EarmarkError, MissingExtra, RemoteError, UnreadableFile
-from earmark.media.source import place_of
-from earmark.media.storage import Meter, Stretch
+from earmark.errors import EarmarkError, MediaError, RemoteError, UnreadableFile, summarise
+from earmark.media.source import is_web, place_of
+from earmark.media.storage import ByteRange, FileFacts, Meter
 
 _BLOCK_BYTES = 1 << 16
 """The least that is fetched at a time by single reads; the first block also tells files apart."""
 
-_IN_FLIGHT = 8
-"""Range requests made at a time."""
+BACKOFF = (0.2, 0.6, 1.8)
+"""Seconds before each retry; after the last the failure is reported."""
 
-_PAUSES = (0.2, 0.6, 1.8)
-"""Seconds before each further try of what failed; after the last it is reported."""
-
-_REFUSALS = frozenset([400, 401, 403, 404, 405, 410, 451])
-"""Answers that another try will not change."""
-
+_LIST_BYTES = 1 << 26
+"""The most a list of recordings may hold."""
 
 Given = TypeVar("Given")
+
+
+class RemoteFile(Protocol):
+    """A file on a server; every method is one attempt, which raises what the library raises.
+
+    `FileNotFoundError` and `PermissionError` say that another attempt would change nothing.
+    """
+
+    def read_facts(self) -> FileFacts: ...  # noqa: D102
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]: ...  # noqa: D102
+    def read_whole(self, limit_bytes: int) -> bytes: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+def open_remote(uri: str, meter: Meter) -> RemoteFile:
+    """The file at an address, by the library for its kind."""
+    if is_web(uri):
+        from earmark.media.http_file import HttpFile
+
+        return HttpFile(uri, meter)
+    from earmark.media.object_store import StoredFile
+
+    return StoredFile(uri, meter)
+
+
+def read_list(uri: str) -> bytes:
+    """All of a list of recordings at an address.
+
+    Raises:
+        UnreadableFile: it is not there.
+        RemoteError: the server refuses or fails.
+    """
+    file = open_remote(uri, Meter())
+    try:
+        return file.read_whole(_LIST_BYTES)
+    except Exception as error:  # every store has errors of its own
+        raise explain_listing(uri, error) from error
+    finally:
+        file.close()
+
+
+def explain_listing(uri: str, error: Exception) -> MediaError:
+    """What a store said that would not be listed or give a list, in one line."""
+    place = place_of(uri)
+    said = summarise(error).replace(uri, place)
+    if isinstance(error, PermissionError):
+        return RemoteError(
+            f"{place}: you have no permission to list or read it ({said}); check your keys"
+        )
+    if isinstance(error, FileNotFoundError):
+        return UnreadableFile(f"{place} does not exist on the server; check the address")
+    return RemoteError(f"{place}: the server failed ({said}); check the address and keys")
 
 
 class _Block(NamedTuple):
@@ -48,17 +94,23 @@ class RemoteStorage:
     def __init__(self, uri: str, meter: Meter) -> None:
         self.uri = uri
         self._place = place_of(uri)
-        self._meter = meter
-        self._files, self._path = connect(uri)
-        self._facts = self._patiently(self._ask_facts)
-        if self._facts.get("type") == "directory":
+        self._file = open_remote(uri, meter)
+        self._blocks: list[_Block] = []
+        try:
+            self._facts = self._retry(self._file.read_facts)
+            self.size_bytes = self._check_size()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_size(self) -> int:
+        if self._facts.is_folder:
             raise UnreadableFile(f"{self._place} is a folder; name a media file in it")
-        if self._facts.get("size") is None:
+        if self._facts.size_bytes is None:
             raise RemoteError(
                 f"{self._place}: the server does not say how large it is; download it first"
             )
-        self.size_bytes = int(self._facts["size"])
-        self._blocks: list[_Block] = []
+        return self._facts.size_bytes
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file.
@@ -75,158 +127,80 @@ class RemoteStorage:
         self._blocks[1:] = [latest]
         return latest.data[: end - start]
 
-    def read_all(self, stretches: Sequence[Stretch]) -> list[bytes]:
-        """The bytes of each stretch, in order; several requests are under way at a time."""
-        return self._fetch([Stretch(s.start, min(s.end, self.size_bytes)) for s in stretches])
+    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """The bytes of each range, in order; several requests are under way at a time."""
+        return self._fetch([ByteRange(r.start, min(r.end, self.size_bytes)) for r in ranges])
 
     def key(self) -> str:
         """A hash of size and entity tag, with the first bytes where the server has no tags."""
-        tag = self._facts.get("ETag")
-        changed = self._facts.get("Last-Modified") or self._facts.get("LastModified")
-        facts = f"{self.size_bytes}:{tag or changed}:".encode()
+        tag = self._facts.tag
+        facts = f"{self.size_bytes}:{tag or self._facts.changed}:".encode()
         return hashlib.sha256(facts if tag else facts + self._head().data).hexdigest()
 
     def close(self) -> None:
-        """Nothing to let go of: connections are shared."""
+        """Let go of the connections."""
+        self._file.close()
 
     def _head(self) -> _Block:
-        """The first block, fetched when it is first needed, once ranges are known to be served."""
+        """The first block, fetched when it is first needed."""
         if not self._blocks:
-            self._patiently(self._check_ranges)
             self._blocks.append(_Block(0, self._fetch([self._around(0, 0)])[0]))
         return self._blocks[0]
 
-    def _around(self, start: int, end: int) -> Stretch:
-        return Stretch(start, min(self.size_bytes, max(end, start + _BLOCK_BYTES)))
+    def _around(self, start: int, end: int) -> ByteRange:
+        return ByteRange(start, min(self.size_bytes, max(end, start + _BLOCK_BYTES)))
 
-    def _ask_facts(self) -> dict[str, Any]:
-        """What the server says about the file before any of it is read."""
-        self._files.invalidate_cache()
-        facts: dict[str, Any] = self._files.info(self._path)
-        return facts
+    def _fetch(self, ranges: list[ByteRange]) -> list[bytes]:
+        """The bytes of each range; those that fail or come short are asked for again.
 
-    def _check_ranges(self) -> None:
-        """Make sure of getting a part where a part is asked for, and not the whole file."""
-        refusal = (
-            f"{self._place}: the server refuses byte ranges, so only the whole file can be had; "
-            "download it first"
-        )
-        if self._facts.get("partial") is False:
-            raise RemoteError(refusal)
-        if not self._path.startswith("http") or self.size_bytes < 2:
-            return
-        with self._files.open(self._path, size=self.size_bytes, cache_type="none") as file:
-            file.seek(1)
-            try:
-                self._meter.count(file.read(1))
-            except ValueError as error:
-                raise RemoteError(refusal) from error
-
-    def _fetch(self, stretches: list[Stretch]) -> list[bytes]:
-        """The bytes of each stretch; those that fail or come short are asked for again.
-
-        As long as something new comes in, patience begins anew.
+        As long as something new comes in, the backoff begins anew.
         """
         found: dict[int, bytes] = {}
 
         def ask_for_the_rest() -> None:
-            waiting = [place for place in range(len(stretches)) if place not in found]
-            answers = self._files.cat_ranges(
-                [self._path] * len(waiting),
-                [stretches[place].start for place in waiting],
-                [stretches[place].end for place in waiting],
-                on_error="return",
-                batch_size=_IN_FLIGHT,
-            )
-            before = len(found)
+            waiting = [place for place in range(len(ranges)) if place not in found]
+            answers = self._file.read_ranges([ranges[place] for place in waiting])
+            errors: list[BaseException] = []
             for place, answer in zip(waiting, answers, strict=True):
-                if not isinstance(answer, BaseException):
-                    self._meter.count(answer)
-                    if len(answer) == stretches[place].size_bytes:
-                        found[place] = answer
-            if len(found) == before:
-                errors = (answer for answer in answers if isinstance(answer, BaseException))
-                raise next(errors, OSError("it broke off in the middle of an answer"))
+                if isinstance(answer, BaseException):
+                    errors.append(answer)
+                elif len(answer) == ranges[place].size_bytes:
+                    found[place] = answer
+            if len(found) == len(ranges) - len(waiting):
+                raise next(iter(errors), OSError("it broke off in the middle of an answer"))
 
-        while len(found) < len(stretches):
-            self._patiently(ask_for_the_rest)
-        return [found[place] for place in range(len(stretches))]
+        while len(found) < len(ranges):
+            self._retry(ask_for_the_rest)
+        return [found[place] for place in range(len(ranges))]
 
-    def _patiently(self, attempt: Callable[[], Given]) -> Given:
-        """What `attempt` returns, tried again after a pause where that may help."""
-        for pause in _PAUSES:
+    def _retry(self, attempt: Callable[[], Given]) -> Given:
+        """What `attempt` returns, retried with backoff where that may help."""
+        for pause in (*BACKOFF, None):
             try:
                 return attempt()
             except Exception as error:
-                if isinstance(error, EarmarkError) or _is_final(self._root(error)):
+                if pause is None or isinstance(error, EarmarkError) or _is_final(error):
                     raise self._explain(error) from error
                 time.sleep(pause)
-        try:
-            return attempt()
-        except Exception as error:
-            raise self._explain(error) from error
+        raise AssertionError
 
-    def _root(self, error: BaseException) -> BaseException:
-        """What lies behind the "not found" that fsspec makes of any failure by HTTP."""
-        is_hidden = isinstance(error, FileNotFoundError) and self._path.startswith("http")
-        return error.__cause__ if is_hidden and error.__cause__ else error
-
-    def _explain(self, error: BaseException) -> EarmarkError:
-        error = self._root(error)
+    def _explain(self, error: Exception) -> EarmarkError:
         if isinstance(error, EarmarkError):
             return error
-        said = _say(error).replace(self.uri, self._place)
-        if isinstance(error, FileNotFoundError) or _status(error) == 404:
+        said = summarise(error).replace(self.uri, self._place)
+        if isinstance(error, FileNotFoundError):
             return UnreadableFile(f"{self._place} does not exist on the server; check the address")
         if _is_final(error):
             return RemoteError(
                 f"{self._place}: the server refuses it ({said}); check your rights to it"
             )
         return RemoteError(
-            f"{self._place}: the server failed {len(_PAUSES) + 1} times ({said}); "
+            f"{self._place}: the server failed {len(BACKOFF) + 1} times ({said}); "
             "try again later, or download it first"
         )
 
 
-def _status(error: BaseException) -> int | None:
-    return getattr(error, "status", None)
-
-
 def _is_final(error: BaseException) -> bool:
-    """Whether another try would not change it."""
-    missing_or_barred = isinstance(error, FileNotFoundError | PermissionError)
+    """Whether a retry would not change it."""
     unknown = type(error).__name__ == "NoCredentialsError"  # of a library we do not import
-    return missing_or_barred or unknown or _status(error) in _REFUSALS
-
-
-def connect(uri: str) -> tuple[Any, str]:
-    """The file system that reaches `uri`, and its path there."""
-    scheme = uri.partition("://")[0].lower()
-    options = {"client_kwargs": _patience()} if scheme in ("http", "https") else {}
-    place = place_of(uri)
-    try:
-        files, path = fsspec.core.url_to_fs(uri, **options)
-    except ImportError as error:
-        extra = "pip install 'earmark[s3]'" if scheme == "s3" else str(error)
-        raise MissingExtra(f"{place} is behind {scheme}://, which needs: {extra}") from error
-    except ValueError as error:
-        raise UnreadableFile(f"{place}: there is no way to read {scheme}:// ({error})") from error
-    except OSError as error:
-        raise RemoteError(f"{place}: no server answers ({_say(error)}); check it") from error
-    return files, path
-
-
-def _patience() -> dict[str, Any]:
-    """How long to wait for a silent HTTP server, in the words of fsspec's HTTP library."""
-    import aiohttp
-
-    return {
-        "timeout": aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=30),
-        "headers": {"Accept-Encoding": "identity"},
-    }
-
-
-def _say(error: BaseException) -> str:
-    """An error in a few words on one line."""
-    words = " ".join(str(error).split())
-    return words[:200] or type(error).__name__
+    return unknown or isinstance(error, FileNotFoundError | PermissionError)

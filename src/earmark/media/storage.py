@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import stat
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from earmark.errors import UnreadableFile
-from earmark.media.source import is_remote, place_of
+from earmark.media.source import place_of
 
 _SAMPLE_BYTES = 4096
 """Read at either end of a local file for its content key: enough to tell headers apart."""
@@ -42,7 +41,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ByteRange:
     """Bytes `[start, end)` of a file."""
 
     start: int
@@ -52,6 +51,18 @@ class Stretch:
     def size_bytes(self) -> int:
         """How many bytes it holds."""
         return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a server says about a file."""
+
+    size_bytes: int | None
+    tag: str | None
+    """Another one where the content is another."""
+    changed: object
+    """When it changed last, in the server's words."""
+    is_folder: bool = False
 
 
 class Storage(Protocol):
@@ -71,23 +82,9 @@ class Storage(Protocol):
     def spare_bytes(self) -> int: ...  # noqa: D102
 
     def read(self, start: int, end: int) -> bytes: ...  # noqa: D102
-    def read_all(self, stretches: Sequence[Stretch]) -> list[bytes]: ...  # noqa: D102
+    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]: ...  # noqa: D102
     def key(self) -> str: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
-
-
-def open_storage(uri: str, meter: Meter) -> Storage:
-    """The bytes at `uri`, counted by `meter`.
-
-    Raises:
-        UnreadableFile: nothing is there, it is a directory, or it may not be read.
-        RemoteError: the server does not answer, or serves no byte ranges.
-    """
-    if is_remote(uri):
-        from earmark.media.remote_storage import RemoteStorage
-
-        return RemoteStorage(uri, meter)
-    return LocalStorage(uri, meter)
 
 
 class LocalStorage:
@@ -125,9 +122,9 @@ class LocalStorage:
                 "copy it to a healthy disk"
             ) from error
 
-    def read_all(self, stretches: Sequence[Stretch]) -> list[bytes]:
-        """The bytes of each stretch, in order."""
-        return [self.read(stretch.start, stretch.end) for stretch in stretches]
+    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """The bytes of each one, in order."""
+        return [self.read(one.start, one.end) for one in ranges]
 
     def key(self) -> str:
         """A hash of size, time of change and both ends; the name plays no part."""
@@ -141,70 +138,3 @@ class LocalStorage:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-class ByteFile(io.RawIOBase):
-    """A Storage as the file object that libav reads, whole or in part.
-
-    In part it is laid out like this; reading in the gap is as if the file ended there:
-
-        0    end of `head`               `place`
-        [head]        (gap)              [body ………… ]
-    """
-
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        body: Stretch | None = None,
-        place: int = 0,
-        head: bytes = b"",
-    ) -> None:
-        super().__init__()
-        self._storage = storage
-        self._body = body if body is not None else Stretch(0, storage.size_bytes)
-        self._place = place
-        self._head = head
-        self._position = 0
-        self._held = head
-        self._held_start = 0
-
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always."""
-        return True
-
-    def tell(self) -> int:
-        """The position the next read starts at."""
-        return self._position
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move the position; nothing is read."""
-        end = self._place + self._body.size_bytes
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: end}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def read(self, size: int = -1) -> bytes:
-        """Up to `size` bytes, fewer at the end of a part, none in the gap and at the end."""
-        offset = self._position - self._held_start
-        if not 0 <= offset < len(self._held):
-            self._held, self._held_start = self._fetch(size), self._position
-            offset = 0
-        data = self._held[offset : offset + size] if size >= 0 else self._held[offset:]
-        self._position += len(data)
-        return data
-
-    def _fetch(self, size: int) -> bytes:
-        """From the position on, as far as asked or worth reading ahead."""
-        if self._position < len(self._head):
-            return self._head[self._position :]
-        start = self._body.start + self._position - self._place
-        if self._position < self._place or start >= self._body.end:
-            return b""
-        wanted = max(size, self._storage.read_ahead_bytes)
-        end = self._body.end if size < 0 else min(self._body.end, start + wanted)
-        return self._storage.read(start, end)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from earmark.media import Source, find
-from earmark.media.source import find_all, is_remote, name_of, place_of
+from earmark.media.source import is_remote, name_of, place_of
+from earmark.media.source_listing import find_all
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Lists recordings that lie elsewhere: beneath a prefix, in a list of addresses, in a manifest.
+"""Reads lists of addresses and manifests, which name recordings and hold none.
 
 A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. A
 manifest (`.csv`, `.parquet`) has a column `path` and may have `id`, `weight` and `priority`.
@@ -11,50 +11,29 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from earmark.errors import MediaError, MissingExtra, RemoteError, UnreadableFile
-from earmark.media.remote_storage import connect
-from earmark.media.source import SUFFIXES, Source, is_remote, name_of, place_of
+from earmark.errors import MissingExtra, UnreadableFile, summarise
+from earmark.media.remote_storage import read_list
+from earmark.media.source import Source, is_remote, place_of, suffix_of
+
+MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
+"""Endings of files that name recordings."""
 
 COLUMNS = ("path", "id", "weight", "priority")
 """Of a manifest; only the first must be there."""
 
 
-def list_prefix(uri: str) -> list[str]:
-    """The media files beneath a prefix such as `s3://bucket/cams/`, by name.
-
-    Raises:
-        UnreadableFile: no such bucket, or nothing beneath the prefix that is media.
-        RemoteError: the server refuses or fails.
-        MissingExtra: the library for this kind of address is not installed.
-    """
-    files, path = connect(uri)
-    scheme = uri.partition("://")[0]
-    try:
-        names = files.glob(path) if "*" in path else files.find(path)
-    except Exception as error:  # every store has errors of its own
-        raise _explained(uri, error) from error
-    media = sorted(name for name in names if PurePosixPath(name).suffix.lower() in SUFFIXES)
-    if not media:
-        raise UnreadableFile(
-            f"{place_of(uri)} holds no media file ({len(names)} others); check the prefix, "
-            "or name the files in a list"
-        )
-    return [f"{scheme}://{name}" for name in media]
-
-
-def read_listing(uri: str) -> list[str | Source]:
+def read_manifest(uri: str) -> list[str | Source]:
     """The recordings a list or a manifest names.
 
     Raises:
         UnreadableFile: missing, empty, or not what a list or a manifest looks like.
         RemoteError: the server refuses or fails.
     """
-    suffix, place = PurePosixPath(name_of(uri)).suffix.lower(), place_of(uri)
-    data = _read(uri)
+    suffix, place, data = suffix_of(uri), place_of(uri), _read(uri)
     if suffix == ".parquet":
         return [*_sources(uri, _parquet_rows(place, data))]
     text = _text(place, data)
@@ -71,12 +50,7 @@ def read_listing(uri: str) -> list[str | Source]:
 
 def _read(uri: str) -> bytes:
     if is_remote(uri):
-        files, path = connect(uri)
-        try:
-            data: bytes = files.cat_file(path)
-        except Exception as error:  # every store has errors of its own
-            raise _explained(uri, error) from error
-        return data
+        return read_list(uri)
     try:
         return Path(uri).read_bytes()
     except FileNotFoundError:
@@ -112,7 +86,7 @@ def _parquet_rows(place: str, data: bytes) -> list[dict[str, Any]]:
     try:
         table = parquet.read_table(io.BytesIO(data))
     except pyarrow.ArrowInvalid as error:
-        raise UnreadableFile(f"{place} is not a Parquet file ({_words(error)})") from error
+        raise UnreadableFile(f"{place} is not a Parquet file ({summarise(error)})") from error
     _check_columns(place, table.column_names)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
@@ -179,20 +153,3 @@ def _resolve(uri: str, path: str) -> str:
     scheme, _, rest = uri.partition("://")
     # It joins addresses of the web alone, and takes what stands before a colon for a scheme.
     return scheme + urljoin(f"http://{rest}", f"./{path}").removeprefix("http")
-
-
-def _explained(uri: str, error: Exception) -> MediaError:
-    """What a store said, in one line."""
-    status, place = getattr(error, "status", None), place_of(uri)
-    said = _words(error).replace(uri, place)
-    if isinstance(error, PermissionError) or status in (401, 403):
-        return RemoteError(
-            f"{place}: you have no permission to list or read it ({said}); check your keys"
-        )
-    if isinstance(error, FileNotFoundError) or status == 404:
-        return UnreadableFile(f"{place} does not exist on the server; check the address")
-    return RemoteError(f"{place}: the server failed ({said}); check the address and keys")
-
-
-def _words(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,0 +1,145 @@
+"""Finds recordings: folders, globs, prefixes, lists and addresses in, a Source a recording out."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.errors import UnreadableFile
+from earmark.media.camera_files import chapter_of, without_copies
+from earmark.media.manifest import MANIFESTS, read_manifest
+from earmark.media.remote_storage import explain_listing
+from earmark.media.source import Source, is_remote, is_web, place_of, suffix_of
+
+_SUFFIXES = (
+    ".3gp .aac .avi .flac .flv .insv .lrv .m2ts .m4a .m4v .mka .mkv .mov .mp3 .mp4 .mpg .mpeg "
+    ".mts .mxf .oga .ogg .ogv .opus .ts .vob .wav .webm .wma .wmv"
+)
+SUFFIXES = frozenset(_SUFFIXES.split())
+"""File names with these endings are taken from a folder; a file named outright may have any."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceListing:
+    """What was found where somebody looked."""
+
+    sources: list[Source]
+    copies: list[str]
+    """Small copies and stills that a camera made of them, left out."""
+
+
+def find(paths: Sequence[str | Path | Source]) -> list[Source]:
+    """The recordings at `paths`: see `find_all`."""
+    return find_all(paths).sources
+
+
+def find_all(paths: Sequence[str | Path | Source]) -> SourceListing:
+    """The recordings at `paths`, in the order given, each once, and what was left out.
+
+    A folder gives the media files beneath it in name order, and so does a prefix such as
+    `s3://bucket/cams/`; a glob, what it matches; a list of addresses or a manifest, what it names,
+    see `manifest`; an address, itself; a Source, itself. Chapter files of one action-camera
+    recording in one folder are one Source; the small copies beside them are none. A path with
+    nothing there still gives a Source: opening it says what is wrong, so one bad path does not
+    stop a batch.
+
+    Raises:
+        MediaError: a prefix, a list or a manifest cannot be read, or two recordings have one id
+            or one file.
+    """
+    entries = [entry for path in paths for entry in _expand(path)]
+    named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
+    loose = _once(entry for entry in entries if isinstance(entry, str))
+    kept, copies = without_copies(uri for file, uri in loose.items() if file not in named)
+    joined = {uri: source for source in _join_chapters(kept) for uri in source.uris}
+    ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
+    sources = list(dict.fromkeys(source for source in ordered if source))
+    return SourceListing(sources, copies)
+
+
+def _files_of(sources: Iterable[Source]) -> set[str]:
+    """The files of all `sources`; raises where two of them have one id, or one file."""
+    ids: set[str] = set()
+    files: set[str] = set()
+    for source in sources:
+        if source.id and source.id in ids:
+            raise UnreadableFile(f"two recordings have the id {source.id}; give each its own")
+        own = {_file(uri): uri for uri in source.uris}
+        if shared := files & own.keys():
+            place = place_of(own[min(shared)])
+            raise UnreadableFile(f"two recordings hold {place}; name it in one of them")
+        ids.add(source.id)
+        files |= own.keys()
+    return files
+
+
+def _expand(path: str | Path | Source) -> Iterable[str | Source]:
+    if isinstance(path, Source):
+        return [path]
+    uri = str(path)
+    if not uri.strip():
+        raise UnreadableFile("an empty path names nothing; name a file, or . for this folder")
+    if suffix_of(uri) in MANIFESTS:
+        return read_manifest(uri)
+    if is_remote(uri):
+        is_file = "*" not in uri and suffix_of(uri) in SUFFIXES
+        return [uri] if is_web(uri) or is_file else _list_prefix(uri)
+    if Path(uri).is_dir():
+        return _media_beneath(Path(uri)) or [uri]
+    if Path(uri).exists() or not glob.has_magic(uri):
+        return [uri]
+    matches = sorted(glob.glob(uri, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute)
+    return [match for match in matches if Path(match).is_file()] or [uri]
+
+
+def _list_prefix(uri: str) -> list[str]:
+    """The media files beneath a prefix such as `s3://bucket/cams/`, by name.
+
+    Raises:
+        UnreadableFile: no such bucket, or nothing beneath the prefix that is media.
+        RemoteError: the server refuses or fails.
+        MissingExtra: the library for this kind of address is not installed.
+    """
+    from earmark.media.object_store import connect
+
+    files, path = connect(uri)
+    try:
+        names = files.glob(path) if "*" in path else files.find(path)
+    except Exception as error:  # every store has errors of its own
+        raise explain_listing(uri, error) from error
+    media = sorted(name for name in names if suffix_of(name) in SUFFIXES)
+    if not media:
+        raise UnreadableFile(
+            f"{place_of(uri)} holds no media file ({len(names)} others); check the prefix, "
+            "or name the files in a list"
+        )
+    return [f"{uri.partition('://')[0]}://{name}" for name in media]
+
+
+def _media_beneath(folder: Path) -> list[str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES)
+    return [str(path) for path in files if path.is_file() and not path.name.startswith(".")]
+
+
+def _once(uris: Iterable[str]) -> dict[str, str]:
+    """Each file with the first of its names."""
+    first: dict[str, str] = {}
+    for uri in uris:
+        first.setdefault(_file(uri), uri)
+    return first
+
+
+def _file(uri: str) -> str:
+    """Which file it is, whatever names it has: links lead to it, and `./a` is `a`."""
+    return uri if is_remote(uri) else os.path.realpath(uri)
+
+
+def _join_chapters(uris: Iterable[str]) -> list[Source]:
+    groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for uri in uris:
+        recording, chapter = chapter_of(uri)
+        groups.setdefault(recording, []).append((chapter, uri))
+    return [Source(tuple(uri for _, uri in sorted(group))) for group in groups.values()]
