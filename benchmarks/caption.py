@@ -132,9 +132,9 @@ def peak_of_asking(path: Path, url: str, count: int) -> int:
 
 def requests_for(recording: Recording, instants: Sequence[float]) -> Iterator[Request]:
     """One request a pick, its frame decoded when it is taken."""
-    with recording.viewer() as viewer:
+    with recording.frame_reader() as reader:
         for instant in instants:
-            yield request_at(instant).showing(viewer.frames([instant]))
+            yield request_at(instant).showing(reader.frames([instant]))
 
 
 def request_at(instant: float) -> Request:
@@ -154,9 +154,9 @@ def picked_instants(duration: float, *, every: int = 4, seed: int = 0) -> list[f
 
 def look(recording: Recording, instants: Sequence[float], stats: FrameStats) -> None:
     """The frame at each instant, one pick after another."""
-    with recording.viewer(stats=stats) as viewer:
+    with recording.frame_reader(stats=stats) as reader:
         for instant in instants:
-            viewer.frames([instant])
+            reader.frames([instant])
 
 
 def seek_and_decode(path: Path, instants: Sequence[float], threads: str) -> None:

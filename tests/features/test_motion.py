@@ -12,7 +12,7 @@ from earmark.errors import MediaError, MissingExtra
 from earmark.features import CompensatedFlow, FrameDifference, OpticalFlow
 from earmark.features.motion import Change, lay
 from earmark.media import Meter, Recording, find, open_recording
-from earmark.media.video_scan import watch
+from earmark.media.video_scan import scan_video
 from making import make_audio, make_video
 
 cv2 = pytest.importorskip("cv2")
@@ -125,15 +125,15 @@ def test_long_recordings_come_in_stretches():
 
 
 def test_pictures_too_close_are_passed_over(filmed):
-    times = [glimpse.time for glimpse in watch(filmed("fast", hand=True, fps=50))]
+    times = [frame.time for frame in scan_video(filmed("fast", hand=True, fps=50))]
     assert np.diff(times) == pytest.approx([0.04] * (len(times) - 1))
-    assert len(list(watch(filmed("fast", hand=True, fps=50), least_gap=0.0))) == 200
+    assert len(list(scan_video(filmed("fast", hand=True, fps=50), least_gap=0.0))) == 200
 
 
 def test_pictures_are_small_and_keep_their_shape(filmed):
-    glimpse = next(watch(filmed("hand", hand=True), width_pixels=80))
-    assert glimpse.grey.shape == (60, 80) and glimpse.grey.dtype == np.uint8
-    assert next(watch(filmed("hand", hand=True), width_pixels=999)).grey.shape == (120, 160)
+    frame = next(scan_video(filmed("hand", hand=True), width_pixels=80))
+    assert frame.grey.shape == (60, 80) and frame.grey.dtype == np.uint8
+    assert next(scan_video(filmed("hand", hand=True), width_pixels=999)).grey.shape == (120, 160)
 
 
 def test_all_of_the_video_is_read(filmed):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from earmark.media import Frame, open_recording
-from earmark.media.frame import upright
+from earmark.media.frame import convert_frame
 from making import make_video, numbered_picture, read_number
 
 PQ, HLG = 16, 18
@@ -61,7 +61,7 @@ def grey(level: float, transfer: int) -> np.ndarray:
         plane.update(rows.tobytes())
     picture.colorspace, picture.color_primaries, picture.color_trc = 9, 9, transfer
     picture.color_range = 1
-    return upright(picture, 0.0).rgb
+    return convert_frame(picture, 0.0).rgb
 
 
 @pytest.mark.parametrize(("transfer", "white"), [(PQ, 0.5807), (HLG, 0.75)])

@@ -6,7 +6,7 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import FrameStats, Source, open_recording
-from earmark.media.video_scan import watch
+from earmark.media.video_scan import scan_video
 from making import make_video, numbered_picture, read_number
 
 # Ten pictures a second, a key frame every ten:
@@ -71,14 +71,14 @@ def test_b_frames_past_the_one_wanted_are_not_decoded(media):
     assert stats.decoded <= 4 + 2
 
 
-def test_a_viewer_is_asked_again_and_again_in_any_order(media):
+def test_a_reader_is_asked_again_and_again_in_any_order(media):
     recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
     stats = FrameStats()
-    with recording.viewer(stats=stats) as viewer:
+    with recording.frame_reader(stats=stats) as reader:
         opening = stats.meter.bytes_read
         asked = [30.0, 30.55, 3.05, 0.0, 59.9, 30.5]
-        assert [numbers(viewer.frames([time]))[0] for time in asked] == [300, 305, 30, 0, 599, 305]
-        assert numbers(viewer.frames([12.0, 5.0])) == [120, 50]
+        assert [numbers(reader.frames([time]))[0] for time in asked] == [300, 305, 30, 0, 599, 305]
+        assert numbers(reader.frames([12.0, 5.0])) == [120, 50]
     assert opening == 0
     assert stats.decoded == 1 + 6 + 1 + 1 + 10 + 6 + 1 + 1
 
@@ -137,7 +137,7 @@ def test_pictures_nobody_can_decode(media, tmp_path):
     with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
         recording.frames([1.0])
     with pytest.raises(MediaError, match=r"strange.mp4 has pictures that libav cannot decode"):
-        watch(recording)
+        scan_video(recording)
 
 
 def test_no_times_no_pictures(media):

@@ -11,7 +11,7 @@ import pytest
 
 from earmark.errors import NoVideoIndex
 from earmark.media import Meter, Source, inspect, open_recording
-from earmark.media.container import opened
+from earmark.media.container import open_media
 from making import AudioPlan, make_video, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -33,7 +33,7 @@ PLAIN = [
 @pytest.mark.parametrize(("name", "options"), PLAIN, ids=str)
 def test_the_tables_agree_with_libav(media, name, options):
     path = str(media(name, **options))
-    with opened(path, Meter()) as file:
+    with open_media(path, Meter()) as file:
         for stream in file.container.streams:
             index = file.index_of(stream)
             entries = list(stream.index_entries)
@@ -60,7 +60,7 @@ def test_a_cut_by_edit_list_is_not_shown(media, tmp_path):
     recording = open_recording(path)
     video = recording.video_packets()
     assert video.times[0] == pytest.approx(0.0) and len(video) == 50
-    with opened(str(path), Meter()) as file:
+    with open_media(str(path), Meter()) as file:
         stream = file.container.streams.video[0]
         shown = [not entry.is_discard for entry in stream.index_entries]
         assert file.index_of(stream).is_shown[-len(shown) :].tolist() == shown
@@ -90,7 +90,7 @@ def test_several_edits_are_left_to_libav(media, tmp_path):
 def test_zeroed_video_sounds_the_same(media, tmp_path, layout):
     path = media("zero.mp4", layout=layout, audio=AudioPlan(CLICKS, noise=0.05), b_frames=2)
     data = bytearray(path.read_bytes())
-    with opened(str(path), Meter()) as file:
+    with open_media(str(path), Meter()) as file:
         index = file.index_of(file.container.streams.video[0])
     for position, size in zip(index.positions.tolist(), index.sizes.tolist(), strict=True):
         data[position : position + size] = bytes(size)

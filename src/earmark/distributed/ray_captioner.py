@@ -21,7 +21,7 @@ from earmark.distributed.backend import ATTEMPTS
 from earmark.distributed.ray_backend import RayBackend, VersionMismatch, import_ray
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
 from earmark.ledger import Ledger, Look
-from earmark.media.prefetch import Decoders, Window
+from earmark.media.prefetch import DecoderPool, FrameRequest
 from earmark.pipeline.caption import look_of
 from earmark.pipeline.question import Task
 from earmark.version import VERSION
@@ -41,13 +41,13 @@ class WindowWorker:
 
     def __init__(self, captioner: Captioner) -> None:
         self._captioner = captioner
-        self._decoders = Decoders()
+        self._decoders = DecoderPool()
 
     def ask(self, version: str, task: Task, timeout: float) -> Asked | VersionMismatch:
         """What the captioner says of `task`."""
         if version != VERSION:
             return VersionMismatch(VERSION, platform.node())
-        seen = self._decoders.submit(Window(task.recording, task.request.times)).result()
+        seen = self._decoders.submit(FrameRequest(task.recording, task.request.times)).result()
         if not seen.frames:
             return Asked(None, UnreadableFile(seen.failure))
         look = look_of(task, seen)

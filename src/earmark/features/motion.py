@@ -23,7 +23,7 @@ from earmark.errors import MissingExtra
 from earmark.features.encoder import as_track
 from earmark.media import Meter, Recording
 from earmark.media.frame import Pixels
-from earmark.media.video_scan import Glimpse, watch
+from earmark.media.video_scan import GreyFrame, scan_video
 from earmark.timeline import CLOCK_RATE, HOP, Track
 
 STRETCH = 30 * CLOCK_RATE
@@ -45,10 +45,10 @@ class Motion(ABC):
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The motion in `recording`; `MediaError` where there are no pictures."""
         steps = math.ceil(recording.duration * CLOCK_RATE - 1e-9)
-        shown = watch(recording, width_pixels=self.width_pixels, meter=meter)
+        shown = scan_video(recording, width_pixels=self.width_pixels, meter=meter)
         return lay(self._changes(shown), steps)
 
-    def _changes(self, shown: Iterable[Glimpse]) -> Iterator[Change]:
+    def _changes(self, shown: Iterable[GreyFrame]) -> Iterator[Change]:
         for before, after in pairwise(shown):
             if after.grey.shape == before.grey.shape:
                 gap = after.time - before.time

@@ -12,7 +12,7 @@ from earmark.features import SoundEncoder
 from earmark.features.energy import decibels
 from earmark.gate.frontline import Frontline
 from earmark.media import Meter, Recording, Sound
-from earmark.media.inspection import remarks
+from earmark.media.inspection import list_warnings
 from earmark.timeline import FloatArray, Track
 
 LEVEL_HOP = 0.2
@@ -87,7 +87,7 @@ def listen(
 
 def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iterator[str]:
     if recording.has_audio:
-        yield from remarks(recording)
+        yield from list_warnings(recording)
     damaged = f"{meter.damaged_packets} damaged packet{'s' * (meter.damaged_packets != 1)}"
     if meter.damaged_packets and has_listened:
         yield f"{damaged} of sound; their time is heard as silence"

@@ -13,9 +13,9 @@ import numpy as np
 from earmark.errors import EarmarkError
 from earmark.gate.frontline import Frontline
 from earmark.gate.listener import LEVEL_HOP, Heard
-from earmark.media import Source
+from earmark.media import Recording, Source
 from earmark.media.atomic_file import replacing
-from earmark.media.recording_json import content_key, recording_from_json, recording_to_json
+from earmark.media.recording_description import content_key
 from earmark.timeline import Track
 
 LAYOUT = 3
@@ -45,7 +45,7 @@ class ScoreCache:
         except OSError as error:
             raise self._unusable(error) from error
         return Heard(
-            recording=recording_from_json(facts["recording"], source),
+            recording=Recording.from_json(facts["recording"], source),
             frontline=frontline.name,
             scores=Track(scores),
             level=None if level is None else Track(level, hop=LEVEL_HOP),
@@ -60,7 +60,7 @@ class ScoreCache:
         """Put `heard` into the folder; gives it back."""
         recording = heard.recording
         facts = {
-            "recording": recording_to_json(recording),
+            "recording": recording.to_json(),
             "access": heard.access,
             "bytes_read": heard.bytes_read,
             "seconds": heard.seconds,

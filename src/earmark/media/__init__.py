@@ -1,13 +1,14 @@
 """Opens a file; gives sound and frames at times."""
 
-from earmark.media.audio_decoder import Sound
+from earmark.media.audio_timeline import Sound
 from earmark.media.frame import Frame
 from earmark.media.frame_decoder import FrameStats
-from earmark.media.frame_reader import Viewer
+from earmark.media.frame_reader import FrameReader
 from earmark.media.inspection import Inspection, inspect
 from earmark.media.packet_index import VideoPackets
-from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
-from earmark.media.recording_index import open_recording
+from earmark.media.recording import Recording
+from earmark.media.recording_description import open_recording
+from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.source import Source
 from earmark.media.source_listing import find
 from earmark.media.storage import Meter
@@ -15,6 +16,7 @@ from earmark.media.storage import Meter
 __all__ = [
     "AudioTrack",
     "Frame",
+    "FrameReader",
     "FrameStats",
     "Inspection",
     "Meter",
@@ -24,7 +26,6 @@ __all__ = [
     "Source",
     "VideoPackets",
     "VideoTrack",
-    "Viewer",
     "find",
     "inspect",
     "open_recording",

@@ -1,203 +1,109 @@
-"""Decodes the sound of a recording onto its clock, in blocks, with memory that does not grow.
-
-    packets ──▶ decoder ──▶ run (joined, resampled) ──▶ AudioPlayback ──▶ Sound, Sound, …
-
-A run is a stretch of decoded sound without a break in its timestamps. Every run is laid at its own
-time: what is missing between two runs is silence, what overlaps is heard once.
-"""
+"""Decodes one audio track, its packets reached by the index or by demuxing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import cast
 
 import numpy as np
-from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
-from av.audio.resampler import AudioResampler
+from av.audio.stream import AudioStream
+from av.packet import Packet
 from numpy.typing import NDArray
 
-from earmark.timeline import HOP
+from earmark.errors import UnreadableFile
+from earmark.media.container import (
+    MediaFile,
+    decode_packet,
+    discard_all_but,
+    open_media,
+    packets_of,
+)
+from earmark.media.packet_index import PacketIndex
+from earmark.media.source import place_of
+from earmark.media.storage import ByteRange, Meter, Storage
 
-BLOCK = 30.0
-"""Seconds of one block; longer ones measured no faster, and 30 s of 16 kHz sound is 2 MB."""
+_BATCH_BYTES = 1 << 20
+"""Audio read ahead of the decoder, at most; over a network one batch is one round of requests."""
 
-JITTER = HOP / 2
-"""Seconds a timestamp may stray from the sound so far before it is believed to be a break.
-
-Containers round timestamps (Matroska to 1 ms) and cameras let them waver; cutting the sound at
-each would be heard as a click. Half a step of the feature clock is the most a sound may be out.
-"""
-
-_FEED_SAMPLES = 1 << 15
-"""Decoded samples joined before they are resampled.
-
-One packet at a time costs half as much again, and more than this falls out of the cache.
-"""
-
-Samples = NDArray[np.float32]
+_PADDING = bytes(64)
+"""Decoders may look this far past the end of a packet, so that much memory must follow it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sound:
-    """A block of mono sound on the recording's clock."""
+def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
+    """The frames of an audio track in file order, none where the file has no such track.
 
-    values: Samples
-    """Shape `(samples,)`, full scale 1."""
-    start: float
-    """Seconds from the start of the recording to the first sample."""
-    sample_rate: int
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def duration(self) -> float:
-        """Seconds from the first sample to the end of the last."""
-        return len(self.values) / self.sample_rate
-
-    @property
-    def end(self) -> float:
-        """When the block after this one starts."""
-        return self.start + self.duration
-
-
-class AudioPlayback:
-    """Lays samples at their places and gives them back as blocks without a gap."""
-
-    def __init__(self, sample_rate: int) -> None:
-        self.sample_rate = sample_rate
-        self._block_samples = round(BLOCK * sample_rate)
-        self._block = np.zeros(self._block_samples, np.float32)
-        self._start = 0
-        self._filled = 0
-        self.overlap = 0.0
-        """Seconds of what was laid whose time had been heard already."""
-        self.missing = 0.0
-        """Seconds of silence between sounds of one file."""
-
-    @property
-    def position(self) -> int:
-        """Samples from the start of the recording to the next free place."""
-        return self._start + self._filled
-
-    def lay(self, place: int, values: Samples, *, limit: int, start: int = 0) -> Iterator[Sound]:
-        """Put `values` at sample `place`: silence up to there, nothing past `limit`.
-
-        What lies before the next free place has been heard already and is left out; it counts as
-        overlap from `start` on, where the file begins that it comes from.
-        """
-        if self.position > start:
-            self.missing += max(0, min(place, limit) - self.position) / self.sample_rate
-        yield from self.run_silent(min(place, limit))
-        heard = min(self.position, place + len(values)) - max(place, start)
-        self.overlap += max(0, heard) / self.sample_rate
-        values = values[max(0, self.position - place) : max(0, limit - place)]
-        while len(values):
-            room = self._block_samples - self._filled
-            taken = values[:room]
-            self._block[self._filled : self._filled + len(taken)] = taken
-            self._filled += len(taken)
-            values = values[room:]
-            yield from self._full()
-
-    def run_silent(self, place: int) -> Iterator[Sound]:
-        """Silence up to sample `place`."""
-        while self.position < place:
-            self._filled = min(self._block_samples, place - self._start)
-            yield from self._full()
-
-    def finish(self) -> Iterator[Sound]:
-        """The last block, shorter than the others; nothing where they came out even."""
-        if self._filled:
-            yield self._cut(self._filled)
-
-    def _full(self) -> Iterator[Sound]:
-        if self._filled == self._block_samples:
-            yield self._cut(self._block_samples)
-
-    def _cut(self, count: int) -> Sound:
-        sound = Sound(self._block[:count], self._start / self.sample_rate, self.sample_rate)
-        self._block = np.zeros(self._block_samples, np.float32)
-        self._start += count
-        self._filled = 0
-        return sound
+    Raises:
+        UnreadableFile: it has packets, and not one of them can be decoded.
+    """
+    damaged = meter.damaged_packets
+    is_silent = True
+    with open_media(uri, meter, index_only=True) as file:
+        streams = file.container.streams.audio
+        if track >= len(streams):
+            return
+        reach = _decode_indexed if file.has_index else _decode_demuxed
+        for frame in reach(file, streams[track], meter):
+            is_silent = False
+            yield frame
+    if is_silent and meter.damaged_packets > damaged:
+        raise UnreadableFile(
+            f"{place_of(uri)}: not one packet of audio track {track} can be decoded; "
+            "check that it plays"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Stay:
-    """Where on the tape the sound of one file belongs."""
-
-    start: float
-    """Seconds on the recording's clock."""
-    end: float
-    zero: float
-    """The container's time that is `start`."""
-
-    def place(self, time: float, sample_rate: int) -> int:
-        """The sample at which container time `time` falls."""
-        return round((self.start + time - self.zero) * sample_rate)
+def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
+    discard_all_but(file.container, stream)
+    for packet in packets_of(file.container, stream):
+        yield from decode_packet(stream.codec_context, packet, meter)
 
 
-def lay_frames(frames: Iterable[AudioFrame], tape: AudioPlayback, stay: Stay) -> Iterator[Sound]:
-    """Lay decoded frames on the tape by their timestamps; yields the blocks that became full."""
-    start, limit = round(stay.start * tape.sample_rate), round(stay.end * tape.sample_rate)
-    run: _Run | None = None
-    for frame in frames:
-        if run is None or not run.continues_with(frame):
-            if run is not None:
-                yield from tape.lay(*run.finish(), start=start, limit=limit)
-            run = _Run(frame, tape.sample_rate, stay)
-        run.add(frame)
-        if run.waiting_samples >= _FEED_SAMPLES:
-            yield from tape.lay(*run.take(), start=start, limit=limit)
-    if run is not None:
-        yield from tape.lay(*run.finish(), start=start, limit=limit)
+def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
+    index = file.index_of(stream)
+    decoder, time_base = stream.codec_context, Fraction(1, index.ticks_a_second)
+    for data, stamp, is_shown in _read_packets(file.storage, index):
+        packet = Packet(cast(bytes, data))
+        packet.pts = packet.dts = stamp
+        packet.time_base = time_base
+        frames = decode_packet(decoder, packet, meter)
+        if is_shown:
+            yield from frames
+    yield from decode_packet(decoder, None, meter)
 
 
-class _Run:
-    """Decoded sound without a break, resampled to mono as it comes."""
+def _read_packets(storage: Storage, index: PacketIndex) -> Iterator[tuple[memoryview, int, bool]]:
+    """The bytes, stamp and whether it is heard, of each packet, read a batch at a time."""
+    first = 0
+    while first < len(index):
+        last = index.batch_end(first, _BATCH_BYTES)
+        batch = slice(first, last)
+        yield from zip(
+            _read_pieces(storage, index.positions[batch], index.sizes[batch]),
+            index.stamps[batch].tolist(),
+            index.is_shown[batch].tolist(),
+            strict=True,
+        )
+        first = last
 
-    def __init__(self, first: AudioFrame, sample_rate: int, stay: Stay) -> None:
-        self._shape = (first.format.name, first.layout, first.sample_rate)
-        self._source_rate = first.sample_rate
-        self._queue = AudioFifo()
-        self._resampler = AudioResampler("flt", "mono", sample_rate)
-        self._tick = float(first.time_base) if first.time_base else 0.0
-        time = first.pts * self._tick if first.pts is not None else stay.zero
-        self._next = time
-        self._place = stay.place(time, sample_rate)
 
-    @property
-    def waiting_samples(self) -> int:
-        """Decoded samples not yet resampled."""
-        return self._queue.samples
+def _read_pieces(
+    storage: Storage, positions: NDArray[np.int64], sizes: NDArray[np.int32]
+) -> Iterator[memoryview]:
+    """The bytes of each piece, in order, in as few reads as are worth it.
 
-    def continues_with(self, frame: AudioFrame) -> bool:
-        """Whether `frame` follows without a break; one without a timestamp does."""
-        if (frame.format.name, frame.layout, frame.sample_rate) != self._shape:
-            return False
-        return frame.pts is None or abs(frame.pts * self._tick - self._next) <= JITTER
-
-    def add(self, frame: AudioFrame) -> None:
-        """Queue one more frame."""
-        self._next += frame.samples / self._source_rate
-        frame.pts = None
-        self._queue.write(frame)
-
-    def take(self) -> tuple[int, Samples]:
-        """What the resampler has ready, after the place where it belongs."""
-        return self._given(self._resampler.resample(self._queue.read()))
-
-    def finish(self) -> tuple[int, Samples]:
-        """All that is left of the run, after the place where it belongs."""
-        waiting = self._queue.read()
-        frames = self._resampler.resample(waiting) if waiting else []
-        return self._given(frames + self._resampler.resample(None))
-
-    def _given(self, frames: list[AudioFrame]) -> tuple[int, Samples]:
-        values = [frame.to_ndarray()[0] for frame in frames if frame is not None]
-        joined: Samples = np.concatenate(values) if values else np.zeros(0, np.float32)
-        place = self._place
-        self._place += len(joined)
-        return place, joined
+    Pieces that touch, or lie closer than the storage's `spare_bytes`, come in one read; a new one
+    begins where the next piece lies back in the file, or further on than that.
+    """
+    ends = positions + sizes
+    gaps = positions[1:] - ends[:-1]
+    run_of = np.concatenate([[0], np.cumsum((gaps < 0) | (gaps > storage.spare_bytes))])
+    firsts = np.flatnonzero(np.diff(run_of, prepend=-1))
+    starts = positions[firsts]
+    stops = np.maximum.reduceat(ends, firsts)
+    ranges = [ByteRange(*pair) for pair in zip(starts.tolist(), stops.tolist(), strict=True)]
+    runs = [memoryview(data + _PADDING) for data in storage.read_all(ranges)]
+    offsets = (positions - starts[run_of]).tolist()
+    for run, offset, size in zip(run_of.tolist(), offsets, sizes.tolist(), strict=True):
+        yield runs[run][offset : offset + size]

@@ -44,17 +44,17 @@ def chapter_of(uri: str) -> tuple[tuple[str, ...], int]:
     return (uri,), 0
 
 
-def without_copies(uris: Iterable[str]) -> tuple[list[str], list[str]]:
+def split_copies(uris: Iterable[str]) -> tuple[list[str], list[str]]:
     """The files in their order, and apart from them those that are small copies of others here.
 
     A copy whose full file is not here stays: it may be all that is left of a recording.
 
-    >>> without_copies(["GX010042.MP4", "GL010042.LRV", "GL010043.LRV"])
+    >>> split_copies(["GX010042.MP4", "GL010042.LRV", "GL010043.LRV"])
     (['GX010042.MP4', 'GL010043.LRV'], ['GL010042.LRV'])
     """
     files = list(uris)
-    full = {_take_of(uri) for uri in files if not _is_copy(uri)}
-    copies = [uri for uri in files if _is_copy(uri) and _take_of(uri) in full]
+    full = {_recording_of(uri) for uri in files if not _is_copy(uri)}
+    copies = [uri for uri in files if _is_copy(uri) and _recording_of(uri) in full]
     left_out = set(copies)
     return [uri for uri in files if uri not in left_out], copies
 
@@ -65,7 +65,7 @@ def _is_copy(uri: str) -> bool:
     return suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
 
 
-def _take_of(uri: str) -> tuple[str, ...]:
+def _recording_of(uri: str) -> tuple[str, ...]:
     """What a file and its copies have in common."""
     folder, stem, _ = _split(uri)
     if match := _GOPRO.match(stem):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import av
 import av.error
@@ -17,20 +17,26 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile
-from earmark.media.mp4_boxes import Layout, Trak, describe, read_layout, read_traks
-from earmark.media.packet_index import PacketIndex, read_packets, why_not_by_tables
+from earmark.media.mp4_boxes import Mp4Layout, Trak, describe, read_layout, read_traks
+from earmark.media.packet_index import PacketIndex, find_obstacle, read_packets
 from earmark.media.remote_storage import RemoteStorage
 from earmark.media.source import is_remote, place_of
 from earmark.media.storage import LocalStorage, Meter, Storage
 
+Decoded = TypeVar("Decoded")
+
+
+class _Decoder(Protocol[Decoded]):
+    def decode(self, packet: Packet[Any] | None) -> list[Decoded]: ...
+
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class MediaFile:
     """An open container and the bytes beneath it."""
 
     container: InputContainer
     storage: Storage
-    layout: Layout | None
+    layout: Mp4Layout | None
     """Of an MP4 or MOV file."""
     traks: dict[int, Trak]
     """The tracks to be read by their tables, by number; none where demuxing is the way."""
@@ -60,7 +66,7 @@ def open_storage(uri: str, meter: Meter) -> Storage:
 
 
 @contextmanager
-def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Opened]:
+def open_media(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[MediaFile]:
     """The container at `uri`; closed at the end.
 
     Args:
@@ -85,19 +91,17 @@ def opened(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[Open
         storage.close()
 
 
-def _open_indexed(storage: Storage, *, index_only: bool) -> Opened:
+def _open_indexed(storage: Storage, *, index_only: bool) -> MediaFile:
     layout = read_layout(storage)
     traks, reason = _choose_access(storage, layout)
-    if layout is None or not traks:
-        return Opened(_open_container(_ByteFile(storage), storage.uri), storage, layout, {}, reason)
-    if index_only:
+    if layout and traks and index_only:
         bare = _open_container(io.BytesIO(describe(storage, layout)), storage.uri)
         if all(stream.id in traks for stream in bare.streams if _is_media(stream)):
-            return Opened(bare, storage, layout, traks, reason)
+            return MediaFile(bare, storage, layout, traks, reason)
         bare.close()
         traks, reason = {}, "its index and its tracks do not agree"
     whole = _open_container(_ByteFile(storage), storage.uri)
-    return Opened(whole, storage, layout, traks, reason)
+    return MediaFile(whole, storage, layout, traks, reason)
 
 
 def _is_media(stream: Stream) -> bool:
@@ -106,14 +110,14 @@ def _is_media(stream: Stream) -> bool:
     return stream.type in ("audio", "video") and not is_still
 
 
-def _choose_access(storage: Storage, layout: Layout | None) -> tuple[dict[int, Trak], str]:
+def _choose_access(storage: Storage, layout: Mp4Layout | None) -> tuple[dict[int, Trak], str]:
     """The tracks to read by their tables, and why those or none."""
     if layout is None:
         return {}, "its container keeps no index of every packet"
     if layout.is_fragmented:
         return {}, "it is fragmented, with its index in pieces"
     traks = [trak for trak in read_traks(storage, layout) if trak.kind in (b"soun", b"vide")]
-    obstacles = [reason for trak in traks if (reason := why_not_by_tables(storage, trak))]
+    obstacles = [reason for trak in traks if (reason := find_obstacle(storage, trak))]
     if obstacles or not traks:
         return {}, obstacles[0] if obstacles else "its index is of a rare kind"
     return {trak.number: trak for trak in traks}, "its index says where every audio packet lies"
@@ -158,6 +162,17 @@ def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[A
 def moving_pictures(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
     return next((stream for stream in container.streams.video if _is_media(stream)), None)
+
+
+def decode_packet(
+    decoder: _Decoder[Decoded], packet: Packet[Any] | None, meter: Meter
+) -> list[Decoded]:
+    """The frames a packet completes; None empties the decoder. A packet it refuses is counted."""
+    try:
+        return decoder.decode(packet)
+    except av.error.FFmpegError:  # damage is not always called invalid data
+        meter.damaged_packets += 1
+        return []
 
 
 class _ByteFile(io.RawIOBase):

@@ -22,7 +22,7 @@ import av
 import numpy as np
 from av.container import OutputContainer
 
-from earmark.media.demo_scene_drawing import (
+from earmark.media.demo_rendering import (
     DRAWINGS,
     NOISES,
     SEEN_AT_REST,
@@ -47,7 +47,7 @@ SAMPLE_RATE = 16_000
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ScriptedAction:
     """Something done in a scene, and known to be done."""
 
     label: str
@@ -80,7 +80,7 @@ class Script:
 
     seed: int
     duration: float
-    actions: tuple[Action, ...]
+    actions: tuple[ScriptedAction, ...]
     """In order; no two overlap."""
     noises: tuple[Noise, ...]
 
@@ -139,7 +139,7 @@ class Scene:
     """A recording on disk, and what happens in it."""
 
     path: Path
-    actions: list[Action]
+    actions: list[ScriptedAction]
     duration: float
 
 
@@ -168,21 +168,22 @@ def make_scene(
     """
     script = Script.compose(seed=seed, duration=duration)
     with av.open(str(path), "w") as container:
-        # Both streams exist before the first packet: the header is written then.
-        film = _Film(container, script, size, fps, grain) if has_video else None
-        tape = _Tape(container, script) if has_audio else None
-        # Second by second, so that the two streams lie side by side in the file.
+        # All streams exist before the first packet: the header is written then.
+        encoders: list[_VideoEncoder | _AudioEncoder] = []
+        if has_video:
+            encoders.append(_VideoEncoder(container, script, size, fps, grain))
+        if has_audio:
+            encoders.append(_AudioEncoder(container, script))
+        # Second by second, so that the streams lie side by side in the file.
         for _ in range(math.ceil(duration)):
-            for reel in (film, tape):
-                if reel:
-                    container.mux(reel.next_second())
-        for reel in (film, tape):
-            if reel:
-                container.mux(reel.stream.encode(None))
+            for encoder in encoders:
+                container.mux(encoder.next_second())
+        for encoder in encoders:
+            container.mux(encoder.stream.encode(None))
     return Scene(path, list(script.actions), duration)
 
 
-class _Film:
+class _VideoEncoder:
     """Encodes a script's pictures."""
 
     def __init__(
@@ -219,7 +220,7 @@ class _Film:
         return grained
 
 
-class _Tape:
+class _AudioEncoder:
     """Encodes a script's sound."""
 
     def __init__(self, container: OutputContainer, script: Script) -> None:
@@ -237,7 +238,7 @@ class _Tape:
         return self.stream.encode(frame)
 
 
-def _act(rng: np.random.Generator, duration: float) -> Iterator[Action]:
+def _act(rng: np.random.Generator, duration: float) -> Iterator[ScriptedAction]:
     """Actions one after another, stretch by stretch, none past the end."""
     time = edge = 0.0
     for starts_a_second in cycle(STARTS_A_SECOND):
@@ -250,7 +251,7 @@ def _act(rng: np.random.Generator, duration: float) -> Iterator[Action]:
                 break
             label = str(rng.choice(list(DRAWINGS), p=[0.35, 0.3, 0.25, 0.1]))
             is_heard = label != "carry" and rng.random() >= SILENT_SHARE
-            yield Action(label, time, time + length, is_heard)
+            yield ScriptedAction(label, time, time + length, is_heard)
             time += length + 0.2
         time = max(time, edge)
         if time >= duration:

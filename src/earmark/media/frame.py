@@ -80,7 +80,7 @@ class Frame:
         return b"".join(bytes(packet) for packet in packets)
 
 
-def upright(picture: VideoFrame, time: float) -> Frame:
+def convert_frame(picture: VideoFrame, time: float) -> Frame:
     """A decoded picture as a Frame: turned as its container asks, 8-bit RGB."""
     wide_range = picture.color_trc in (_PQ, _HLG)
     rgb = _tone_mapped(picture) if wide_range else _plain(picture)

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import av.error
+from av.container import InputContainer
 from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from earmark.media.container import Opened, discard_all_but, packets_of
+from earmark.media.container import decode_packet, discard_all_but, packets_of
 from earmark.media.storage import Meter
 
 _NEAR = 10.0
@@ -44,32 +44,16 @@ class FrameStats:
     """Bytes read."""
 
 
-class Looker:
-    """Gives the pictures of one open file; may be asked again and again."""
+class FrameDecoder:
+    """Gives the pictures of one open file; may be asked again and again.
 
-    def __init__(self, file: Opened, stream: VideoStream, stats: FrameStats) -> None:
-        discard_all_but(file.container, stream)
+    Holds the packets from the key frame on that is decoded next.
+    """
+
+    def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
+        discard_all_but(container, stream)
         stream.codec_context.thread_type = "AUTO"
-        self._reader = _Reader(file, stream, stats)
-
-    def look(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
-        """For each of the ascending container `times`, the picture shown then and its own time.
-
-        Before the first picture that is the first, after the last the last. Ends early where there
-        is no picture that can be decoded.
-        """
-        remaining = list(times)
-        while remaining:
-            group = self._reader.next_group(remaining)
-            remaining = remaining[len(group) :]
-            yield from self._reader.decode(group)
-
-
-class _Reader:
-    """Packets of one stream, held from the key frame that is decoded next."""
-
-    def __init__(self, file: Opened, stream: VideoStream, stats: FrameStats) -> None:
-        self._container = file.container
+        self._container = container
         self._stream = stream
         self._stats = stats
         self._tick = float(stream.time_base or 0)
@@ -78,7 +62,19 @@ class _Reader:
         self._packets: Iterator[Packet[VideoStream]] = iter(())
         self._is_at_end = True
 
-    def next_group(self, times: list[float]) -> list[float]:
+    def decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
+        """For each of the ascending container `times`, the picture shown then and its own time.
+
+        Before the first picture that is the first, after the last the last. Ends early where there
+        is no picture that can be decoded.
+        """
+        remaining = list(times)
+        while remaining:
+            group = self._next_group(remaining)
+            remaining = remaining[len(group) :]
+            yield from self._decode_group(group)
+
+    def _next_group(self, times: list[float]) -> list[float]:
         """The times at the front whose pictures hang on one key frame, now held."""
         first = times[0]
         if not self._held or not self._is_near(first):
@@ -93,7 +89,7 @@ class _Reader:
             group.append(time)
         return group
 
-    def decode(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
+    def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
         """The picture shown at each of the times of a group, with its own time."""
         wanted = self._held[: max(self._place_shown_at(time) for time in times) + 1]
         best: dict[float, tuple[float, VideoFrame]] = {}
@@ -109,11 +105,7 @@ class _Reader:
     def _decoded(self, packets: Sequence[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
         for packet in [*packets, None]:
-            try:
-                pictures = decoder.decode(packet)
-            except av.error.FFmpegError:
-                self._stats.meter.damaged_packets += 1
-                continue
+            pictures = decode_packet(decoder, packet, self._stats.meter)
             self._stats.decoded += len(pictures)
             yield from pictures
         decoder.flush_buffers()

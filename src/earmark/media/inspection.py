@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.media.audio_decoder import JITTER
-from earmark.media.container import opened
+from earmark.media.audio_timeline import JITTER
+from earmark.media.container import open_media
 from earmark.media.packet_index import PacketIndex
-from earmark.media.recording import AudioTrack, Part, Recording
+from earmark.media.recording import Recording
+from earmark.media.recording_part import AudioTrack, Part
 from earmark.media.source import name_of
 from earmark.media.storage import Meter
 
@@ -37,7 +39,7 @@ class Inspection:
     """What would go wrong or surprise, a line each; empty when all is well."""
 
 
-def remarks(recording: Recording) -> list[str]:
+def list_warnings(recording: Recording) -> list[str]:
     """What is odd about a recording as far as its description tells, a line each."""
     lines = _about_tracks(recording)
     for part in recording.parts:
@@ -47,37 +49,26 @@ def remarks(recording: Recording) -> list[str]:
 
 def inspect(recording: Recording) -> Inspection:
     """Look closer at a recording, at its index and not at its media."""
-    looks = {part: _look(recording, part) for part in recording.parts}
-    told = [line for part, look in looks.items() for line in _named(recording, part, look.warnings)]
-    packets = [look.packet_bytes for look in looks.values()]
+    files = [_inspect_part(recording, part) for part in recording.parts]
+    packets = [file.audio_packet_bytes for file in files]
+    warnings = _about_tracks(recording)
+    for part, file in zip(recording.parts, files, strict=True):
+        warnings += _named(recording, part, file.warnings)
     return Inspection(
-        audio_pass_bytes=sum(look.pass_bytes for look in looks.values())
-        if recording.has_audio
-        else 0,
+        audio_pass_bytes=sum(file.audio_pass_bytes for file in files) * recording.has_audio,
         audio_packet_bytes=None if None in packets else sum(size or 0 for size in packets),
-        index_bytes=sum(look.index_bytes for look in looks.values()),
-        warnings=(*_about_tracks(recording), *told),
+        index_bytes=sum(file.index_bytes for file in files),
+        warnings=tuple(warnings),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """What one file tells."""
-
-    pass_bytes: int
-    packet_bytes: int | None
-    index_bytes: int
-    warnings: list[str]
-
-
-def _named(recording: Recording, part: Part, lines: list[str]) -> list[str]:
+def _named(recording: Recording, part: Part, lines: Iterable[str]) -> list[str]:
     """Lines about one file; with its name where the recording has several."""
-    if len(recording.parts) == 1:
-        return lines
-    return [f"{name_of(part.uri)}: {line}" for line in lines]
+    name = f"{name_of(part.uri)}: " if len(recording.parts) > 1 else ""
+    return [f"{name}{line}" for line in lines]
 
 
-def _look(recording: Recording, part: Part) -> _Look:
+def _inspect_part(recording: Recording, part: Part) -> Inspection:
     track, warnings = recording.audio_track, _about_part(recording, part)
     if not part.has_index:
         if part.video:
@@ -85,29 +76,27 @@ def _look(recording: Recording, part: Part) -> _Look:
                 f"no index to find the sound by, so all {part.size_bytes / 1e6:,.1f} MB are read "
                 "to hear it; remux it to MP4 to read less"
             )
-        return _Look(part.size_bytes, None, 0, warnings)
-    with opened(part.uri, Meter(), index_only=True) as file:
+        return Inspection(part.size_bytes, None, 0, tuple(warnings))
+    with open_media(part.uri, Meter(), index_only=True) as file:
         index_bytes = file.layout.index.size_bytes if file.layout else 0
-        streams = file.container.streams.audio
-        if track >= len(streams):
-            return _Look(index_bytes, 0, index_bytes, warnings)
-        index = file.index_of(streams[track])
-        is_raw = part.track(track).codec.startswith("pcm")
-        if not is_raw:  # A packet of raw samples may last any time.
-            warnings += _about_stamps(index)
-    return _Look(index_bytes + index.size_bytes, index.size_bytes, index_bytes, warnings)
+        streams, packet_bytes = file.container.streams.audio, 0
+        if track < len(streams):
+            index = file.index_of(streams[track])
+            packet_bytes = index.size_bytes
+            if not part.track(track).codec.startswith("pcm"):  # raw packets may last any time
+                warnings += _about_stamps(index)
+    return Inspection(index_bytes + packet_bytes, packet_bytes, index_bytes, tuple(warnings))
 
 
 def _about_tracks(recording: Recording) -> list[str]:
     if not recording.has_audio:
         return ["no audio stream: choose windows with `--frontline packets` or `--rule uniform`"]
-    lines = []
-    if len(recording.audio_tracks) > 1:
-        lines.append(
-            f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
-            "is listened to; choose another with `--audio-track`"
-        )
-    return lines
+    if len(recording.audio_tracks) == 1:
+        return []
+    return [
+        f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
+        "is listened to; choose another with `--audio-track`"
+    ]
 
 
 def _about_part(recording: Recording, part: Part) -> list[str]:

@@ -40,7 +40,7 @@ _LEFT_OUT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Mp4Box:
     """One box: its four-letter kind, and its bytes with and without the header."""
 
     kind: bytes
@@ -74,7 +74,7 @@ class Trak:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class Mp4Layout:
     """Where things lie in an MP4 or MOV file."""
 
     brand: ByteRange | None
@@ -85,7 +85,7 @@ class Layout:
     """Whether the index is in pieces through the file."""
 
 
-def read_layout(storage: Storage) -> Layout | None:
+def read_layout(storage: Storage) -> Mp4Layout | None:
     """How the file is laid out; None where it is not MP4 or MOV.
 
     Raises:
@@ -109,10 +109,10 @@ def read_layout(storage: Storage) -> Layout | None:
         storage.read(index.start, index.end)  # One request, held by the storage for what follows.
     (moov,) = walk(storage, index)
     has_pieces = any(box.kind == b"mvex" for box in walk(storage, moov.body))
-    return Layout(found.get(b"ftyp"), index, has_pieces or b"moof" in found)
+    return Mp4Layout(found.get(b"ftyp"), index, has_pieces or b"moof" in found)
 
 
-def read_traks(storage: Storage, layout: Layout) -> list[Trak]:
+def read_traks(storage: Storage, layout: Mp4Layout) -> list[Trak]:
     """The tracks of the file, in its order; none where the index is compressed."""
     (moov,) = walk(storage, layout.index)
     children = list(walk(storage, moov.body))
@@ -123,14 +123,14 @@ def read_traks(storage: Storage, layout: Layout) -> list[Trak]:
     return [_read_trak(storage, box.body, movie_ticks) for box in children if box.kind == b"trak"]
 
 
-def describe(storage: Storage, layout: Layout) -> bytes:
+def describe(storage: Storage, layout: Mp4Layout) -> bytes:
     """A file like this one that has its tracks described and not one packet in them."""
     brand = storage.read(layout.brand.start, layout.brand.end) if layout.brand else b""
     (moov,) = walk(storage, layout.index)
     return brand + _shorten(storage, moov)
 
 
-def walk(storage: Storage, within: ByteRange) -> Iterator[Box]:
+def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
     """The boxes side by side in a stretch; one that reaches past the end is given and ends it."""
     position = within.start
     while position + 8 <= within.end:
@@ -147,11 +147,11 @@ def walk(storage: Storage, within: ByteRange) -> Iterator[Box]:
         if size < header_size:
             return
         end = position + size
-        yield Box(kind, ByteRange(position, end), ByteRange(position + header_size, end))
+        yield Mp4Box(kind, ByteRange(position, end), ByteRange(position + header_size, end))
         position = end
 
 
-def _shorten(storage: Storage, box: Box) -> bytes:
+def _shorten(storage: Storage, box: Mp4Box) -> bytes:
     if box.kind in _LEFT_OUT:
         return b""
     if box.kind in _NESTS:

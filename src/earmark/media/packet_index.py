@@ -75,7 +75,7 @@ class VideoPackets:
         return len(self.times)
 
 
-def why_not_by_tables(storage: Storage, trak: Trak) -> str:
+def find_obstacle(storage: Storage, trak: Trak) -> str:
     """What keeps `read_packets` from reading a track; empty where nothing does."""
     if sum(edit.media_start >= 0 for edit in trak.edits) > 1:
         return "its edit list joins several pieces of a track"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
-from earmark.media.audio_decoder import AudioPlayback, Sound, Stay, lay_frames
-from earmark.media.audio_packets import decode_track
-from earmark.media.container import moving_pictures, opened
+from earmark.media.audio_decoder import decode_track
+from earmark.media.audio_timeline import AudioTimeline, Sound, lay_frames
+from earmark.media.container import moving_pictures, open_media
 from earmark.media.frame import Frame
 from earmark.media.frame_decoder import FrameStats
-from earmark.media.frame_reader import Viewer
+from earmark.media.frame_reader import FrameReader
 from earmark.media.packet_index import VideoPackets
+from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 
@@ -22,75 +24,6 @@ _NOTHING_TO_HEAR = (
     "so there is nothing to listen to; choose windows by motion with `--frontline packets` "
     "or by time with `--rule uniform`"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AudioTrack:
-    """What one audio track is."""
-
-    codec: str
-    sample_rate: int
-    channels: int
-    language: str | None = None
-    start: float = 0.0
-    """When its first packet is heard, in the container's time."""
-    end: float = 0.0
-    """When its last one ends."""
-    missing_packets: int = 0
-    """Packets the index names that lie past the end of the file."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it holds no sound at all."""
-        return self.end <= self.start
-
-
-@dataclass(frozen=True, slots=True)
-class VideoTrack:
-    """What the pictures are."""
-
-    codec: str
-    width_pixels: int
-    height_pixels: int
-    mean_fps: float
-    """Pictures a second over the whole recording."""
-    rotation: int = 0
-    """Degrees clockwise, 0, 90, 180 or 270, by which an MP4 or MOV asks to be turned."""
-    start: float = 0.0
-    """When the first picture is shown, in the container's time."""
-    end: float = 0.0
-    """When the last one ends."""
-    missing_packets: int = 0
-    """Packets the index names that lie past the end of the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One file of a recording and its place on the recording's clock."""
-
-    uri: str
-    start: float
-    """When the file begins, on the recording's clock."""
-    duration: float
-    zero: float
-    """The container's own time of that beginning."""
-    has_index: bool
-    audio_tracks: tuple[AudioTrack, ...]
-    video: VideoTrack | None
-    size_bytes: int
-    promised: float = 0.0
-    """Seconds its header says there are, where it says so and no index tells."""
-
-    def track(self, number: int) -> AudioTrack:
-        """One of its audio tracks; an empty one where it has not so many."""
-        if number < len(self.audio_tracks):
-            return self.audio_tracks[number]
-        return AudioTrack("none", 0, 0)
-
-    @property
-    def stay(self) -> Stay:
-        """Where its sound belongs."""
-        return Stay(self.start, self.start + self.duration, self.zero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +95,14 @@ class Recording:
         return self._sound(sample_rate, meter if meter is not None else Meter())
 
     def _sound(self, sample_rate: int, meter: Meter) -> Iterator[Sound]:
-        tape = AudioPlayback(sample_rate)
+        timeline = AudioTimeline(sample_rate)
         meter.access = self.access
         for part in self.parts:
             frames = decode_track(part.uri, self.audio_track, meter)
-            yield from lay_frames(frames, tape, part.stay)
-            meter.overlap, meter.missing = tape.overlap, tape.missing
-        yield from tape.run_silent(round(self.duration * sample_rate))
-        yield from tape.finish()
+            yield from lay_frames(frames, timeline, part)
+            meter.overlap, meter.missing = timeline.overlap, timeline.missing
+        yield from timeline.pad_to(round(self.duration * sample_rate))
+        yield from timeline.finish()
 
     def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:
         """Time and size of every video packet, from the index: no byte of video is read.
@@ -201,10 +134,10 @@ class Recording:
         Raises:
             MediaError: there are no pictures, or none could be decoded.
         """
-        with self.viewer(stats=stats) as viewer:
-            return viewer.frames(times)
+        with self.frame_reader(stats=stats) as reader:
+            return reader.frames(times)
 
-    def viewer(self, *, stats: FrameStats | None = None) -> Viewer:
+    def frame_reader(self, *, stats: FrameStats | None = None) -> FrameReader:
         """The recording held open, to ask for frames many times over: `with` it.
 
         Raises:
@@ -213,17 +146,37 @@ class Recording:
         if not self.has_video:
             raise MediaError(f"{self.name} has no pictures; name a video file")
         self.check_pictures()
-        reels = [part for part in self.parts if part.video]
-        return Viewer(self.name, reels, stats if stats is not None else FrameStats())
+        parts = [part for part in self.parts if part.video]
+        return FrameReader(self.name, parts, stats if stats is not None else FrameStats())
 
     def check_pictures(self) -> None:
         """Raise `MediaError` where there are pictures that nobody can decode."""
         if any(part.video and part.video.codec == "unknown" for part in self.parts):
             raise MediaError(f"{self.name} has pictures that libav cannot decode; convert it first")
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values that `from_json` understands."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any], source: Source) -> Recording:
+        """The recording that was described, as it lies at `source` now."""
+        parts = [
+            Part(
+                **{
+                    **part,
+                    "uri": uri,
+                    "audio_tracks": tuple(AudioTrack(**track) for track in part["audio_tracks"]),
+                    "video": VideoTrack(**part["video"]) if part["video"] else None,
+                }
+            )
+            for part, uri in zip(plain["parts"], source.uris, strict=True)
+        ]
+        return cls(**{**plain, "source": source, "parts": tuple(parts)})
+
 
 def _video_packets(part: Part, meter: Meter) -> VideoPackets:
-    with opened(part.uri, meter, index_only=True) as file:
+    with open_media(part.uri, meter, index_only=True) as file:
         stream = moving_pictures(file.container)
         if stream is None:
             raise MediaError(
@@ -233,7 +186,7 @@ def _video_packets(part: Part, meter: Meter) -> VideoPackets:
         shown = np.flatnonzero(index.is_shown)
         order = shown[np.argsort(index.stamps[shown], kind="stable")]
         return VideoPackets(
-            times=index.stamps[order] / index.ticks_a_second - part.zero + part.start,
+            times=index.stamps[order] / index.ticks_a_second + part.shift,
             sizes_bytes=index.sizes[order].astype(np.int64),
             is_key=index.is_key[order],
         )

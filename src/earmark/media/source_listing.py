@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import UnreadableFile
-from earmark.media.camera_files import chapter_of, without_copies
+from earmark.media.camera_files import chapter_of, split_copies
 from earmark.media.manifest import MANIFESTS, read_manifest
 from earmark.media.remote_storage import explain_listing
 from earmark.media.source import Source, is_remote, is_web, place_of, suffix_of
@@ -53,7 +53,7 @@ def find_all(paths: Sequence[str | Path | Source]) -> SourceListing:
     entries = [entry for path in paths for entry in _expand(path)]
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
     loose = _once(entry for entry in entries if isinstance(entry, str))
-    kept, copies = without_copies(uri for file, uri in loose.items() if file not in named)
+    kept, copies = split_copies(uri for file, uri in loose.items() if file not in named)
     joined = {uri: source for source in _join_chapters(kept) for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
     sources = list(dict.fromkeys(source for source in ordered if source))

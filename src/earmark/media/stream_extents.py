@@ -12,7 +12,7 @@ from av.format import Flags
 from av.stream import Discard, Stream
 from av.video.stream import VideoStream
 
-from earmark.media.container import Opened, packets_of
+from earmark.media.container import MediaFile, packets_of
 
 OVERHANG = 0.1
 """Seconds by which sound may overhang the pictures without making the recording longer.
@@ -45,7 +45,7 @@ class Extent:
     """How many the index names that lie past the end of the file."""
 
 
-def measure(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
+def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """The extent of each stream by its number; a stream without a packet is left out."""
     if file.has_index:
         return _by_index(file, streams)
@@ -54,7 +54,7 @@ def measure(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
 
 
-def zero_of(file: Opened, begin: float) -> float:
+def zero_of(file: MediaFile, begin: float) -> float:
     """The container's time that is the recording's 0, where the first packet is shown at `begin`.
 
     An MP4's own 0 is shown first, whatever comes later. Elsewhere the first packet is; a hair
@@ -65,7 +65,7 @@ def zero_of(file: Opened, begin: float) -> float:
     return begin if begin < -OVERHANG and file.layout is None else max(0.0, begin)
 
 
-def promised(file: Opened) -> float:
+def promised(file: MediaFile) -> float:
     """Seconds that the header says there are; 0 where it says nothing, or no more than a guess."""
     is_told = file.layout is None and not file.container.format.flags & _GUESSES
     return (file.container.duration or 0) / av.time_base if is_told else 0.0
@@ -83,7 +83,7 @@ def bounds(heard: list[Extent], seen: Extent | None) -> tuple[float, float]:
     return begin, end
 
 
-def _by_index(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
+def _by_index(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     extents = {}
     for stream in streams:
         index = file.index_of(stream)
@@ -93,7 +93,7 @@ def _by_index(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
     return extents
 
 
-def _by_fragments(file: Opened, streams: list[Stream]) -> dict[int, Extent]:
+def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """Extents from the index pieces of all fragments; the media of all is skipped."""
     for stream in file.container.streams:
         stream.discard = Discard.all

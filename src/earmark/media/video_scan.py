@@ -10,21 +10,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
-import av.error
-from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.reformatter import Interpolation
-from av.video.stream import VideoStream
 
 from earmark.errors import MediaError
-from earmark.media.container import discard_all_but, moving_pictures, opened, packets_of
+from earmark.media.container import (
+    decode_packet,
+    discard_all_but,
+    moving_pictures,
+    open_media,
+    packets_of,
+)
 from earmark.media.frame import Pixels
-from earmark.media.recording import Part, Recording
+from earmark.media.recording import Recording
+from earmark.media.recording_part import Part
 from earmark.media.storage import Meter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Glimpse:
+class GreyFrame:
     """A small grey picture and when it is shown."""
 
     time: float
@@ -33,17 +37,17 @@ class Glimpse:
     """Shape `(height, width)`, as stored: not turned upright."""
 
 
-def watch(
+def scan_video(
     recording: Recording,
     *,
     width_pixels: int = 160,
     least_gap: float = 0.03,
     meter: Meter | None = None,
-) -> Iterator[Glimpse]:
+) -> Iterator[GreyFrame]:
     """The pictures of `recording` in the order they are shown; every one of them is decoded.
 
     Args:
-        recording: What to watch.
+        recording: What to scan.
         width_pixels: Of the pictures given; never more than they have. Their shape is kept.
         least_gap: Seconds; pictures that follow the last one given more closely are passed over.
             0.03 gives all of 30 a second, and every other one of 50 or 60.
@@ -61,47 +65,37 @@ def watch(
     recording.check_pictures()
     width = min(width_pixels, video.width_pixels)
     height = max(1, round(video.height_pixels * width / video.width_pixels))
-    return _watch(recording, (width, height), least_gap, meter if meter is not None else Meter())
+    return _scan(recording, (width, height), least_gap, meter if meter is not None else Meter())
 
 
-def _watch(
+def _scan(
     recording: Recording, size: tuple[int, int], least_gap: float, meter: Meter
-) -> Iterator[Glimpse]:
+) -> Iterator[GreyFrame]:
     last, meter.access = float("-inf"), "demux"
     for part in recording.parts:
         for time, picture in _decode(part, meter):
             if time - last >= least_gap - 1e-6:
                 last = time
-                yield Glimpse(time, _small_grey(picture, size))
+                yield GreyFrame(time, _shrink(picture, size))
 
 
 def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
     """Every picture of one file with its time on the recording's clock."""
-    with opened(part.uri, meter) as file:
+    with open_media(part.uri, meter) as file:
         stream = moving_pictures(file.container)
         if stream is None or stream.time_base is None:
             return
         discard_all_but(file.container, stream)
         stream.codec_context.thread_type = "AUTO"
-        tick, shift = float(stream.time_base), part.start - part.zero
+        tick = float(stream.time_base)
         for packet in packets_of(file.container, stream):
-            for picture in _pictures(stream, packet, meter):
+            for picture in decode_packet(
+                stream.codec_context, packet if packet.size else None, meter
+            ):
                 if picture.pts is not None:
-                    yield picture.pts * tick + shift, picture
+                    yield picture.pts * tick + part.shift, picture
 
 
-def _pictures(stream: VideoStream, packet: Packet[VideoStream], meter: Meter) -> list[VideoFrame]:
-    """The pictures a packet completes; one that cannot be decoded is counted."""
-    try:
-        return stream.codec_context.decode(packet if packet.size else None)
-    except av.error.FFmpegError:
-        meter.damaged_packets += 1
-        return []
-
-
-def _small_grey(picture: VideoFrame, size: tuple[int, int]) -> Pixels:
-    width, height = size
-    small = picture.reformat(
-        width=width, height=height, format="gray", interpolation=Interpolation.AREA
-    )
+def _shrink(picture: VideoFrame, size: tuple[int, int]) -> Pixels:
+    small = picture.reformat(*size, format="gray", interpolation=Interpolation.AREA)
     return cast(Pixels, small.to_ndarray())

@@ -12,7 +12,7 @@ from earmark.errors import LedgerError, MediaError
 from earmark.evidence.level_words import describe
 from earmark.ledger import CallRow, Ledger, PickRow, RecordingRow, Run
 from earmark.media import Recording, Source, open_recording
-from earmark.media.prefetch import Window, prefetch
+from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.pipeline.caption import publish
 from earmark.pipeline.question import Ask, Sounds
 from earmark.timeline import Span, Track
@@ -125,7 +125,7 @@ def take_results(
 def _shown(wanted: Sequence[Question], written: Written) -> Iterator[Request]:
     """The requests with their frames; counted, and those that cannot be decoded noted."""
     recordings = {row.id: _reopened(row) for row in {one.recording for one in wanted}}
-    windows = (Window(recordings[one.recording.id], one.request.times) for one in wanted)
+    windows = (FrameRequest(recordings[one.recording.id], one.request.times) for one in wanted)
     with closing(prefetch(windows)) as ahead:
         for one, seen in zip(wanted, ahead, strict=True):
             if seen.failure:

@@ -18,7 +18,7 @@ from pathlib import Path
 from earmark.captioning import Answer, Failure, Limits, Request, TagsCaptioner, Tally, ask_all
 from earmark.ledger import Ledger, Look, Totals
 from earmark.media import Frame, Source
-from earmark.media.prefetch import Seen, Window, prefetch
+from earmark.media.prefetch import DecodedFrames, FrameRequest, prefetch
 from earmark.pipeline.choosing import Tasks
 from earmark.pipeline.job import Job
 from earmark.pipeline.preparing import prepare
@@ -226,7 +226,7 @@ def show(
     A window that cannot be decoded is left out; `unseen` is told which and why.
     """
     ahead_of, behind = tee(tasks)  # apart by no more than is decoded ahead
-    wanted = (Window(task.recording, task.request.times) for task in ahead_of)
+    wanted = (FrameRequest(task.recording, task.request.times) for task in ahead_of)
     with closing(prefetch(wanted)) as ahead:
         for task, seen in zip(behind, ahead, strict=True):
             if not seen.frames:
@@ -236,7 +236,7 @@ def show(
             yield task.request.showing(seen.frames)
 
 
-def look_of(task: Task, seen: Seen) -> Look:
+def look_of(task: Task, seen: DecodedFrames) -> Look:
     """What looking at a window took, with a picture of it."""
     return Look(
         window=task.window,

@@ -24,7 +24,7 @@ from earmark.gate.rates import RankRates
 from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Grid, Windows
 from earmark.media import Recording, Source, find, open_recording
-from earmark.media.recording_json import content_key
+from earmark.media.recording_description import content_key
 from earmark.selection import (
     RULES,
     Budget,

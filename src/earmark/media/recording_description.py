@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
@@ -11,15 +13,18 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
-from earmark.media.container import Opened, moving_pictures, opened
-from earmark.media.recording import AudioTrack, Part, Recording, VideoTrack
-from earmark.media.recording_json import join_keys
+from earmark.media.container import MediaFile, moving_pictures, open_media, open_storage
+from earmark.media.recording import Recording
+from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 from earmark.media.stream_extents import Extent, bounds, measure, promised, zero_of
 
 _LEAST_BYTES_A_SECOND = 5
 """Of any recording: digital silence as FLAC takes 27 at 8 kHz."""
+
+_NOTHING = Extent(0.0, 0.0)
+"""Of a stream without a packet."""
 
 
 def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
@@ -43,8 +48,8 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     keys: list[str] = []
     container = reason = ""
     for uri in source.uris:
-        start = parts[-1].start + parts[-1].duration if parts else 0.0
-        with opened(uri, meter, index_only=True) as file:
+        start = parts[-1].end if parts else 0.0
+        with open_media(uri, meter, index_only=True) as file:
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             container = container or file.container.format.name
@@ -52,19 +57,37 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     _check_track(source, parts, audio_track)
     return Recording(
         source=source,
-        duration=parts[-1].start + parts[-1].duration,
+        duration=parts[-1].end,
         container=container,
         audio_track=audio_track,
         access="index" if all(part.has_index for part in parts) else "demux",
         access_reason=reason,
         size_bytes=sum(part.size_bytes for part in parts),
-        key=join_keys(keys),
+        key=_join_keys(keys),
         bytes_read=meter.bytes_read,
         parts=tuple(parts),
     )
 
 
-def _describe(file: Opened, uri: str, start: float) -> Part:
+def content_key(source: Source) -> str:
+    """`Recording.key` of `source` without opening its containers.
+
+    Raises:
+        UnreadableFile: a file is missing or may not be read.
+        RemoteError: the server stands in the way.
+    """
+    keys = []
+    for uri in source.uris:
+        with closing(open_storage(uri, Meter())) as storage:
+            keys.append(storage.key())
+    return _join_keys(keys)
+
+
+def _join_keys(keys: list[str]) -> str:
+    return keys[0] if len(keys) == 1 else hashlib.sha256("".join(keys).encode()).hexdigest()
+
+
+def _describe(file: MediaFile, uri: str, start: float) -> Part:
     audio = file.container.streams.audio
     pictures = moving_pictures(file.container)
     if not audio and pictures is None:
@@ -75,56 +98,54 @@ def _describe(file: Opened, uri: str, start: float) -> Part:
     if not extents:
         raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
     heard = [extents[stream.index] for stream in audio if stream.index in extents]
-    seen = extents.get(pictures.index) if pictures else None
-    begin, end = bounds(heard, seen)
+    begin, end = bounds(heard, extents.get(pictures.index) if pictures else None)
     zero = zero_of(file, begin)
     if not file.has_index and (end - zero) * _LEAST_BYTES_A_SECOND > file.storage.size_bytes:
         raise UnreadableFile(
             f"{place_of(uri)} has damaged timestamps: {file.storage.size_bytes:,} bytes cannot "
             f"last {(end - zero) / 3600:,.0f} h; remux it, or convert what plays of it"
         )
-    turned = file.traks.get(pictures.id) if pictures else None
     return Part(
         uri=uri,
         start=start,
         duration=max(0.0, end - zero),
         zero=zero,
         has_index=file.has_index,
-        audio_tracks=tuple(_describe_audio(stream, extents.get(stream.index)) for stream in audio),
-        video=_describe_video(pictures, seen, turned.rotation if turned else 0)
-        if pictures
-        else None,
+        audio_tracks=tuple(_describe_audio(stream, extents) for stream in audio),
+        video=_describe_video(file, pictures, extents) if pictures else None,
         size_bytes=file.storage.size_bytes,
         promised=promised(file),
     )
 
 
-def _describe_audio(stream: AudioStream, extent: Extent | None) -> AudioTrack:
+def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTrack:
     decoder = cast(AudioCodecContext | None, stream.codec_context)
+    extent = extents.get(stream.index, _NOTHING)
     return AudioTrack(
         codec=decoder.name if decoder else "unknown",
         sample_rate=decoder.sample_rate if decoder else 0,
         channels=decoder.channels if decoder else 0,
         language=None if stream.language in (None, "und") else stream.language,
-        start=extent.start if extent else 0.0,
-        end=extent.end if extent else 0.0,
-        missing_packets=extent.missing_packets if extent else 0,
+        start=extent.start,
+        end=extent.end,
+        missing_packets=extent.missing_packets,
     )
 
 
-def _describe_video(stream: VideoStream, extent: Extent | None, rotation: int) -> VideoTrack:
+def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Extent]) -> VideoTrack:
     decoder = cast(VideoCodecContext | None, stream.codec_context)
-    seconds = extent.end - extent.start if extent else 0.0
-    counted = extent.packets / seconds if extent and extent.packets and seconds > 0 else None
+    extent = extents.get(stream.index, _NOTHING)
+    seconds = extent.end - extent.start
+    counted = extent.packets / seconds if extent.packets and seconds > 0 else None
     return VideoTrack(
         codec=decoder.name if decoder else "unknown",
         width_pixels=decoder.width if decoder else 0,
         height_pixels=decoder.height if decoder else 0,
         mean_fps=counted or float(stream.average_rate or 0.0),
-        rotation=rotation,
-        start=extent.start if extent else 0.0,
-        end=extent.end if extent else 0.0,
-        missing_packets=extent.missing_packets if extent else 0,
+        rotation=file.traks[stream.id].rotation if stream.id in file.traks else 0,
+        start=extent.start,
+        end=extent.end,
+        missing_packets=extent.missing_packets,
     )
 
 

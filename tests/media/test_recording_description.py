@@ -10,7 +10,7 @@ import pytest
 
 from earmark.errors import MediaError, UnreadableFile
 from earmark.media import Source, inspect, open_recording
-from earmark.media.video_scan import watch
+from earmark.media.video_scan import scan_video
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -182,7 +182,7 @@ def test_a_stream_that_appears_in_the_middle_is_passed_over(media, tmp_path):
     assert recording.duration == pytest.approx(12.0, abs=0.1)
     assert click_times(whole_sound(recording), 16_000) == pytest.approx(CLICKS, abs=0.01)
     assert len(recording.frames([11.0])) == 1
-    assert [glimpse.time for glimpse in watch(recording)][-1] == pytest.approx(11.9, abs=0.1)
+    assert [frame.time for frame in scan_video(recording)][-1] == pytest.approx(11.9, abs=0.1)
 
 
 def test_timestamps_that_nothing_can_last_are_refused(media, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
-from earmark.media.audio_decoder import BLOCK, AudioPlayback
+from earmark.media.audio_timeline import BLOCK, AudioTimeline
 from making import AudioPlan, click_times, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -288,14 +288,14 @@ class TestTape:
     """Ten samples a second; a block is 30 s."""
 
     def lay(self, *pieces, end=None):
-        tape = AudioPlayback(10)
+        timeline = AudioTimeline(10)
         blocks = []
         for place, values in pieces:
             limit = 10_000 if end is None else end
-            blocks += tape.lay(place, np.array(values, np.float32), limit=limit)
+            blocks += timeline.lay(place, np.array(values, np.float32), limit=limit)
         if end is not None:
-            blocks += tape.run_silent(end)
-        return [*blocks, *tape.finish()]
+            blocks += timeline.pad_to(end)
+        return [*blocks, *timeline.finish()]
 
     def values(self, *pieces, end=None):
         blocks = self.lay(*pieces, end=end)
@@ -307,10 +307,10 @@ class TestTape:
         assert self.values((2, [1, 1, 1]), (0, [2, 2])) == [0, 0, 1, 1, 1]
 
     def test_overlap_is_counted_and_priming_is_not(self):
-        tape = AudioPlayback(10)
+        timeline = AudioTimeline(10)
         for place, count in [(-2, 5), (1, 5), (6, 2)]:
-            assert list(tape.lay(place, np.ones(count, np.float32), limit=100)) == []
-        assert tape.overlap == pytest.approx(0.2)
+            assert list(timeline.lay(place, np.ones(count, np.float32), limit=100)) == []
+        assert timeline.overlap == pytest.approx(0.2)
 
     def test_nothing_before_the_start_or_past_the_limit(self):
         assert self.values((-2, [1, 2, 3])) == [3]
@@ -322,5 +322,5 @@ class TestTape:
         assert [len(block) for block in blocks] == [300] * 120 + [1]
         assert [block.start for block in blocks] == [30.0 * n for n in range(121)]
 
-    def test_an_empty_tape_gives_no_block(self):
+    def test_an_empty_timeline_gives_no_block(self):
         assert self.values(end=0) == []
