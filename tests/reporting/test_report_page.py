@@ -11,7 +11,7 @@ import pytest
 from drawing import windows
 from earmark.ledger import Ledger
 from earmark.reporting.report_data import link_to, tell
-from earmark.reporting.report_page import embed, render, write_page
+from earmark.reporting.report_page import render, write_page
 from earmark.timeline import Track
 from ledger_runs import PLAN, answer, call, fill, open_run, row
 from report_runs import HOSTILE
@@ -52,13 +52,6 @@ def test_no_caption_can_end_the_data(tmp_path: Path):
     assert page.count("</script>") == 2
     assert "<img" not in page
     assert data_of(page)["recordings"][0]["picks"][0]["caption"] == HOSTILE
-
-
-def test_embedded_json_reads_back():
-    value = {"a": ["</script>", "<!--", "&amp;", "\u2028", "日本"], "b": None}
-    text = embed(value)
-    assert json.loads(text) == value
-    assert not set("<>&\u2028") & set(text)
 
 
 def test_the_page_asks_nothing_of_the_network(tmp_path: Path):

@@ -16,7 +16,7 @@ from earmark.grid import Windows
 from earmark.ledger import Run, Summary, Totals
 from earmark.media.atomic_file import replacing
 from earmark.reporting.report_data import RecordingStory, Story, tell_recordings
-from earmark.reporting.report_page import assemble, name_of, part, render, title_of, write_page
+from earmark.reporting.report_page import draw, name_of, render, title_of, write_page
 from earmark.selection import ladder
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
@@ -57,9 +57,8 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
         "curve": curve(run),
     }
     with replacing(path) as scratch:
-        scratch.write_text(
-            assemble("index", part("page.css") + part("index.css"), plain), encoding="utf-8"
-        )
+        page = draw("index", plain, styles=("page.css", "index.css"))
+        scratch.write_text(page, encoding="utf-8")
     return path
 
 

@@ -1,16 +1,13 @@
-"""The page: one file that opens from disk, with no network, and tells what a run did.
+"""The page of a run: one file that opens from disk, with no network, and tells what it did.
 
-Whatever a model answered is data in the page, never markup: it lies in a JSON block that cannot be
-closed from within, the script only ever sets text, and a content security policy lets nothing run
-but that one script.
+Whatever a model answered is data in the page, never markup: see `html_document`.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +17,7 @@ import numpy as np
 
 from earmark.ledger import RecordingRow, Run
 from earmark.media.atomic_file import replacing
+from earmark.reporting.html_document import assemble
 from earmark.reporting.report_data import PickStory, RecordingStory, Story, tell
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
@@ -35,41 +33,19 @@ def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
 
 def render(story: Story) -> str:
     """The page as HTML."""
-    return assemble("page", part("page.css"), _plain(story))
+    return draw("page", _plain(story), styles=("page.css",))
 
 
-def assemble(name: str, style: str, data: Any) -> str:
+def draw(name: str, data: Any, *, styles: Sequence[str]) -> str:
     """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
-    page = part("frame.html").replace("{{middle}}", part(f"{name}.html"))
-    script = part("parts.js") + part(f"{name}.js")
-    # The data goes in last: what a model wrote is never searched for a placeholder.
-    page = page.replace("{{style-hash}}", _hash(style)).replace("{{script-hash}}", _hash(script))
-    page = page.replace("{{style}}", style).replace("{{script}}", script)
-    before, after = page.split("{{data}}")
-    return before + embed(data) + after
+    body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
+    script = _part("parts.js") + _part(f"{name}.js")
+    return assemble("earmark", body, style="".join(map(_part, styles)), script=script, data=data)
 
 
-def embed(value: Any) -> str:
-    r"""`value` as JSON that can stand in a script element: no text in it can end the element.
-
-    >>> embed("</script>")
-    '"\\u003c/script\\u003e"'
-    """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    # Half of a surrogate pair is no character, and a file of UTF-8 cannot hold it.
-    return text.encode("utf-8", "replace").decode()
-
-
-def part(name: str) -> str:
+def _part(name: str) -> str:
     """The text of a file of this package."""
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """As a content security policy names a script."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _plain(story: Story) -> dict[str, Any]:

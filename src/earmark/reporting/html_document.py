@@ -1,0 +1,93 @@
+"""Self-contained HTML pages: one file that opens from disk and asks nothing of the network.
+
+Text from outside reaches a page in one of two ways: through `escape` as part of its body, or
+through `data` as JSON that its script reads and only ever sets as text. Neither can become markup,
+and a content security policy lets nothing run but that one script.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from typing import Any
+
+_FRAME = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+{body}{scripts}</body>
+</html>
+"""
+
+
+def assemble(title: str, body: str, *, style: str, script: str = "", data: Any = None) -> str:
+    """A page as HTML.
+
+    Args:
+        title: As text; it is escaped here.
+        body: As markup.
+        style: CSS, from us and nobody else.
+        script: JavaScript, likewise; it finds `data` as JSON in the element of that id.
+        data: Anything JSON can hold; left out where there is no script.
+    """
+    scripts = ""
+    if script:
+        scripts = (
+            f'<script type="application/json" id="data">{embed_json(data)}</script>\n'
+            f"<script>{script}</script>\n"
+        )
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
+        "img-src data:; media-src file: http: https:; base-uri 'none'; form-action 'none'"
+    )
+    return _FRAME.format(
+        policy=policy, title=escape(title), style=style, body=body, scripts=scripts
+    )
+
+
+def escape(text: str) -> str:
+    """`text` as it can stand in a body, or in a quoted attribute: nothing in it is markup.
+
+    >>> escape("<b>'&'</b>")
+    '&lt;b&gt;&#x27;&amp;&#x27;&lt;/b&gt;'
+    """
+    return html.escape(_encodable(text), quote=True)
+
+
+def embed_image(data: bytes, kind: str = "image/jpeg") -> str:
+    """The address of a picture that lies in the page itself."""
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def embed_json(value: Any) -> str:
+    r"""`value` as JSON that can stand in a script element: no text in it can end the element.
+
+    >>> embed_json("</script>")
+    '"\\u003c/script\\u003e"'
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
+    """Without halves of surrogate pairs: they are no characters, and UTF-8 cannot hold them."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _source(text: str) -> str:
+    """How a content security policy names an inline script or style."""
+    if not text:
+        return "'none'"
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
