@@ -33,7 +33,9 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
             name = f"{number:064x}"
             path = f"s3://shift-cams/2026-05/cam-{number % 40:02d}/shift-{number:04d}.mp4"
             if number % 100 == 99:
-                ledger.miss(path, path, f"{path}: the server refuses it (403); check your rights")
+                ledger.fail_recording(
+                    path, path, f"{path}: the server refuses it (403); check your rights"
+                )
                 continue
             ledger.add(
                 RecordingRow(name, path, one.duration, 4_000_000, 30.0, int(one.duration) * 30)

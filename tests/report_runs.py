@@ -12,7 +12,7 @@ from PIL import Image
 from drawing import SHORT
 from earmark.captioning.request import Answer
 from earmark.grid import Windows
-from earmark.ledger import CallRow, Ledger, Look, RecordingRow
+from earmark.ledger import CallRow, Ledger, PickFrames, RecordingRow
 from earmark.media.demo_scene import Script, make_scene
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Track
@@ -50,7 +50,9 @@ def tell_scene(
         tags = {window: [label, "room noise"] for window, label in labels.items() if label}
         ledger.choose("one", picks, tags=tags, rule="rank", forecast=0.81)
         for place, pick in enumerate(picks):
-            ledger.look("one", Look(pick.window, shots[int(pick.instant)], 12, 1, 40_000))
+            ledger.keep_frames(
+                "one", PickFrames(pick.window, shots[int(pick.instant)], 12, 1, 40_000)
+            )
             ask(
                 ledger, CallRow(f"call {pick.window}", "one", pick.window, "tiny-vl"), place, labels
             )
@@ -120,9 +122,11 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
             "shift", windows, key="shift", level=level, sound_bytes=170_000_000, access="index"
         )
         ledger.choose("shift", explain(windows, chosen, "window {0}: {1:.1f} expected".format))
-        ledger.miss("deaf", "/cams/deaf.mp4", "deaf.mp4 has no audio stream")
+        ledger.fail_recording("deaf", "/cams/deaf.mp4", "deaf.mp4 has no audio stream")
         for place, window in enumerate(chosen.tolist()):
-            ledger.look("shift", Look(window, shots[place % len(shots)], 20, 1, 90_000))
+            ledger.keep_frames(
+                "shift", PickFrames(window, shots[place % len(shots)], 20, 1, 90_000)
+            )
             call = CallRow(f"call {window}", "shift", window, "tiny-vl")
             ledger.unanswered([call])
             ledger.begin(call)

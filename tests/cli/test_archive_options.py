@@ -103,7 +103,7 @@ def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tm
     assert "weights of the manifest play a part only with --across" in said.err
     with Run.open(tmp_path / "run") as run:
         assert [recording.name for recording in run.recordings()] == ["cam 0", "cam 1", "cam 2"]
-        assert [missed.name for missed in run.missed()] == ["cam 9"]
+        assert [missed.name for missed in run.failed_recordings()] == ["cam 9"]
     across = caption(manifest, tmp_path / "across", "--budget", "3", "--across")
     assert "weights" not in across.err
     exported = Said("export", tmp_path / "run", "--format", "csv")

@@ -175,7 +175,7 @@ def contents(folder: Path) -> list[Any]:
     """All of a run that does not name a moment."""
     rows: list[Any] = []
     with Run.open(folder) as run:
-        rows.extend(replace(missed, path="") for missed in run.missed())
+        rows.extend(replace(missed, path="") for missed in run.failed_recordings())
         for recording in run.recordings():
             heard = run.heard(recording.id)
             assert heard is not None

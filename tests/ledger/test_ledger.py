@@ -14,7 +14,7 @@ import pytest
 
 from drawing import SHORT, windows
 from earmark.errors import LedgerError
-from earmark.ledger import CallRow, Ledger, Look, Run
+from earmark.ledger import CallRow, Ledger, PickFrames, Run
 from earmark.ledger.disk_reserve import SIZE_BYTES
 from earmark.selection.pick import explain
 from earmark.timeline import Track
@@ -173,7 +173,9 @@ def test_tags_are_found_and_never_passed_off_as_a_caption(tmp_path: Path):
 
 def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
     with open_run(tmp_path, tags={1: ["hammering"], 3: ["water"]}) as ledger:
-        ledger.look("a", Look(1, thumbnail=b"jpeg", frames_decoded=4, frames_sent=1, bytes_read=9))
+        ledger.keep_frames(
+            "a", PickFrames(1, thumbnail=b"jpeg", frames_decoded=4, frames_sent=1, bytes_read=9)
+        )
         fill(ledger, {1: "Une scie coupe la planche 'rouge'; DROP TABLE answers", 3: "a sink"})
         with ledger.run() as run:
             assert [hit.window for hit in run.search("hammer")] == [1]  # stem of a tag
@@ -207,21 +209,23 @@ def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):
 
 def test_a_missed_recording_is_a_row_until_it_works(tmp_path: Path):
     with Ledger.open(tmp_path, PLAN) as ledger:
-        ledger.miss("b", "b.mp4", "b.mp4 has no audio stream")
+        ledger.fail_recording("b", "b.mp4", "b.mp4 has no audio stream")
         with ledger.run() as run:
             assert run.recordings() == []
-            assert [missed.reason for missed in run.missed()] == ["b.mp4 has no audio stream"]
+            assert [missed.reason for missed in run.failed_recordings()] == [
+                "b.mp4 has no audio stream"
+            ]
         ledger.add(row("b"))
         with ledger.run() as run:
             assert [known.id for known in run.recordings()] == ["b"]
-            assert run.missed() == []
+            assert run.failed_recordings() == []
 
 
 def test_a_recording_missed_under_its_path_is_found_under_its_id(tmp_path: Path):
     with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
-        ledger.miss("b.mp4", "b.mp4", "b.mp4 is cut off")
+        ledger.fail_recording("b.mp4", "b.mp4", "b.mp4 is cut off")
         ledger.add(row("b"))
-        assert ([known.id for known in run.recordings()], run.missed()) == (["b"], [])
+        assert ([known.id for known in run.recordings()], run.failed_recordings()) == (["b"], [])
 
 
 def test_a_recording_with_other_content_replaces_the_one_at_its_path(tmp_path: Path):
@@ -244,12 +248,12 @@ def test_a_path_means_the_same_wherever_a_later_command_starts(
     with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         ledger.add(row("a"))
         ledger.add(replace(row("b"), path="s3://bucket/b.mp4"))
-        ledger.miss("c", "c.mp4", "c.mp4 is empty")
+        ledger.fail_recording("c", "c.mp4", "c.mp4 is empty")
         assert [known.path for known in run.recordings()] == [
             f"{tmp_path}/a.mp4",
             "s3://bucket/b.mp4",
         ]
-        assert run.missed()[0].path == f"{tmp_path}/c.mp4"
+        assert run.failed_recordings()[0].path == f"{tmp_path}/c.mp4"
 
 
 def test_two_copies_of_a_recording_ask_one_question(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 
 from drawing import windows
 from earmark.errors import LedgerError
-from earmark.ledger import CallRow, Ledger, Look, Run, merge
+from earmark.ledger import CallRow, Ledger, PickFrames, Run, merge
 from earmark.selection.pick import explain
 from ledger_runs import PLAN, answer, row, said
 
@@ -30,7 +30,7 @@ def shard(folder: Path, *names: str, plan=PLAN, answered: tuple[int, ...] = (1, 
             ledger.unanswered(calls)
             for made in calls:
                 ledger.begin(made)
-                ledger.look(name, Look(made.window, name.encode(), 9, 1, 100))
+                ledger.keep_frames(name, PickFrames(made.window, name.encode(), 9, 1, 100))
                 if made.window in answered:
                     ledger.keep(made, answer(f"{name} at {made.window}"), spend=0.01)
                 else:
@@ -98,8 +98,8 @@ def test_an_answer_in_either_run_is_never_asked_again(tmp_path):
 
 def test_what_was_missed_in_one_and_done_in_another_is_done(tmp_path):
     with Ledger.open(tmp_path / "1", PLAN) as ledger:
-        ledger.miss("a.mp4", "a.mp4", "broken")
-        ledger.miss("z.mp4", "z.mp4", "broken")
+        ledger.fail_recording("a.mp4", "a.mp4", "broken")
+        ledger.fail_recording("z.mp4", "z.mp4", "broken")
     merged = merge([tmp_path / "1", shard(tmp_path / "2", "a")], tmp_path / "all")
     assert (merged.recordings, merged.missed) == (1, 1)
 

@@ -200,7 +200,7 @@ def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path
         assert server.count() == 4
     assert (done.missed, done.tally.failed, done.totals.answered) == (1, 0, 4)
     with Run.open(tmp_path / "run") as run:
-        (missed,) = run.missed()
+        (missed,) = run.failed_recordings()
     assert "dictation.wav has sound and no pictures" in missed.reason
 
 
@@ -225,7 +225,7 @@ def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
     assert done.missed == 1
     assert done.totals.answered == 2
     with Run.open(tmp_path / "run") as run:
-        (missed,) = run.missed()
+        (missed,) = run.failed_recordings()
     assert "broken.mp4" in missed.reason
 
 
@@ -237,7 +237,7 @@ def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
     second = caption([path], job(), folder=tmp_path / "run")
     assert (first.missed, second.missed) == (1, 0)
     with Run.open(tmp_path / "run") as run:
-        assert run.missed() == []
+        assert run.failed_recordings() == []
         assert len(run.recordings()) == 1
 
 

@@ -12,8 +12,8 @@ from pyarrow import parquet
 
 from earmark.errors import MissingExtra
 from earmark.ledger import Ledger, Run
+from earmark.reporting.export_rows import ExportRow, rows
 from earmark.reporting.exporters import export
-from earmark.reporting.pick_rows import Row, rows
 from ledger_runs import PLAN, answer, call, fill, open_run, row
 
 ODD = 'Two\nlines, "quoted" --> <b>& more</b>;\r\n\r\n2\n00:00:00,000 --> 00:00:01,000\nà 日本'
@@ -29,14 +29,14 @@ def run(tmp_path: Path):
         yield run
 
 
-def told(run: Run) -> list[Row]:
+def told(run: Run) -> list[ExportRow]:
     return list(rows(run))
 
 
 def test_jsonl_holds_every_field(run: Run, tmp_path: Path):
     (path,) = export(run, tmp_path / "a.jsonl", format="jsonl")
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-    assert [Row(**line | {"tags": tuple(line["tags"])}) for line in lines] == told(run)
+    assert [ExportRow(**line | {"tags": tuple(line["tags"])}) for line in lines] == told(run)
     assert lines[0]["caption"] == ODD
     assert (lines[1]["caption"], lines[1]["failure"]) == (None, "the server said 500")
 
@@ -57,7 +57,7 @@ def test_csv_reads_back(run: Run, tmp_path: Path):
 def test_parquet_reads_back(run: Run, tmp_path: Path):
     (path,) = export(run, tmp_path / "a.parquet", format="parquet")
     back = parquet.read_table(path).to_pylist()
-    assert [Row(**line | {"tags": tuple(line["tags"])}) for line in back] == told(run)
+    assert [ExportRow(**line | {"tags": tuple(line["tags"])}) for line in back] == told(run)
 
 
 def test_parquet_without_its_library_names_the_cure(

@@ -10,7 +10,7 @@ import pytest
 
 from drawing import windows
 from earmark.ledger import Ledger
-from earmark.reporting.report_data import link_to, tell
+from earmark.reporting.report_data import link_to, load_report
 from earmark.reporting.report_page import render, write_page
 from earmark.timeline import Track
 from ledger_runs import PLAN, answer, call, fill, open_run, row
@@ -28,7 +28,7 @@ def test_the_page_tells_what_became_of_every_pick(tmp_path: Path):
         fill(ledger, {1: "a board"})
         ledger.begin(call(3))
         ledger.fail(call(3), "too slow")
-        data = data_of(render(tell(run, beside=tmp_path)))
+        data = data_of(render(load_report(run, beside=tmp_path)))
     (recording,) = data["recordings"]
     first, second = recording["picks"]
     assert (first["caption"], first["tags"], first["status"]) == (
@@ -48,7 +48,7 @@ def test_no_caption_can_end_the_data(tmp_path: Path):
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
         ledger.begin(call(1))
         ledger.keep(call(1), answer(HOSTILE))
-        page = render(tell(run, beside=tmp_path))
+        page = render(load_report(run, beside=tmp_path))
     assert page.count("</script>") == 2
     assert "<img" not in page
     assert data_of(page)["recordings"][0]["picks"][0]["caption"] == HOSTILE
@@ -56,7 +56,7 @@ def test_no_caption_can_end_the_data(tmp_path: Path):
 
 def test_the_page_asks_nothing_of_the_network(tmp_path: Path):
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
-        page = render(tell(run, beside=tmp_path))
+        page = render(load_report(run, beside=tmp_path))
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
     assert "@import" not in page
     assert "{{" not in page
@@ -66,9 +66,9 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path: Path):
     target = tmp_path / "report.html"
     target.write_text("the old page")
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
-        story_breaks = {"not": "a story"}
+        no_run = {"not": "a run"}
         with pytest.raises(AttributeError):
-            write_page(story_breaks, target)  # type: ignore[arg-type]
+            write_page(no_run, target)  # type: ignore[arg-type]
         assert target.read_text() == "the old page"
         write_page(run, target, title="Tuesday")
     assert data_of(target.read_text(encoding="utf-8"))["title"] == "Tuesday"
@@ -93,9 +93,9 @@ def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
     chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
         ledger.add(replace(row("a"), name="cam 7", chapters=chapters))
-        (recording,) = data_of(render(tell(run, beside=tmp_path)))["recordings"]
+        (recording,) = data_of(render(load_report(run, beside=tmp_path)))["recordings"]
         ledger.add(replace(row("a"), path="s3://bucket/a.mp4"))
-        (away,) = data_of(render(tell(run, beside=tmp_path)))["recordings"]
+        (away,) = data_of(render(load_report(run, beside=tmp_path)))["recordings"]
     assert recording["name"] == "cam 7"
     assert recording["files"] == [["./GX010042.MP4", 0.0], ["./GX020042.MP4", 10.0]]
     assert (away["name"], away["files"]) == ("a.mp4", [])
@@ -103,7 +103,7 @@ def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
 
 def test_a_run_with_nothing_in_it_still_has_a_page(tmp_path: Path):
     with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
-        data = data_of(render(tell(run, beside=tmp_path)))
+        data = data_of(render(load_report(run, beside=tmp_path)))
     assert (data["recordings"], data["title"]) == ([], "run")
 
 
@@ -113,7 +113,7 @@ def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
         level = np.linspace(-60, -10, 20_000)
         level[:500] = -np.inf
         ledger.hear("a", windows("123"), key="k", level=Track(level, hop=1.0))
-        told = tell(run, beside=tmp_path)
+        told = load_report(run, beside=tmp_path)
         data = data_of(render(told))
     assert len(told.recordings[0].level) <= 4000
     curve = data["recordings"][0]["level"]

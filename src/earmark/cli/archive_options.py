@@ -203,7 +203,7 @@ def only_failed(sources: Sequence[Source], folder: Path, *, across: bool) -> lis
     All of them where they share a budget: its price is found over all.
     """
     with Run.open(folder) as run:
-        places = run.failed_at()
+        places = run.failed_paths()
     if not places or across:
         return list(sources) if places else []
     return [source for source in sources if as_place(source.uris[0]) in places]

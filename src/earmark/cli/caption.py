@@ -248,7 +248,7 @@ MOST_TOLD = 20
 def tell_missed(folder: Path) -> None:
     """Why recordings could not be done, a line each."""
     with Run.open(folder) as run:
-        every = run.missed()
+        every = run.failed_recordings()
     for missed in every[:MOST_TOLD]:
         err.print(f"earmark: {missed.reason}", style="red")
     if len(every) > MOST_TOLD:

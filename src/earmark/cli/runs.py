@@ -17,7 +17,7 @@ from earmark.captioning import Limits
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.formatting import as_clock
 from earmark.errors import LedgerError
-from earmark.ledger import Hit, Run, Totals, find_runs
+from earmark.ledger import Run, SearchHit, Totals, find_runs
 from earmark.pipeline.batching import take_results, write_requests
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.exporters import SUBTITLES
@@ -66,7 +66,7 @@ def export(
         _export_batch(folder, to, model)
         return
     with Run.open(folder) as run:
-        for missed in run.missed():
+        for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")
         if to is None:
             sys.stdout.write(_as_text(run, format))
@@ -212,7 +212,7 @@ def _columns(totals: Totals) -> tuple[str, ...]:
     )
 
 
-def _write_pictures(hits: list[Hit], folder: Path) -> dict[tuple[str, int], Path]:
+def _write_pictures(hits: list[SearchHit], folder: Path) -> dict[tuple[str, int], Path]:
     """The thumbnails of `hits` as files, numbered best match first."""
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
@@ -224,7 +224,7 @@ def _write_pictures(hits: list[Hit], folder: Path) -> dict[tuple[str, int], Path
     return written
 
 
-def _plain(hit: Hit) -> dict[str, Any]:
+def _plain(hit: SearchHit) -> dict[str, Any]:
     return {
         "recording": hit.recording,
         "path": hit.path,

@@ -20,9 +20,9 @@ from earmark.captioning import Answer, Captioner, Request
 from earmark.distributed.backend import ATTEMPTS
 from earmark.distributed.ray_backend import RayBackend, VersionMismatch, import_ray
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
-from earmark.ledger import Ledger, Look
+from earmark.ledger import Ledger, PickFrames
 from earmark.media.prefetch import DecoderPool, FrameRequest
-from earmark.pipeline.caption import look_of
+from earmark.pipeline.caption import frames_of
 from earmark.pipeline.question import Task
 from earmark.version import VERSION
 
@@ -31,7 +31,7 @@ from earmark.version import VERSION
 class Asked:
     """What a worker sends back about one window."""
 
-    look: Look | None
+    look: PickFrames | None
     """None where the window could not be decoded."""
     outcome: Answer | CallError | MediaError
 
@@ -50,7 +50,7 @@ class WindowWorker:
         seen = self._decoders.submit(FrameRequest(task.recording, task.request.times)).result()
         if not seen.frames:
             return Asked(None, UnreadableFile(seen.failure))
-        look = look_of(task, seen)
+        look = frames_of(task, seen)
         try:
             return Asked(look, self._captioner(task.request.showing(seen.frames), timeout=timeout))
         except CallError as error:
@@ -111,7 +111,7 @@ class RayCaptioner:
         task, ledger = self._tasks[request.identity]
         asked = self._send(task, timeout)
         if asked.look is not None:
-            ledger.look(task.recording.key, asked.look)
+            ledger.keep_frames(task.recording.key, asked.look)
         if not isinstance(asked.outcome, CallTimeout):  # after which it may be asked again
             del self._tasks[request.identity]
         if isinstance(asked.outcome, Answer):

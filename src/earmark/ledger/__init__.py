@@ -5,31 +5,31 @@ from earmark.ledger.records import (
     CallRow,
     ChoiceRow,
     HeardRow,
-    Hit,
-    Kept,
-    Look,
+    PickFrames,
     PickRow,
     RecordingRow,
-    Summary,
+    RecordingSummary,
+    SearchHit,
+    StoredAnswer,
     Totals,
 )
-from earmark.ledger.run_merge import Merged, merge
-from earmark.ledger.run_reader import Missed, Run, find_runs
+from earmark.ledger.run_merge import MergeResult, merge
+from earmark.ledger.run_reader import FailedRecording, Run, find_runs
 
 __all__ = [
     "CallRow",
     "ChoiceRow",
+    "FailedRecording",
     "HeardRow",
-    "Hit",
-    "Kept",
     "Ledger",
-    "Look",
-    "Merged",
-    "Missed",
+    "MergeResult",
+    "PickFrames",
     "PickRow",
     "RecordingRow",
+    "RecordingSummary",
     "Run",
-    "Summary",
+    "SearchHit",
+    "StoredAnswer",
     "Totals",
     "find_runs",
     "merge",

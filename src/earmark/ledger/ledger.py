@@ -18,7 +18,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import array_blobs, call_state
 from earmark.ledger.disk_reserve import DiskReserve
-from earmark.ledger.records import CallRow, Look, RecordingRow
+from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.ledger.row_values import (
     as_place,
     as_text,
@@ -114,7 +114,7 @@ class Ledger:
                 recording_values(recording),
             )
 
-    def miss(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
+    def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
         unknown = RecordingRow(as_text(recording), path, 0.0, 0, name=name)
         with self._writing() as database:
@@ -249,18 +249,18 @@ class Ledger:
                     (*place, *pick_values(pick), tagged, asked.get(pick.window)),
                 )
 
-    def look(self, recording: str, look: Look) -> None:
+    def keep_frames(self, recording: str, frames: PickFrames) -> None:
         """Keep the thumbnail of a pick and what decoding it took."""
         with self._writing() as database:
             database.execute(
                 "INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     number_of(database, recording),
-                    look.window,
-                    look.thumbnail,
-                    look.frames_decoded,
-                    look.frames_sent,
-                    look.bytes_read,
+                    frames.window,
+                    frames.thumbnail,
+                    frames.frames_decoded,
+                    frames.frames_sent,
+                    frames.bytes_read,
                 ),
             )
 

@@ -45,7 +45,7 @@ class CallRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredAnswer:
     """An answer, and what is known of it beside."""
 
     answer: Answer
@@ -56,7 +56,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PickFrames:
     """What was decoded for one pick."""
 
     window: int
@@ -77,7 +77,7 @@ class PickRow:
     """What is heard (or seen) in words; not a caption."""
     status: str
     """`answered`, `failed`, `in flight` or `not asked`."""
-    kept: Kept | None = None
+    kept: StoredAnswer | None = None
     """A model's answer; tags are not one."""
     failure: str | None = None
     """Why the last attempt failed, where it did."""
@@ -151,7 +151,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RecordingSummary:
     """What one recording has come to under the present plan; counts, never shares."""
 
     recording: RecordingRow
@@ -168,7 +168,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     """A window whose caption or tags hold the words looked for."""
 
     recording: str

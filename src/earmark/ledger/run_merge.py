@@ -103,7 +103,7 @@ changes nothing.
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """What several runs came to together."""
 
     runs: int
@@ -112,7 +112,7 @@ class Merged:
     answers: int
 
 
-def merge(runs: Sequence[Path], into: Path) -> Merged:
+def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     """Bring `runs` together in the run `into`, which may be new; they are only read.
 
     No call that is answered in any of them is ever asked again. A recording that failed in one
@@ -137,7 +137,9 @@ def merge(runs: Sequence[Path], into: Path) -> Merged:
                 _take(database, folder, plan)
     with Run.open(into) as run:
         totals = run.totals()
-        return Merged(len(runs), totals.recordings, len(run.missed()), totals.answered)
+        return MergeResult(
+            len(runs), totals.recordings, len(run.failed_recordings()), totals.answered
+        )
 
 
 def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from earmark.ledger import array_blobs
 from earmark.ledger.records import (
     ChoiceRow,
     HeardRow,
-    Hit,
-    Kept,
-    Look,
+    PickFrames,
     PickRow,
     RecordingRow,
-    Summary,
+    RecordingSummary,
+    SearchHit,
+    StoredAnswer,
     Totals,
 )
 from earmark.ledger.schema import FILE, clearly, connect
@@ -93,7 +93,7 @@ GROUP BY r.number ORDER BY r.path, r.id
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class FailedRecording:
     """A recording that could not be worked on, and why."""
 
     id: str
@@ -150,12 +150,12 @@ class Run:
         )
         return [_recording(row) for row in rows]
 
-    def summaries(self) -> Iterator[Summary]:
+    def summaries(self) -> Iterator[RecordingSummary]:
         """What each of the recordings has come to, by path."""
         for row in self._rows(_SUMMARIES, self._plan):
-            yield Summary(_recording(row[:8]), *row[8:])
+            yield RecordingSummary(_recording(row[:8]), *row[8:])
 
-    def looked(self, recording: str) -> Look:
+    def looked(self, recording: str) -> PickFrames:
         """What decoding for a recording took in all; no window, no picture."""
         row = self._row(
             "SELECT coalesce(sum(frames_decoded), 0), coalesce(sum(frames_sent), 0),"
@@ -165,22 +165,22 @@ class Run:
         )
         assert row is not None
         decoded, sent, read = row
-        return Look(-1, b"", decoded, sent, read)
+        return PickFrames(-1, b"", decoded, sent, read)
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
         row = self._row("SELECT value FROM notes WHERE name = 'survival'")
         return Survival(*map(tuple, json.loads(row[0]))) if row else None
 
-    def missed(self) -> list[Missed]:
+    def failed_recordings(self) -> list[FailedRecording]:
         """The recordings that could not be worked on, by path."""
         rows = self._rows(
             "SELECT id, path, failure, name FROM recordings"
             " WHERE failure IS NOT NULL AND NOT is_replaced ORDER BY path, id"
         )
-        return [Missed(*row) for row in rows]
+        return [FailedRecording(*row) for row in rows]
 
-    def failed_at(self) -> set[str]:
+    def failed_paths(self) -> set[str]:
         """The paths of recordings that could not be worked on, or that have calls that failed."""
         rows = self._rows(
             "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
@@ -236,7 +236,7 @@ class Run:
         )
         return bytes(row[0]) if row else b""
 
-    def answers(self, recording: str, window: int) -> list[Kept]:
+    def answers(self, recording: str, window: int) -> list[StoredAnswer]:
         """Every answer ever kept for a window, the latest first: other prompts, other models."""
         rows = self._rows(
             "SELECT a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens,"
@@ -258,7 +258,7 @@ class Run:
                 values |= dict(zip(names, cursor.fetchone(), strict=True))
         return Totals(**values)
 
-    def search(self, words: str, *, most: int = 50) -> list[Hit]:
+    def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
         """Windows whose caption and tags hold all of `words`, the best match first.
 
         A word also finds longer ones that begin with it. Each window comes once, with the answer
@@ -283,7 +283,7 @@ class Run:
                 break
         return [self._hit(*window, place) for window, place in found.items()]
 
-    def _hit(self, recording: int, window: int, place: int) -> Hit:
+    def _hit(self, recording: int, window: int, place: int) -> SearchHit:
         """The window as found; one found by its tags alone shows its latest caption, if any."""
         row = self._row(
             "SELECT r.id, r.path, r.duration, h.window, t.words, l.thumbnail,"
@@ -307,7 +307,7 @@ class Run:
         name, path, duration, length, tags, thumbnail, heard = row
         start = window * (length or 0.0)
         end = max(start, min(start + (length or 0.0), duration))
-        return Hit(
+        return SearchHit(
             name,
             path,
             window,
@@ -362,9 +362,11 @@ def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds)
 
 
-def _kept(row: tuple[Any, ...]) -> Kept:
+def _kept(row: tuple[Any, ...]) -> StoredAnswer:
     text, model, kind, data, *rest, spend, at = row
-    return Kept(Answer(text, model, kind, json.loads(data) if data else None, *rest), spend, at)
+    return StoredAnswer(
+        Answer(text, model, kind, json.loads(data) if data else None, *rest), spend, at
+    )
 
 
 def _split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from itertools import tee
 from pathlib import Path
 
 from earmark.captioning import Answer, Failure, Limits, Request, TagsCaptioner, Tally, ask_all
-from earmark.ledger import Ledger, Look, Totals
+from earmark.ledger import Ledger, PickFrames, Totals
 from earmark.media import Frame, Source
 from earmark.media.prefetch import DecodedFrames, FrameRequest, prefetch
 from earmark.pipeline.choosing import Tasks
@@ -232,13 +232,13 @@ def show(
             if not seen.frames:
                 unseen(task, seen.failure)
                 continue
-            ledger.look(task.recording.key, look_of(task, seen))
+            ledger.keep_frames(task.recording.key, frames_of(task, seen))
             yield task.request.showing(seen.frames)
 
 
-def look_of(task: Task, seen: DecodedFrames) -> Look:
+def frames_of(task: Task, seen: DecodedFrames) -> PickFrames:
     """What looking at a window took, with a picture of it."""
-    return Look(
+    return PickFrames(
         window=task.window,
         thumbnail=thumbnail(seen.frames[len(seen.frames) // 2]),
         frames_decoded=seen.frames_decoded,

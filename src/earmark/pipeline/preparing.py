@@ -115,7 +115,7 @@ def _keep_heard(
     missed = 0
     for source, one in told:
         if isinstance(one, EarmarkError):
-            ledger.miss(source.uris[0], source.uris[0], str(one), name=source.id)
+            ledger.fail_recording(source.uris[0], source.uris[0], str(one), name=source.id)
             missed += 1
         else:
             heard[source] = _kept(one, job, ledger)

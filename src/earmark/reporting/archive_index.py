@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import Run, Summary, Totals
+from earmark.ledger import RecordingSummary, Run, Totals
 from earmark.media.atomic_file import replacing
-from earmark.reporting.report_data import RecordingStory, Story, tell_recordings
+from earmark.reporting.report_data import RecordingReport, RunReport, load_recordings
 from earmark.reporting.report_page import draw, name_of, render, title_of, write_page
 from earmark.selection import ladder
 from earmark.timeline import FloatArray
@@ -53,7 +53,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
         "totals": asdict(run.totals()),
         "columns": COLUMNS,
         "recordings": [_plain(summary) for summary in summaries],
-        "missed": [asdict(missed) for missed in run.missed()],
+        "missed": [asdict(missed) for missed in run.failed_recordings()],
         "curve": curve(run),
     }
     with replacing(path) as scratch:
@@ -98,14 +98,14 @@ COLUMNS = (
 """Of a recording in the index, in order."""
 
 
-def page_name(summary: Summary) -> str:
+def page_name(summary: RecordingSummary) -> str:
     """The file of a recording's page: its name, and enough of its id to tell namesakes apart."""
     stem = name_of(summary.recording.path).rpartition(".")[0] or "recording"
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "-" for sign in stem)
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _plain(summary: Summary) -> list[Any]:
+def _plain(summary: RecordingSummary) -> list[Any]:
     row = summary.recording
     share = summary.touched / summary.expected if summary.expected else None
     return [
@@ -127,7 +127,7 @@ def _windows(rates: FloatArray, length: float, survival: Survival) -> Windows:
     return Windows(length, len(rates) * length, rates, rates, rates, survival)
 
 
-def _write_pages(run: Run, summaries: Sequence[Summary], folder: Path) -> None:
+def _write_pages(run: Run, summaries: Sequence[RecordingSummary], folder: Path) -> None:
     """Write the page of every recording that has changed since its page was written.
 
     What is told of a recording changes only with its counts, the plan or the version, and these
@@ -157,9 +157,9 @@ def _noted(path: Path) -> dict[str, list[Any]]:
     return before if isinstance(before, dict) else {}
 
 
-def _write_one(run: Run, summary: Summary, path: Path) -> None:
-    (told,) = tell_recordings(run, [summary.recording], beside=path.parent)
-    story = Story(
+def _write_one(run: Run, summary: RecordingSummary, path: Path) -> None:
+    (told,) = load_recordings(run, [summary.recording], beside=path.parent)
+    report = RunReport(
         title=title_of(summary.recording),
         opened=run.opened(),
         plan=run.plan(),
@@ -168,10 +168,10 @@ def _write_one(run: Run, summary: Summary, path: Path) -> None:
         missed=(),
     )
     with replacing(path) as scratch:
-        scratch.write_text(render(story), encoding="utf-8")
+        scratch.write_text(render(report), encoding="utf-8")
 
 
-def _totals(run: Run, summary: Summary, told: RecordingStory) -> Totals:
+def _totals(run: Run, summary: RecordingSummary, told: RecordingReport) -> Totals:
     """The totals of one recording."""
     row, look = summary.recording, run.looked(summary.recording.id)
     totals = Totals(

@@ -16,7 +16,7 @@ from earmark.ledger import RecordingRow, Run
 from earmark.media.atomic_file import replacing
 from earmark.reporting import subtitles
 from earmark.reporting.edl import FRAME_RATE, Clip, edit_list, in_chapter
-from earmark.reporting.pick_rows import Row, rows
+from earmark.reporting.export_rows import ExportRow, rows
 
 BATCH = 10_000
 """Rows in memory at a time, and in one group of a Parquet file."""
@@ -53,7 +53,7 @@ def write_jsonl(run: Run, path: Path) -> None:
 def write_csv(run: Run, path: Path) -> None:
     """A header and one row a pick; tags are joined by semicolons, what is not known is empty."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
+        writer = csv.DictWriter(file, [field.name for field in fields(ExportRow)])
         writer.writeheader()
         for row in rows(run):
             writer.writerow(asdict(row) | {"tags": "; ".join(row.tags)})
@@ -86,7 +86,7 @@ def write_edl(run: Run, path: Path) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _clip(row: Row) -> Clip:
+def _clip(row: ExportRow) -> Clip:
     return Clip(row.path, row.start, row.end, row.caption or row.reason, row.id)
 
 
@@ -98,7 +98,10 @@ TABLES: dict[str, Callable[[Run, Path], None]] = {
 }
 """Formats that hold a whole run in one file."""
 
-SUBTITLES: dict[str, Callable[[Iterable[Row]], str]] = {"srt": subtitles.srt, "vtt": subtitles.vtt}
+SUBTITLES: dict[str, Callable[[Iterable[ExportRow]], str]] = {
+    "srt": subtitles.srt,
+    "vtt": subtitles.vtt,
+}
 """Formats that hold one recording a file."""
 
 FORMATS = (*TABLES, *SUBTITLES)
@@ -106,9 +109,9 @@ FORMATS = (*TABLES, *SUBTITLES)
 
 
 def _export_each(
-    run: Run, path: Path, write: Callable[[Iterable[Row]], str], suffix: str
+    run: Run, path: Path, write: Callable[[Iterable[ExportRow]], str], suffix: str
 ) -> list[Path]:
-    by_recording: dict[str, list[Row]] = {recording.id: [] for recording in run.recordings()}
+    by_recording: dict[str, list[ExportRow]] = {recording.id: [] for recording in run.recordings()}
     for row in rows(run):
         by_recording[row.recording].append(row)
     if len(by_recording) == 1 and not path.is_dir():
@@ -141,7 +144,7 @@ def _stem(recording: RecordingRow) -> str:
     return PurePosixPath(recording.path.replace("\\", "/")).stem or "recording"
 
 
-def _groups(every: Iterator[Row]) -> Iterator[list[dict[str, Any]]]:
+def _groups(every: Iterator[ExportRow]) -> Iterator[list[dict[str, Any]]]:
     while group := [asdict(row) for row in islice(every, BATCH)]:
         yield group
 
@@ -154,4 +157,6 @@ def _parquet_types(pyarrow: Any) -> list[tuple[str, Any]]:
         "float": pyarrow.float64(),
         "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
     }
-    return [(field.name, kinds[str(field.type).removesuffix(" | None")]) for field in fields(Row)]
+    return [
+        (field.name, kinds[str(field.type).removesuffix(" | None")]) for field in fields(ExportRow)
+    ]

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from earmark.ledger import Missed, PickRow, RecordingRow, Run, Totals
+from earmark.ledger import FailedRecording, PickRow, RecordingRow, Run, Totals
 from earmark.timeline import FloatArray
 
 MOST_POINTS = 4000
@@ -19,7 +19,7 @@ MOST_POINTS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class PickStory:
+class PickReport:
     """A pick, what became of it, and its picture."""
 
     row: PickRow
@@ -28,7 +28,7 @@ class PickStory:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RecordingStory:
+class RecordingReport:
     """One recording: what was heard along it, and the picks."""
 
     recording: RecordingRow
@@ -51,11 +51,11 @@ class RecordingStory:
     notes: tuple[str, ...]
     access: str
     sound_bytes: int
-    picks: tuple[PickStory, ...]
+    picks: tuple[PickReport, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Story:
+class RunReport:
     """A whole run."""
 
     title: str
@@ -63,19 +63,19 @@ class Story:
     """When its plan was first used, in UTC."""
     plan: dict[str, Any]
     totals: Totals
-    recordings: tuple[RecordingStory, ...]
-    missed: tuple[Missed, ...]
+    recordings: tuple[RecordingReport, ...]
+    missed: tuple[FailedRecording, ...]
 
 
-def tell(run: Run, *, beside: Path, title: str | None = None) -> Story:
-    """The story of `run`; links to videos are made for a page that lies in `beside`."""
-    return Story(
+def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunReport:
+    """The report of `run`; links to videos are made for a page that lies in `beside`."""
+    return RunReport(
         title=title or run.folder.resolve().name,
         opened=run.opened(),
         plan=run.plan(),
         totals=run.totals(),
-        recordings=tuple(tell_recordings(run, run.recordings(), beside=beside)),
-        missed=tuple(run.missed()),
+        recordings=tuple(load_recordings(run, run.recordings(), beside=beside)),
+        missed=tuple(run.failed_recordings()),
     )
 
 
@@ -107,16 +107,16 @@ def _files(recording: RecordingRow, *, beside: Path) -> Iterator[tuple[str, floa
             yield link, start
 
 
-def tell_recordings(
+def load_recordings(
     run: Run, recordings: Iterable[RecordingRow], *, beside: Path
-) -> Iterator[RecordingStory]:
+) -> Iterator[RecordingReport]:
     """What was heard and picked of each of `recordings`, in order."""
     for recording in recordings:
         heard, choice = run.heard(recording.id), run.choice(recording.id)
         level = heard.level if heard else None
         if level is not None:
             level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
-        yield RecordingStory(
+        yield RecordingReport(
             recording=recording,
             files=tuple(_files(recording, beside=beside)),
             window=heard.window if heard else 0.0,
@@ -130,7 +130,7 @@ def tell_recordings(
             access=heard.access if heard else "",
             sound_bytes=heard.sound_bytes if heard else 0,
             picks=tuple(
-                PickStory(row, run.thumbnail(recording.id, row.pick.window))
+                PickReport(row, run.thumbnail(recording.id, row.pick.window))
                 for row in run.picks(recording.id)
             ),
         )

@@ -18,22 +18,22 @@ import numpy as np
 from earmark.ledger import RecordingRow, Run
 from earmark.media.atomic_file import replacing
 from earmark.reporting.html_document import assemble
-from earmark.reporting.report_data import PickStory, RecordingStory, Story, tell
+from earmark.reporting.report_data import PickReport, RecordingReport, RunReport, load_report
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
 
 def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
     """Write the page of `run` to `path`, whole or not at all."""
-    page = render(tell(run, beside=path.parent, title=title))
+    page = render(load_report(run, beside=path.parent, title=title))
     with replacing(path) as scratch:
         scratch.write_text(page, encoding="utf-8")
     return path
 
 
-def render(story: Story) -> str:
+def render(report: RunReport) -> str:
     """The page as HTML."""
-    return draw("page", _plain(story), styles=("page.css",))
+    return draw("page", _plain(report), styles=("page.css",))
 
 
 def draw(name: str, data: Any, *, styles: Sequence[str]) -> str:
@@ -48,44 +48,44 @@ def _part(name: str) -> str:
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
-def _plain(story: Story) -> dict[str, Any]:
+def _plain(report: RunReport) -> dict[str, Any]:
     return {
-        "title": story.title,
-        "opened": story.opened,
+        "title": report.title,
+        "opened": report.opened,
         "version": VERSION,
-        "plan": story.plan,
-        "totals": asdict(story.totals),
-        "recordings": [_plain_recording(recording) for recording in story.recordings],
-        "missed": [asdict(missed) for missed in story.missed],
+        "plan": report.plan,
+        "totals": asdict(report.totals),
+        "recordings": [_plain_recording(recording) for recording in report.recordings],
+        "missed": [asdict(missed) for missed in report.missed],
     }
 
 
-def _plain_recording(story: RecordingStory) -> dict[str, Any]:
-    recording = story.recording
+def _plain_recording(report: RecordingReport) -> dict[str, Any]:
+    recording = report.recording
     return {
         "name": title_of(recording),
         "path": recording.path,
-        "files": story.files,
+        "files": report.files,
         "duration": recording.duration,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
-        "window": story.window,
-        "windows": len(story.scores),
-        "scores": _curve(story.scores),
-        "level": _curve(story.level),
-        "hop": story.level_hop,
-        "expected": round(story.expected, 2),
-        "rule": story.rule,
-        "forecast": story.forecast,
-        "notes": story.notes,
-        "access": story.access,
-        "heard": story.sound_bytes,
-        "picks": [_plain_pick(pick) for pick in story.picks],
+        "window": report.window,
+        "windows": len(report.scores),
+        "scores": _curve(report.scores),
+        "level": _curve(report.level),
+        "hop": report.level_hop,
+        "expected": round(report.expected, 2),
+        "rule": report.rule,
+        "forecast": report.forecast,
+        "notes": report.notes,
+        "access": report.access,
+        "heard": report.sound_bytes,
+        "picks": [_plain_pick(pick) for pick in report.picks],
     }
 
 
-def _plain_pick(story: PickStory) -> dict[str, Any]:
-    row, pick = story.row, story.row.pick
+def _plain_pick(report: PickReport) -> dict[str, Any]:
+    row, pick = report.row, report.row.pick
     answer = row.kept.answer if row.kept else None
     return {
         "window": pick.window,
@@ -104,7 +104,7 @@ def _plain_pick(story: PickStory) -> dict[str, Any]:
         "cut": bool(answer and answer.finish == "length"),
         "note": answer.note if answer else "",
         "failure": row.failure,
-        "picture": base64.b64encode(story.picture).decode(),
+        "picture": base64.b64encode(report.picture).decode(),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from earmark.reporting.pick_rows import Row
+from earmark.reporting.export_rows import ExportRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Cue:
     text: str
 
 
-def cues(rows: Iterable[Row]) -> Iterator[Cue]:
+def cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
     """One cue a pick that has a caption or tags, in order."""
     for row in rows:
         heard = f"[heard: {', '.join(row.tags)}]" if row.tags else ""
@@ -30,7 +30,7 @@ def cues(rows: Iterable[Row]) -> Iterator[Cue]:
             yield Cue(row.start, row.end, text)
 
 
-def srt(rows: Iterable[Row]) -> str:
+def srt(rows: Iterable[ExportRow]) -> str:
     """SubRip; it has no way to quote markup, so angle brackets become single quotation marks."""
     blocks = (
         f"{number}\n{_time(cue.start, ',')} --> {_time(cue.end, ',')}\n{_plain(cue.text)}\n"
@@ -39,7 +39,7 @@ def srt(rows: Iterable[Row]) -> str:
     return "\n".join(blocks)
 
 
-def vtt(rows: Iterable[Row]) -> str:
+def vtt(rows: Iterable[ExportRow]) -> str:
     """WebVTT."""
     blocks = (
         f"\n{_time(cue.start, '.')} --> {_time(cue.end, '.')}\n{_quoted(cue.text)}\n"

@@ -9,7 +9,7 @@ from earmark.ledger import PickRow, RecordingRow, Run
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExportRow:
     """One pick and all that is known of it."""
 
     recording: str
@@ -41,17 +41,17 @@ class Row:
     failure: str | None
 
 
-def rows(run: Run) -> Iterator[Row]:
+def rows(run: Run) -> Iterator[ExportRow]:
     """Every pick of the present plan, by recording and time."""
     for recording in run.recordings():
         for pick in run.picks(recording.id):
             yield _row(recording, pick)
 
 
-def _row(recording: RecordingRow, row: PickRow) -> Row:
+def _row(recording: RecordingRow, row: PickRow) -> ExportRow:
     pick, kept = row.pick, row.kept
     answer = kept.answer if kept else None
-    return Row(
+    return ExportRow(
         recording=recording.id,
         id=recording.name,
         path=recording.path,
