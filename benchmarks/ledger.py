@@ -12,6 +12,7 @@ import argparse
 import sqlite3
 import tempfile
 import time
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
 from earmark.selection.pick import explain
+from earmark.timeline import Span
 
 TEXT = (
     "the wearer holds a cordless drill in the right hand and drives a long screw into the left "
@@ -34,6 +36,10 @@ def windows(count: int) -> Windows:
     middles = (np.arange(count) + 0.5) * 4.0
     survival = Survival.lognormal(median=2.0, sigma=1.0)
     return Windows(4.0, count * 4.0, scores, middles, scores / 4, survival)
+
+
+def span_of(window: int) -> Span:
+    return Span(window * 4.0, window * 4.0 + 4.0)
 
 
 def open_run(folder: Path, count: int) -> Ledger:
@@ -52,7 +58,7 @@ def answer(number: int) -> Answer:
 
 def time_answers(folder: Path, count: int) -> float:
     """Answers a second through `begin` and `keep`."""
-    calls = [CallRow(f"{number:032x}", "a", number, "model") for number in range(count)]
+    calls = [CallRow(f"{number:032x}", "a", span_of(number), "model") for number in range(count)]
     with open_run(folder, count) as ledger:
         ledger.unanswered(calls)
         began = time.perf_counter()
@@ -69,8 +75,8 @@ def fill(folder: Path, count: int) -> None:
     numbers = range(1, count + 1)
     with database:
         database.executemany(
-            "INSERT INTO calls VALUES (?, ?, 1, ?, 'model', 'answered', 1, 0)",
-            ((number, f"{number:032x}", number - 1) for number in numbers),
+            "INSERT INTO calls VALUES (?, ?, 1, ?, ?, 'model', 'answered', 1, 0)",
+            ((number, f"{number:032x}", *astuple(span_of(number - 1))) for number in numbers),
         )
         database.execute("UPDATE picks SET call = window + 1")
         texts = ((number, answer(number).text) for number in numbers)
@@ -104,7 +110,10 @@ def main() -> None:
         timed("open to write", lambda: Ledger.open(folder, {"budget": 1}).close())
         timed("open to read", lambda: Run.open(folder).close())
         with Ledger.open(folder, {"budget": arguments.calls}) as ledger, ledger.run() as run:
-            some = [CallRow(f"{number:032x}", "a", number, "model") for number in range(1, 10_001)]
+            some = [
+                CallRow(f"{number:032x}", "a", span_of(number), "model")
+                for number in range(1, 10_001)
+            ]
             timed("which of 10,000 calls are unanswered", lambda: len(ledger.unanswered(some)))
             timed("totals", lambda: run.totals().answered)
             timed("search, every caption matches", lambda: len(run.search("drill")))

@@ -43,14 +43,17 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
             ledger.hear(name, one, key="v1", sound_bytes=40_000, access="index")
             chosen = [pick.window for pick in choice.picks]
             ledger.choose(name, choice.picks, rule="coverage", forecast=forecast(one, chosen))
-            calls = [CallRow(f"{number}/{window}", name, window, "m1") for window in chosen]
-            ledger.unanswered(calls)
-            for call in calls:
+            calls = {
+                window: CallRow(f"{number}/{window}", name, one.span(window), "m1")
+                for window in chosen
+            }
+            ledger.unanswered(calls.values())
+            for window, call in calls.items():
                 ledger.begin(call)
-                if (number + call.window) % 50 == 0:
+                if (number + window) % 50 == 0:
                     ledger.fail(call, "the server is busy (503)")
                 else:
-                    said = Answer(f"someone works at {call.window}", "m1", prompt_tokens=300,
+                    said = Answer(f"someone works at {window}", "m1", prompt_tokens=300,
                                   completion_tokens=40, latency=0.5)  # fmt: skip
                     ledger.keep(call, said, spend=0.0002)
     return folder

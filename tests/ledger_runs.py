@@ -12,6 +12,7 @@ from drawing import windows
 from earmark.captioning.request import Answer
 from earmark.ledger import CallRow, Ledger, RecordingRow
 from earmark.selection.pick import explain
+from earmark.timeline import Span
 
 PLAN: dict[str, Any] = {"budget": 2, "prompt": "What is done?", "model": "m1"}
 
@@ -21,9 +22,14 @@ def row(name: str) -> RecordingRow:
     return RecordingRow(name, f"{name}.mp4", 24.0, 1_000_000, frame_rate=15.0, frame_count=360)
 
 
+def cell(window: int, *, length: float = 4.0) -> Span:
+    """The span of a window of four seconds."""
+    return Span(window * length, (window + 1) * length)
+
+
 def call(window: int, *, prompt: str = "", model: str = "m1") -> CallRow:
     """The call of one window; another prompt or model is another call."""
-    return CallRow(f"{model}/{prompt}/{window}", "a", window, model)
+    return CallRow(f"{model}/{prompt}/{window}", "a", cell(window), model)
 
 
 def answer(text: str, **fields: Any) -> Answer:
@@ -45,7 +51,7 @@ def open_run(folder: Path, *, tags: Mapping[int, Sequence[str]] | None = None) -
     ledger.add(row("a"))
     ledger.hear("a", windows(".9.8.7"), key="v1", sound_bytes=50_000, access="index")
     picks = explain(windows(".9.8.7"), np.array([1, 3]), said)
-    ledger.choose("a", picks, tags=tags)
+    ledger.choose("a", picks, tags={cell(window): words for window, words in (tags or {}).items()})
     ledger.unanswered([call(1), call(3)])
     return ledger
 

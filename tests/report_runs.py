@@ -15,7 +15,7 @@ from earmark.grid import Windows
 from earmark.ledger import CallRow, Ledger, PickFrames, RecordingRow
 from earmark.media.demo_scene import Script, make_scene
 from earmark.selection.pick import Pick, explain
-from earmark.timeline import Track
+from earmark.timeline import Span, Track
 
 HOSTILE = (
     "</script><script>window.ran = 1</script><img src=x onerror='window.ran = 2'>"
@@ -46,20 +46,17 @@ def tell_scene(
         ledger.hear(
             "one", windows, key="scene", level=level, sound_bytes=size // 20, access="index"
         )
-        labels = {pick.window: label_of(script, pick) for pick in picks}
-        tags = {window: [label, "room noise"] for window, label in labels.items() if label}
+        labels = {span_of(pick): label_of(script, pick) for pick in picks}
+        tags = {span: [label, "room noise"] for span, label in labels.items() if label}
         ledger.choose("one", picks, tags=tags, rule="rank", forecast=0.81)
         for place, pick in enumerate(picks):
-            ledger.keep_frames(
-                "one", PickFrames(pick.window, shots[int(pick.instant)], 12, 1, 40_000)
-            )
-            ask(
-                ledger, CallRow(f"call {pick.window}", "one", pick.window, "tiny-vl"), place, labels
-            )
+            span = span_of(pick)
+            ledger.keep_frames("one", PickFrames(span, shots[int(pick.instant)], 12, 1, 40_000))
+            ask(ledger, CallRow(f"call {pick.window}", "one", span, "tiny-vl"), place, labels)
     return folder / "run"
 
 
-def ask(ledger: Ledger, call: CallRow, place: int, labels: dict[int, str]) -> None:
+def ask(ledger: Ledger, call: CallRow, place: int, labels: dict[Span, str]) -> None:
     """The first answer is hostile, the second call fails, the third is not asked, ..."""
     ledger.unanswered([call])
     if place == 2:
@@ -68,7 +65,7 @@ def ask(ledger: Ledger, call: CallRow, place: int, labels: dict[int, str]) -> No
     if place == 1:
         ledger.fail(call, "the server said 500 <i>and no more</i>")
         return
-    text = HOSTILE if place == 0 else CAPTIONS.get(labels[call.window], "Nothing happens: a bench.")
+    text = HOSTILE if place == 0 else CAPTIONS.get(labels[call.span], "Nothing happens: a bench.")
     answer = Answer(text, "tiny-vl", prompt_tokens=310, completion_tokens=24, latency=0.7)
     ledger.keep(call, answer, spend=0.0004)
 
@@ -83,6 +80,11 @@ def hear(script: Script) -> tuple[Windows, Track]:
     scores = (scores - scores.min()) / np.ptp(scores)
     instants = np.minimum((np.arange(count) + 0.5) * 4, script.duration)
     return Windows(4.0, script.duration, scores, instants, scores**2, SHORT), level
+
+
+def span_of(pick: Pick) -> Span:
+    """When a pick is."""
+    return Span(pick.start, pick.end)
 
 
 def label_of(script: Script, pick: Pick) -> str:
@@ -124,10 +126,9 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
         ledger.choose("shift", explain(windows, chosen, "window {0}: {1:.1f} expected".format))
         ledger.fail_recording("deaf", "/cams/deaf.mp4", "deaf.mp4 has no audio stream")
         for place, window in enumerate(chosen.tolist()):
-            ledger.keep_frames(
-                "shift", PickFrames(window, shots[place % len(shots)], 20, 1, 90_000)
-            )
-            call = CallRow(f"call {window}", "shift", window, "tiny-vl")
+            span = windows.span(window)
+            ledger.keep_frames("shift", PickFrames(span, shots[place % len(shots)], 20, 1, 90_000))
+            call = CallRow(f"call {window}", "shift", span, "tiny-vl")
             ledger.unanswered([call])
             ledger.begin(call)
             words = list(CAPTIONS.values())[place % 4]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from earmark.cli import runs as commands
 from earmark.errors import LedgerError
 from earmark.ledger import Ledger, PickFrames
-from ledger_runs import PLAN, fill, open_run, row
+from ledger_runs import PLAN, cell, fill, open_run, row
 
 app = typer.Typer()
 for command in (commands.export, commands.search, commands.runs, commands.report):
@@ -24,7 +24,7 @@ for command in (commands.export, commands.search, commands.runs, commands.report
 def folder(tmp_path: Path) -> Path:
     with open_run(tmp_path / "tuesday", tags={3: ["water"]}) as ledger:
         fill(ledger, {1: "a red hammer"})
-        ledger.keep_frames("a", PickFrames(1, thumbnail=b"\xff\xd8jpeg"))
+        ledger.keep_frames("a", PickFrames(cell(1), thumbnail=b"\xff\xd8jpeg"))
         ledger.fail_recording("b", "b.mp4", "b.mp4 is empty")
     return tmp_path / "tuesday"
 

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from earmark.ledger import Ledger, Run
-from ledger_runs import PLAN, call
+from ledger_runs import PLAN, call, cell
 
 ROUNDS = 12
 CALLS = 4000
@@ -65,7 +65,7 @@ def test_killing_the_writer_loses_nothing_it_had_kept(tmp_path: Path):
                 kept.add(identity)
     assert kills == ROUNDS
     with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
-        texts = {kept.answer.text for kept in run.answers("a", 1)}
+        texts = {kept.answer.text for kept in run.answers("a", cell(1))}
         assert {"what " + identity for identity in kept} <= texts
         left = ledger.unanswered([call(1, prompt=str(number)) for number in range(CALLS)])
         # At most the last answer of each round was committed and not yet spoken of.

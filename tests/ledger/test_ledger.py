@@ -17,8 +17,8 @@ from earmark.errors import LedgerError
 from earmark.ledger import CallRow, Ledger, PickFrames, Run
 from earmark.ledger.disk_reserve import SIZE_BYTES
 from earmark.selection.pick import explain
-from earmark.timeline import Track
-from ledger_runs import PLAN, answer, call, fill, open_run, row, said
+from earmark.timeline import Span, Track
+from ledger_runs import PLAN, answer, call, cell, fill, open_run, row, said
 
 
 def test_an_answer_is_asked_for_once(tmp_path: Path):
@@ -114,7 +114,7 @@ def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Pa
             first, second = run.picks("a")
             assert first.kept is not None
             assert (first.kept.answer.text, second.status) == ("une planche", "not asked")
-            kept = [kept.answer.text for kept in run.answers("a", 1)]
+            kept = [kept.answer.text for kept in run.answers("a", cell(1))]
             assert sorted(kept) == ["a board", "une planche"]
     with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
         assert [pick.kept and pick.kept.answer.text for pick in run.picks("a")] == [
@@ -174,7 +174,8 @@ def test_tags_are_found_and_never_passed_off_as_a_caption(tmp_path: Path):
 def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
     with open_run(tmp_path, tags={1: ["hammering"], 3: ["water"]}) as ledger:
         ledger.keep_frames(
-            "a", PickFrames(1, thumbnail=b"jpeg", frames_decoded=4, frames_sent=1, bytes_read=9)
+            "a",
+            PickFrames(cell(1), thumbnail=b"jpeg", frames_decoded=4, frames_sent=1, bytes_read=9),
         )
         fill(ledger, {1: "Une scie coupe la planche 'rouge'; DROP TABLE answers", 3: "a sink"})
         with ledger.run() as run:
@@ -190,18 +191,48 @@ def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
             assert run.totals().frames_decoded == 4
 
 
-def test_what_was_found_keeps_its_time_on_another_grid(tmp_path: Path):
-    with open_run(tmp_path) as ledger:
+def test_another_grid_keeps_its_own_times_tags_and_pictures(tmp_path: Path):
+    with open_run(tmp_path, tags={1: ["planing"]}) as ledger:
+        ledger.keep_frames("a", PickFrames(cell(1), thumbnail=b"of 4-8"))
         fill(ledger, {1: "a board"})
+    wide = windows("9.7", length=8.0)
     with Ledger.open(tmp_path, PLAN | {"window": 8.0}) as ledger, ledger.run() as run:
-        ledger.hear("a", windows("9.7", length=8.0), key="v2")
+        ledger.hear("a", wide, key="v2")
+        span = cell(1, length=8.0)
+        ledger.choose("a", explain(wide, [1], said), tags={span: ["sawing"]})
+        ledger.keep_frames("a", PickFrames(span, thumbnail=b"of 8-16"))
         (hit,) = run.search("board")
-        assert (hit.span.start, hit.span.end) == (4.0, 8.0)
+        assert (hit.span, hit.tags, hit.thumbnail) == (cell(1), ("planing",), b"of 4-8")
+        (hit,) = run.search("sawing")
+        assert (hit.span, hit.tags, hit.thumbnail) == (span, ("sawing",), b"of 8-16")
+        assert run.answers("a", span) == []
+    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+        first, _ = run.picks("a")
+        assert (first.tags, run.thumbnail("a", first.span)) == (("planing",), b"of 4-8")
+
+
+def test_a_window_may_lie_anywhere(tmp_path: Path):
+    """Two picks that overlap, neither on the grid."""
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        picks = [
+            replace(pick, window=None, start=pick.start / 8 + 3.7, end=pick.start / 8 + 7.7)
+            for pick in explain(windows(".9.8.7"), [1, 3], said)
+        ]
+        calls = [CallRow(f"c{pick.start}", "a", Span(pick.start, pick.end), "m1") for pick in picks]
+        ledger.choose("a", picks)
+        ledger.unanswered(calls)
+        ledger.begin(calls[1])
+        ledger.keep(calls[1], answer("a saw"))
+        assert [row.pick for row in run.picks("a")] == picks
+        assert [row.status for row in run.picks("a")] == ["not asked", "answered"]
+        assert [hit.span for hit in run.search("saw")] == [calls[1].span]
 
 
 def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):
     with open_run(tmp_path, tags={1: ["hammering"]}) as ledger:
-        ledger.choose("a", explain(windows(".9.8.7"), np.array([1]), said), tags={1: ["sawing"]})
+        ledger.choose(
+            "a", explain(windows(".9.8.7"), np.array([1]), said), tags={cell(1): ["sawing"]}
+        )
         with ledger.run() as run:
             assert [hit.window for hit in run.search("saw")] == [1]
             assert run.search("hammering") == []
@@ -234,7 +265,7 @@ def test_a_recording_with_other_content_replaces_the_one_at_its_path(tmp_path: P
         ledger.add(replace(row("a"), id="filmed again"))
         assert [known.id for known in run.recordings()] == ["filmed again"]
         assert (run.totals().recordings, run.totals().picks, run.totals().windows) == (1, 0, 0)
-        assert [kept.answer.text for kept in run.answers("a", 1)] == ["a board"]
+        assert [kept.answer.text for kept in run.answers("a", cell(1))] == ["a board"]
         assert run.search("board") == []
         ledger.add(row("a"))  # the old file is put back
         assert [pick.status for pick in run.picks("a")] == ["answered", "not asked"]
@@ -258,7 +289,10 @@ def test_a_path_means_the_same_wherever_a_later_command_starts(
 
 def test_two_copies_of_a_recording_ask_one_question(tmp_path: Path):
     with open_run(tmp_path) as ledger, ledger.run() as run:
-        twice = [call(1, prompt="same"), CallRow(call(1, prompt="same").identity, "a", 3, "m1")]
+        twice = [
+            call(1, prompt="same"),
+            CallRow(call(1, prompt="same").identity, "a", cell(3), "m1"),
+        ]
         assert ledger.unanswered(twice) == twice
         ledger.begin(twice[0])
         ledger.keep(twice[0], answer("a board"))
@@ -374,7 +408,7 @@ def test_a_full_disk_costs_no_answer(small_disk: Path):
             ledger.begin(calls[-1])
     assert len(kept) > 50
     with Run.open(folder) as run:
-        assert len(run.answers("a", 1)) == len(kept)
+        assert len(run.answers("a", cell(1))) == len(kept)
     (small_disk / "filler").write_bytes(b"")
     with pytest.raises(LedgerError, match=r"no room|No space left"):
         (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free))

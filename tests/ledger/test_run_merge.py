@@ -12,7 +12,7 @@ from drawing import windows
 from earmark.errors import LedgerError
 from earmark.ledger import CallRow, Ledger, PickFrames, Run, merge
 from earmark.selection.pick import explain
-from ledger_runs import PLAN, answer, row, said
+from ledger_runs import PLAN, answer, cell, row, said
 
 
 def shard(folder: Path, *names: str, plan=PLAN, answered: tuple[int, ...] = (1, 3)) -> Path:
@@ -25,21 +25,23 @@ def shard(folder: Path, *names: str, plan=PLAN, answered: tuple[int, ...] = (1, 
                 name, windows(".9.8.7"), key="v1", sound_bytes=50, warnings=[f"{name} is odd"]
             )
             picks = explain(windows(".9.8.7"), [1, 3], said)
-            ledger.choose(name, picks, tags={1: ("loud", name)}, rule="coverage", notes=(name,))
-            calls = [call(name, window) for window in (1, 3)]
-            ledger.unanswered(calls)
-            for made in calls:
+            ledger.choose(
+                name, picks, tags={cell(1): ("loud", name)}, rule="coverage", notes=(name,)
+            )
+            calls = {window: call(name, window) for window in (1, 3)}
+            ledger.unanswered(calls.values())
+            for window, made in calls.items():
                 ledger.begin(made)
-                ledger.keep_frames(name, PickFrames(made.window, name.encode(), 9, 1, 100))
-                if made.window in answered:
-                    ledger.keep(made, answer(f"{name} at {made.window}"), spend=0.01)
+                ledger.keep_frames(name, PickFrames(made.span, name.encode(), 9, 1, 100))
+                if window in answered:
+                    ledger.keep(made, answer(f"{name} at {window}"), spend=0.01)
                 else:
                     ledger.fail(made, "too slow")
     return folder
 
 
 def call(name: str, window: int) -> CallRow:
-    return CallRow(f"{name}/{window}", name, window, "m1")
+    return CallRow(f"{name}/{window}", name, cell(window), "m1")
 
 
 def story(folder: Path) -> list[object]:
@@ -49,7 +51,7 @@ def story(folder: Path) -> list[object]:
                 recording,
                 run.choice(recording.id),
                 (heard := run.heard(recording.id)) and heard.warnings,
-                [(pick, run.thumbnail(recording.id, pick.pick.window)) for pick in picks],
+                [(pick, run.thumbnail(recording.id, pick.span)) for pick in picks],
             )
             for recording in run.recordings()
             for picks in [list(run.picks(recording.id))]

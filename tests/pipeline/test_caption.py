@@ -112,7 +112,7 @@ def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
     with Run.open(tmp_path) as run:
         (recording,) = run.recordings()
         for row in run.picks(recording.id):
-            assert len(run.answers(recording.id, row.pick.window)) == 2
+            assert len(run.answers(recording.id, row.span)) == 2
     assert done.totals.answered == 2
 
 
@@ -247,7 +247,7 @@ def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(
     assert {row.status for row in rows} == {"not asked"}
     with Run.open(tmp_path) as run:
         (recording,) = run.recordings()
-        assert all(run.thumbnail(recording.id, row.pick.window) for row in rows)
+        assert all(run.thumbnail(recording.id, row.span) for row in rows)
 
 
 def test_a_model_added_later_continues_the_same_run(video, tmp_path):

@@ -15,6 +15,7 @@ import pytest
 from archive_runs import tell_archive
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
 from earmark.reporting.archive_index import MOST_ON_A_PAGE, curve, write_index, write_report
+from earmark.timeline import Span
 
 HOSTILE = 's3://b/<img src=x onerror="document.title=1">.mp4'
 
@@ -93,7 +94,7 @@ def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):
     with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
         recording = run.recordings()[1]
         (pick, *_) = (row.pick for row in run.picks(recording.id))
-        call = CallRow("again", recording.id, pick.window, "m1")
+        call = CallRow("again", recording.id, Span(pick.start, pick.end), "m1")
         ledger.unanswered([call])
         for reason in ("busy", "gone"):
             ledger.fail(call, reason)

@@ -22,6 +22,7 @@ from earmark.pipeline.batching import take_results, write_requests
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.exporters import SUBTITLES
 from earmark.reporting.exporters import export as write_export
+from earmark.timeline import Span
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -138,8 +139,8 @@ def search(
         span = f"{as_clock(hit.span.start)} - {as_clock(hit.span.end)}"
         out.print(f"{hit.path}  {span}", style="bold")
         out.print(f"  {hit.caption}" if hit.caption else f"  heard: {', '.join(hit.tags)}")
-        if (hit.recording, hit.window) in pictures:
-            out.print(f"  {pictures[hit.recording, hit.window]}")
+        if (hit.recording, hit.span) in pictures:
+            out.print(f"  {pictures[hit.recording, hit.span]}")
     if not hits:
         warn(f"nothing in {folder} matches {words!r}")
 
@@ -212,7 +213,7 @@ def _columns(totals: Totals) -> tuple[str, ...]:
     )
 
 
-def _write_pictures(hits: list[SearchHit], folder: Path) -> dict[tuple[str, int], Path]:
+def _write_pictures(hits: list[SearchHit], folder: Path) -> dict[tuple[str, Span], Path]:
     """The thumbnails of `hits` as files, numbered best match first."""
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
@@ -220,7 +221,7 @@ def _write_pictures(hits: list[SearchHit], folder: Path) -> dict[tuple[str, int]
         if hit.thumbnail:
             path = folder / f"{number:03d}-{Path(hit.path).stem}-{hit.span.start:.0f}s.jpg"
             path.write_bytes(hit.thumbnail)
-            written[hit.recording, hit.window] = path
+            written[hit.recording, hit.span] = path
     return written
 
 

@@ -21,21 +21,26 @@ def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: in
     names = {call.recording for call in calls}
     numbers = {name: number_of(database, name) for name in names}
     database.execute(
-        "CREATE TEMP TABLE IF NOT EXISTS wanted (identity TEXT, recording, window, model)"
+        "CREATE TEMP TABLE IF NOT EXISTS wanted"
+        ' (identity TEXT, recording INTEGER, "start" REAL, "end" REAL, model TEXT)'
     )
     database.execute("DELETE FROM wanted")
     database.executemany(
-        "INSERT INTO wanted VALUES (?, ?, ?, ?)",
-        ((call.identity, numbers[call.recording], call.window, call.model) for call in calls),
+        "INSERT INTO wanted VALUES (?, ?, ?, ?, ?)",
+        (
+            (call.identity, numbers[call.recording], call.span.start, call.span.end, call.model)
+            for call in calls
+        ),
     )
     database.execute(
-        "INSERT OR IGNORE INTO calls (identity, recording, window, model, state)"
-        " SELECT identity, recording, window, model, 'waiting' FROM wanted"
+        'INSERT OR IGNORE INTO calls (identity, recording, "start", "end", model, state)'
+        " SELECT *, 'waiting' FROM wanted"
     )
     database.execute(
         "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
         " WHERE plan = ? AND picks.recording = wanted.recording"
-        " AND picks.window = wanted.window AND call IS NOT calls.id",
+        ' AND picks."start" = wanted."start" AND picks."end" = wanted."end"'
+        " AND call IS NOT calls.id",
         (plan,),
     )
     answered = database.execute(
@@ -74,7 +79,7 @@ def keep(database: sqlite3.Connection, call: CallRow, answer: Answer, *, spend: 
         (number, *answer_values(answer), spend, now()),
     )
     if kept.rowcount:
-        tags = tags_of(database, number_of(database, call.recording), call.window)
+        tags = tags_of(database, number_of(database, call.recording), call.span)
         database.execute(
             "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
             (number, as_text(answer.text), tags),

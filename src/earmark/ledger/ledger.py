@@ -33,7 +33,7 @@ from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, is_full
 from earmark.selection.pick import Pick
-from earmark.timeline import Track
+from earmark.timeline import Span, Track
 
 
 class Ledger:
@@ -213,7 +213,7 @@ class Ledger:
         recording: str,
         picks: Sequence[Pick],
         *,
-        tags: Mapping[int, Sequence[str]] | None = None,
+        tags: Mapping[Span, Sequence[str]] | None = None,
         rule: str = "",
         forecast: float | None = None,
         notes: Sequence[str] = (),
@@ -223,7 +223,7 @@ class Ledger:
         Args:
             recording: Its id.
             picks: The windows chosen.
-            tags: What is heard in words, by window.
+            tags: What is heard in words, by span.
             rule: The rule that chose.
             forecast: Share of all actions the picks are expected to touch; None where none are.
             notes: What a reader should know: swaps, warnings.
@@ -235,28 +235,29 @@ class Ledger:
                 "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?)",
                 (*place, rule, forecast, json.dumps(list(notes), ensure_ascii=False)),
             )
-            asked = dict(
-                database.execute(
-                    "SELECT window, call FROM picks WHERE plan = ? AND recording = ?", place
-                )
+            before = database.execute(
+                'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',
+                place,
             )
-            database.execute("DELETE FROM picks WHERE plan = ? AND recording = ?", place)
+            asked = {Span(start, end): call for start, end, call in before}
             for pick in picks:
-                words = (tags or {}).get(pick.window, ())
-                tagged = keep_tags(database, number, pick.window, words) if words else None
+                span = Span(pick.start, pick.end)
+                words = (tags or {}).get(span, ())
+                tagged = keep_tags(database, number, span, words) if words else None
                 database.execute(
                     "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*place, *pick_values(pick), tagged, asked.get(pick.window)),
+                    (*place, *pick_values(pick), tagged, asked.get(span)),
                 )
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
         """Keep the thumbnail of a pick and what decoding it took."""
         with self._writing() as database:
             database.execute(
-                "INSERT OR REPLACE INTO looks VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     number_of(database, recording),
-                    frames.window,
+                    frames.span.start,
+                    frames.span.end,
                     frames.thumbnail,
                     frames.frames_decoded,
                     frames.frames_sent,
@@ -279,12 +280,16 @@ class Ledger:
         """The calls about `recording` that a model has answered, under any plan."""
         with self._turn, clearly(self.folder):
             rows = self._connection.execute(
-                "SELECT identity, recordings.id, window, calls.model FROM calls"
-                " JOIN recordings ON number = recording JOIN answers ON call = calls.id"
-                " WHERE recordings.id = ? AND kind = 'caption' ORDER BY window",
+                """
+                SELECT identity, calls.model, "start", "end" FROM calls
+                JOIN recordings ON number = recording JOIN answers ON call = calls.id
+                WHERE recordings.id = ? AND kind = 'caption' ORDER BY "start", "end"
+                """,
                 (recording,),
             ).fetchall()
-        return [CallRow(*row) for row in rows]
+        return [
+            CallRow(identity, recording, Span(*times), model) for identity, model, *times in rows
+        ]
 
     def begin(self, call: CallRow) -> None:
         """Note that `call` is about to be sent; only then may it be.

@@ -35,13 +35,13 @@ class CallRow:
     identity: str
     """Hash of all that can change the answer; a call with the same identity is the same call."""
     recording: str
-    window: int
+    span: Span
     model: str
 
     @classmethod
-    def of(cls, request: Request, window: int) -> CallRow:
-        """The call that `request` makes about the pick of `window`."""
-        return cls(request.identity, request.recording, window, request.model)
+    def of(cls, request: Request) -> CallRow:
+        """The call that `request` makes."""
+        return cls(request.identity, request.recording, request.window, request.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class StoredAnswer:
 class PickFrames:
     """What was decoded for one pick."""
 
-    window: int
+    span: Span
     thumbnail: bytes = b""
     """A small JPEG; empty when there is none."""
     frames_decoded: int = 0
@@ -83,6 +83,11 @@ class PickRow:
     """Why the last attempt failed, where it did."""
     heard: tuple[str, ...] = ()
     """Those of the tags that were heard: names first, then words for the level."""
+
+    @property
+    def span(self) -> Span:
+        """When it is; with its recording, what the run knows it by."""
+        return Span(self.pick.start, self.pick.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,8 @@ class SearchHit:
 
     recording: str
     path: str
-    window: int
+    window: int | None
+    """Place on the grid it was picked from; None where no pick of it is left."""
     span: Span
     caption: str
     """Empty where no answer was asked or kept."""

@@ -14,6 +14,7 @@ from typing import Any
 from earmark.captioning.request import Answer
 from earmark.ledger.records import RecordingRow
 from earmark.selection.pick import Pick
+from earmark.timeline import Span
 
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
@@ -87,26 +88,28 @@ def answer_values(answer: Answer) -> tuple[object, ...]:
     )
 
 
-def tags_of(database: sqlite3.Connection, recording: int, window: int) -> str:
-    """The tags of a window as one text, empty when it has none."""
+def tags_of(database: sqlite3.Connection, recording: int, span: Span) -> str:
+    """The tags of a span as one text, empty when it has none."""
     row = database.execute(
-        "SELECT words FROM tags WHERE recording = ? AND window = ?", (recording, window)
+        'SELECT words FROM tags WHERE recording = ? AND "start" = ? AND "end" = ?',
+        (recording, span.start, span.end),
     ).fetchone()
     return " ".join(json.loads(row[0])) if row else ""
 
 
 def keep_tags(
-    database: sqlite3.Connection, recording: int, window: int, words: Sequence[str]
+    database: sqlite3.Connection, recording: int, span: Span, words: Sequence[str]
 ) -> int:
-    """Keep the tags of a window and index them; the number they are kept under.
+    """Keep the tags of a span and index them; the number they are kept under.
 
     Tags stand in the index under their negative number: answers are found under their call's.
     """
-    old = tags_of(database, recording, window)
+    old = tags_of(database, recording, span)
     number = database.execute(
-        "INSERT INTO tags (recording, window, words) VALUES (?, ?, ?)"
-        " ON CONFLICT (recording, window) DO UPDATE SET words = excluded.words RETURNING id",
-        (recording, window, json.dumps(list(words), ensure_ascii=False)),
+        'INSERT INTO tags (recording, "start", "end", words) VALUES (?, ?, ?, ?)'
+        ' ON CONFLICT (recording, "start", "end") DO UPDATE SET words = excluded.words'
+        " RETURNING id",
+        (recording, span.start, span.end, json.dumps(list(words), ensure_ascii=False)),
     ).fetchone()[0]
     if old:
         database.execute(

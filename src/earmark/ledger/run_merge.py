@@ -13,7 +13,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.row_values import remember_plan
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE, clearly, connect
+from earmark.ledger.schema import FILE, clearly, connect, present_file
 
 _TAKE = """
 INSERT OR IGNORE INTO main.notes
@@ -41,18 +41,18 @@ INSERT OR IGNORE INTO main.heard
     SELECT new, key, window, duration, windows, expected, scores, instants, rates, level,
         level_hop, sound_bytes, access, warnings
     FROM other.heard JOIN recording_of ON old = recording;
-INSERT OR IGNORE INTO main.looks
-    SELECT new, window, thumbnail, frames_decoded, frames_sent, bytes_read
-    FROM other.looks JOIN recording_of ON old = recording;
+INSERT OR IGNORE INTO main.frames
+    SELECT new, "start", "end", thumbnail, frames_decoded, frames_sent, bytes_read
+    FROM other.frames JOIN recording_of ON old = recording;
 CREATE TEMP TABLE tagged AS SELECT coalesce(max(id), 0) AS before FROM main.tags;
-INSERT OR IGNORE INTO main.tags (recording, window, words)
-    SELECT new, window, words FROM other.tags JOIN recording_of ON old = recording;
+INSERT OR IGNORE INTO main.tags (recording, "start", "end", words)
+    SELECT new, "start", "end", words FROM other.tags JOIN recording_of ON old = recording;
 INSERT INTO main.words (rowid, caption, tags)
     SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words))
     FROM main.tags, tagged WHERE id > before;
 
-INSERT OR IGNORE INTO main.calls (identity, recording, window, model, state)
-    SELECT identity, new, window, model, 'waiting'
+INSERT OR IGNORE INTO main.calls (identity, recording, "start", "end", model, state)
+    SELECT identity, new, "start", "end", model, 'waiting'
     FROM other.calls JOIN recording_of ON old = recording;
 CREATE TEMP TABLE call_of AS
     SELECT theirs.id AS old, ours.id AS new, ours.state <> 'answered' AS is_open
@@ -69,7 +69,8 @@ INSERT OR IGNORE INTO main.answers
 INSERT INTO main.words (rowid, caption, tags)
     SELECT new, text, coalesce((
         SELECT group_concat(value, ' ') FROM main.tags, json_each(tags.words)
-        WHERE tags.recording = calls.recording AND tags.window = calls.window), '')
+        WHERE tags.recording = calls.recording AND tags."start" = calls."start"
+            AND tags."end" = calls."end"), '')
     FROM other.answers JOIN call_of ON old = call JOIN main.calls ON calls.id = new WHERE is_open;
 INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend, at)
     SELECT new, reason, prompt_tokens, completion_tokens, spend, at
@@ -88,7 +89,7 @@ INSERT INTO main.picks
         p.reason, tags.id, c.new
     FROM other.picks p JOIN plan_of ON p.plan = theirs JOIN recording_of r ON r.old = p.recording
         LEFT JOIN main.tags ON p.tags IS NOT NULL
-            AND tags.recording = r.new AND tags.window = p.window
+            AND tags.recording = r.new AND tags."start" = p."start" AND tags."end" = p."end"
         LEFT JOIN call_of c ON c.old = p.call;
 DROP TABLE recording_of;
 DROP TABLE call_of;
@@ -179,7 +180,12 @@ def _check_places(runs: Sequence[Path]) -> None:
 
 def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:
     """All of one run in one transaction: a killed process leaves whole runs only."""
-    database.execute("ATTACH DATABASE ? AS other", (str(folder / FILE),))
+    with present_file(folder) as file:
+        _take_file(database, file, plan)
+
+
+def _take_file(database: sqlite3.Connection, file: Path, plan: dict[str, Any]) -> None:
+    database.execute("ATTACH DATABASE ? AS other", (str(file),))
     try:
         database.execute("BEGIN IMMEDIATE")
         ours = remember_plan(database, plan)

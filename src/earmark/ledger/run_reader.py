@@ -37,7 +37,7 @@ FROM picks p JOIN recordings r ON r.number = p.recording
     LEFT JOIN tags ON tags.id = p.tags
     LEFT JOIN calls ON calls.id = p.call
     LEFT JOIN answers a ON a.call = p.call
-WHERE p.plan = ? AND r.id = ? ORDER BY p.window
+WHERE p.plan = ? AND r.id = ? ORDER BY p."start", p."end"
 """
 
 
@@ -64,7 +64,7 @@ _SUMS = (
         coalesce(sum(bytes_read), 0) + (
             SELECT coalesce(sum(sound_bytes), 0) FROM heard JOIN present ON number = recording
         ) AS bytes_read
-    FROM looks JOIN present ON number = recording
+    FROM frames JOIN present ON number = recording
     """,
     """
     SELECT coalesce(sum(asked), 0) AS asked, coalesce(sum(interrupted), 0) AS interrupted
@@ -82,13 +82,41 @@ _SUMS = (
 
 _SUMMARIES = """
 SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
-    coalesce(h.windows, 0), coalesce(h.expected, 0.0), count(p.window),
+    coalesce(h.windows, 0), coalesce(h.expected, 0.0), count(p.plan),
     coalesce(sum(a.kind = 'caption'), 0), coalesce(sum(c.state = 'failed'), 0),
     total(p.expected), total(a.spend)
 FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN picks p ON p.plan = ? AND p.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
+"""
+
+
+_INDEXED = """
+SELECT recording, "start", "end" FROM calls JOIN present ON number = recording WHERE calls.id = ?1
+UNION ALL
+SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WHERE tags.id = -?1
+"""
+"""Answers stand in the index of words under their call, tags under their negative number."""
+
+
+_HIT = """
+SELECT r.id, r.path, (
+        SELECT window FROM plans JOIN picks p ON p.plan = plans.id AND p.recording = ?1
+            AND p."start" = ?2 AND p."end" = ?3 ORDER BY p.plan = ?5 DESC LIMIT 1),
+    t.words, (
+        SELECT text FROM calls JOIN answers ON call = id
+        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
+        ORDER BY at DESC LIMIT 1),
+    a.text, a.model, f.thumbnail
+FROM recordings r
+    LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
+    LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
+    LEFT JOIN answers a ON a.call = (
+        SELECT id FROM calls JOIN answers ON call = id
+        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
+        ORDER BY id = ?4 DESC, at DESC LIMIT 1)
+WHERE r.number = ?1
 """
 
 
@@ -159,13 +187,13 @@ class Run:
         """What decoding for a recording took in all; no window, no picture."""
         row = self._row(
             "SELECT coalesce(sum(frames_decoded), 0), coalesce(sum(frames_sent), 0),"
-            " coalesce(sum(bytes_read), 0) FROM looks JOIN recordings ON number = recording"
+            " coalesce(sum(bytes_read), 0) FROM frames JOIN recordings ON number = recording"
             " WHERE id = ?",
             recording,
         )
         assert row is not None
         decoded, sent, read = row
-        return PickFrames(-1, b"", decoded, sent, read)
+        return PickFrames(Span(0.0, 0.0), b"", decoded, sent, read)
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
@@ -226,25 +254,27 @@ class Run:
         rows = self._rows(_PICKS, self._plan, recording)
         return (_pick_row(recording, row) for row in rows)
 
-    def thumbnail(self, recording: str, window: int) -> bytes:
-        """The JPEG kept for a window; empty when there is none."""
+    def thumbnail(self, recording: str, span: Span) -> bytes:
+        """The JPEG kept for a pick; empty when there is none."""
         row = self._row(
-            "SELECT thumbnail FROM looks JOIN recordings ON number = recording"
-            " WHERE id = ? AND window = ?",
+            "SELECT thumbnail FROM frames JOIN recordings ON number = recording"
+            ' WHERE id = ? AND "start" = ? AND "end" = ?',
             recording,
-            window,
+            span.start,
+            span.end,
         )
         return bytes(row[0]) if row else b""
 
-    def answers(self, recording: str, window: int) -> list[StoredAnswer]:
-        """Every answer ever kept for a window, the latest first: other prompts, other models."""
+    def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
+        """Every answer ever kept for a span, the latest first: other prompts, other models."""
         rows = self._rows(
             "SELECT a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens,"
             " a.latency, a.form, a.finish, a.note, a.spend, a.at"
             " FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id"
-            " WHERE recordings.id = ? AND window = ? ORDER BY at DESC, a.call DESC",
+            ' WHERE recordings.id = ? AND "start" = ? AND "end" = ? ORDER BY at DESC, a.call DESC',
             recording,
-            window,
+            span.start,
+            span.end,
         )
         return [_kept(row) for row in rows]
 
@@ -265,71 +295,32 @@ class Run:
         that matches best. No words find nothing.
         """
         query = " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
-        found: dict[tuple[int, int], int] = {}
+        found: dict[tuple[int, float, float], int] = {}
         places = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
         for (place,) in self._rows(places, query) if query else ():
-            # Answers stand in the index under their call, tags under their negative number.
-            window = self._row(
-                "SELECT recording, window FROM calls JOIN present ON number = recording"
-                " WHERE calls.id = ?1 UNION ALL"
-                " SELECT recording, window FROM tags JOIN present ON number = recording"
-                " WHERE tags.id = -?1",
-                place,
-            )
-            if window is None:
+            row = self._row(_INDEXED, place)
+            if row is None:
                 continue  # of a recording that was replaced
-            found.setdefault((window[0], window[1]), place)
+            found.setdefault((row[0], row[1], row[2]), place)
             if len(found) == most:
                 break
-        return [self._hit(*window, place) for window, place in found.items()]
+        return [self._hit(*key, place) for key, place in found.items()]
 
-    def _hit(self, recording: int, window: int, place: int) -> SearchHit:
-        """The window as found; one found by its tags alone shows its latest caption, if any."""
-        row = self._row(
-            "SELECT r.id, r.path, r.duration, h.window, t.words, l.thumbnail,"
-            " (SELECT text FROM calls JOIN answers ON call = id WHERE kind = 'tags'"
-            "  AND recording = ?1 AND window = ?2 ORDER BY at DESC LIMIT 1)"
-            " FROM recordings r LEFT JOIN heard h ON h.recording = r.number"
-            " LEFT JOIN tags t ON t.recording = r.number AND t.window = ?2"
-            " LEFT JOIN looks l ON l.recording = r.number AND l.window = ?2 WHERE r.number = ?1",
-            recording,
-            window,
-        )
-        answer = self._row(
-            "SELECT text, answers.model FROM calls JOIN answers ON call = id"
-            " WHERE recording = ? AND window = ? AND kind = 'caption'"
-            " ORDER BY id = ? DESC, at DESC LIMIT 1",
-            recording,
-            window,
-            place,
-        )
+    def _hit(self, recording: int, start: float, end: float, place: int) -> SearchHit:
+        """A span as found; one found by its tags alone shows its latest caption, if any."""
+        row = self._row(_HIT, recording, start, end, place, self._plan)
         assert row is not None
-        name, path, duration, length, tags, thumbnail, heard = row
-        start = window * (length or 0.0)
-        end = max(start, min(start + (length or 0.0), duration))
+        name, path, window, words, heard, caption, model, thumbnail = row
         return SearchHit(
             name,
             path,
             window,
-            self._picked(recording, window, place) or Span(start, end),
-            answer[0] if answer else "",
-            _split_tags(tags, heard),
-            answer[1] if answer else "",
+            Span(start, end),
+            caption or "",
+            _split_tags(words, heard),
+            model or "",
             thumbnail or b"",
         )
-
-    def _picked(self, recording: int, window: int, place: int) -> Span | None:
-        """When the pick indexed at `place` was: the grid may have changed since."""
-        row = self._row(
-            'SELECT p."start", p."end" FROM plans JOIN picks p ON p.plan = plans.id'
-            " AND p.recording = ?1 AND p.window = ?2 WHERE p.call = ?3 OR p.tags = -?3"
-            " ORDER BY p.plan = ?4 DESC LIMIT 1",
-            recording,
-            window,
-            place,
-            self._plan,
-        )
-        return Span(*row) if row else None
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with clearly(self.folder):

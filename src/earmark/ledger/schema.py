@@ -3,7 +3,9 @@
     plans ──┬── choices, picks ──┐
             │                    ├── calls ──┬── answers
     recordings ─┬── heard        │           └── failures
-                └── looks, tags ─┘               words: full text over captions and tags
+                └── frames, tags ┘               words: full text over captions and tags
+
+A pick is known by its recording and its span, wherever a later grid lays its windows.
 
 The journal is a write-ahead log with `synchronous = NORMAL`: a commit is handed to the operating
 system before it returns, so a killed process loses nothing it committed; the database stays whole
@@ -15,16 +17,18 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from earmark.errors import LedgerError
+from earmark.ledger.migrations import MIGRATIONS, migrate
 
 FILE = "run.db"
 """Name of the database in a run's folder."""
 
-VERSION = 2
-"""Of the tables below; a change to them is a new version."""
+VERSION = 3
+"""Of the tables below; a change to them is a new version, and a migration to it."""
 
 APPLICATION = 0x6561726D
 """The letters `earm`: says whose database this is."""
@@ -50,23 +54,24 @@ CREATE TABLE choices (
     rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, PRIMARY KEY (plan, recording));
 CREATE TABLE picks (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
-    window INTEGER NOT NULL, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,
+    window INTEGER, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,
     score REAL NOT NULL, rate REAL NOT NULL, expected REAL NOT NULL, reason TEXT NOT NULL,
     tags INTEGER REFERENCES tags, call INTEGER REFERENCES calls,
-    PRIMARY KEY (plan, recording, window)) WITHOUT ROWID;
+    PRIMARY KEY (plan, recording, "start", "end")) WITHOUT ROWID;
 CREATE TABLE tags (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
-    window INTEGER NOT NULL, words TEXT NOT NULL, UNIQUE (recording, window));
-CREATE TABLE looks (
-    recording INTEGER NOT NULL REFERENCES recordings, window INTEGER NOT NULL,
+    "start" REAL NOT NULL, "end" REAL NOT NULL, words TEXT NOT NULL,
+    UNIQUE (recording, "start", "end"));
+CREATE TABLE frames (
+    recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
     thumbnail BLOB NOT NULL, frames_decoded INTEGER NOT NULL, frames_sent INTEGER NOT NULL,
-    bytes_read INTEGER NOT NULL, PRIMARY KEY (recording, window));
+    bytes_read INTEGER NOT NULL, PRIMARY KEY (recording, "start", "end"));
 CREATE TABLE calls (
     id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
-    recording INTEGER NOT NULL REFERENCES recordings, window INTEGER NOT NULL,
+    recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
     model TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0,
     interrupted INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX calls_of_window ON calls (recording, window);
+CREATE INDEX calls_of_span ON calls (recording, "start", "end");
 CREATE INDEX calls_in_flight ON calls (id) WHERE state = 'in flight';
 CREATE INDEX calls_interrupted ON calls (interrupted) WHERE interrupted > 0;
 CREATE TABLE answers (
@@ -87,8 +92,10 @@ CREATE VIRTUAL TABLE words USING fts5(
 def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     """A connection to the run in `folder`, its tables made if it is new and `to_write`.
 
+    A run of an older version is migrated: itself if `to_write`, else a private copy of it.
+
     Raises:
-        LedgerError: No run there, not a run, of another version, or damaged.
+        LedgerError: No run there, not a run, of an unknown version, or damaged.
     """
     path = folder / FILE
     if not to_write and not path.is_file():
@@ -96,15 +103,51 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     with clearly(folder):
         if to_write:
             folder.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            _address(path, to_write), uri=True, isolation_level=None, check_same_thread=False
-        )
+        connection = _open(_address(path, to_write))
         try:
-            _check(connection, folder, to_write)
+            version = _check(connection, folder, to_write)
+            if version != VERSION and not to_write:
+                connection = _move_to("", connection)
+            migrate(connection, version)
+            if to_write:
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise
     return connection
+
+
+def _open(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA busy_timeout = 10000")
+    return connection
+
+
+def _move_to(address: str, connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy of the database at `address` in place of `connection`, which is closed.
+
+    A copy without an address is private, and gone when it is closed.
+    """
+    copy = _open(address)
+    with closing(connection):
+        connection.backup(copy)
+    return copy
+
+
+@contextmanager
+def present_file(folder: Path) -> Iterator[Path]:
+    """The database of a run in the present version: its own file, or a migrated copy for a while.
+
+    Raises:
+        LedgerError: As `connect` does.
+    """
+    with closing(connect(folder, to_write=False)) as connection, TemporaryDirectory() as scratch:
+        (_, _, file), *_ = connection.execute("PRAGMA database_list")
+        path = Path(file or Path(scratch) / FILE)
+        if not file:
+            _move_to(path.as_uri(), connection).close()
+        yield path
 
 
 @contextmanager
@@ -133,24 +176,22 @@ def _address(path: Path, to_write: bool) -> str:
     return f"{path.resolve().as_uri()}?{'immutable=1' if is_still else 'mode=ro'}"
 
 
-def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> None:
-    """Make the tables of a new database; refuse any that is not this version of ours."""
-    connection.execute("PRAGMA busy_timeout = 10000")
+def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
+    """The version of a database, made if it is new; refuse any that we cannot use."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     is_new = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
     if is_new and to_write:
         _create(connection)
-    elif application != APPLICATION:
+        return VERSION
+    if application != APPLICATION:
         raise LedgerError(f"{folder / FILE} is not a run of earmark; choose another folder")
-    elif version != VERSION:
+    if version != VERSION and version not in MIGRATIONS:
         raise LedgerError(
             f"the run in {folder} has tables of version {version}, and this earmark uses version "
             f"{VERSION}; open it with the earmark that made it, or choose another folder"
         )
-    if to_write:
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
+    return version
 
 
 def _create(connection: sqlite3.Connection) -> None:

@@ -23,13 +23,12 @@ class Question:
     """A pick of a run, put to a model."""
 
     recording: RecordingRow
-    window: int
     request: Request
 
     @property
     def call(self) -> CallRow:
         """As the ledger knows it."""
-        return CallRow.of(self.request, self.window)
+        return CallRow.of(self.request)
 
 
 @dataclass(slots=True)
@@ -66,7 +65,7 @@ def questions(run: Run, model: str) -> list[Question]:
         for row in run.picks(recording.id):
             sounds = _sounds(row, heard.level if heard else None)
             request = ask.request(recording.id, row.pick, sounds, model)
-            every.append(Question(recording, row.pick.window, request))
+            every.append(Question(recording, request))
     return every
 
 

@@ -138,7 +138,7 @@ def _keep_choice(
     tasks.ledger.choose(
         known.recording.key,
         choice.picks,
-        tags={window: heard.tags for window, heard in sounds.items()},
+        tags={Span(pick.start, pick.end): sounds[pick.window].tags for pick in choice.picks},
         rule=choice.rule_used,
         forecast=None if math.isnan(share) else share,
         notes=notes_on(_heard(known, row, tasks.job.plan), choice),
@@ -150,8 +150,9 @@ def _unanswered(
 ) -> Places:
     """The picked windows of one recording that no answer is kept for."""
     tasks = [task_of(known.recording, pick, sounds[pick.window], job) for pick in choice.picks]
-    waiting = ledger.unanswered([task.row for task in tasks])
-    return np.array([row.window for row in waiting], np.int32)
+    waiting = {row.identity for row in ledger.unanswered([task.row for task in tasks])}
+    left = [task.window for task in tasks if task.request.identity in waiting]
+    return np.array(left, np.int32)
 
 
 def _heard(known: Known, row: HeardRow, plan: Plan) -> Heard:

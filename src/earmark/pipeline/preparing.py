@@ -163,7 +163,8 @@ def _owned(recording: Recording, job: Job, ledger: Ledger) -> Places:
         return np.zeros(0, np.int32)
     windows = windows_of(recording, job.plan, ledger)
     paid = {row.identity for row in rows}
-    asked = sorted({row.window for row in rows if row.window < len(windows)})
+    spans = {row.span for row in rows}
+    asked = [place for place in range(len(windows)) if windows.span(place) in spans]
     picks = explain(windows, asked, lambda *_: "")
     sounds = sounds_in(picks, level=None, names=names_in(recording, picks, job))
     tasks = (task_of(recording, pick, sounds[pick.window], job) for pick in picks)

@@ -105,4 +105,4 @@ class Task:
     @property
     def row(self) -> CallRow:
         """The call as the ledger knows it."""
-        return CallRow.of(self.request, self.window)
+        return CallRow.of(self.request)

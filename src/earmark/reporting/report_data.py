@@ -130,7 +130,7 @@ def load_recordings(
             access=heard.access if heard else "",
             sound_bytes=heard.sound_bytes if heard else 0,
             picks=tuple(
-                PickReport(row, run.thumbnail(recording.id, row.pick.window))
+                PickReport(row, run.thumbnail(recording.id, row.span))
                 for row in run.picks(recording.id)
             ),
         )

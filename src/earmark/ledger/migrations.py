@@ -1,0 +1,105 @@
+"""How the tables of an older version become those of the present one.
+
+A migration is SQL that stays as it was written, however the tables change later. It runs in one
+transaction together with the new version's number: a killed process leaves the old run whole.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+MIGRATIONS = {
+    2: """
+-- One window may be several spans, under plans with other grids. Tags are the last chosen plan's,
+-- frames those of the last call with an outcome; where no pick is left, the grid's cell.
+CREATE TEMP TABLE span_of_tags AS SELECT tags, "start", "end" FROM (
+    SELECT tags, "start", "end", row_number() OVER (PARTITION BY tags ORDER BY
+        plan = (SELECT value FROM notes WHERE name = 'plan') DESC, plan DESC) AS place
+    FROM picks WHERE tags IS NOT NULL) WHERE place = 1;
+CREATE TEMP TABLE span_of_call AS SELECT call, "start", "end" FROM (
+    SELECT call, picks."start", picks."end", row_number() OVER (PARTITION BY call ORDER BY
+        picks.window = calls.window DESC, plan DESC) AS place
+    FROM picks JOIN calls ON calls.id = call) WHERE place = 1;
+CREATE TEMP TABLE span_of_window AS SELECT recording, window, "start", "end" FROM (
+    SELECT recording, window, "start", "end", row_number() OVER (
+        PARTITION BY recording, window ORDER BY max(
+            coalesce((SELECT at FROM answers WHERE answers.call = picks.call), ''),
+            coalesce((SELECT max(at) FROM failures WHERE failures.call = picks.call), '')) DESC,
+        plan = (SELECT value FROM notes WHERE name = 'plan') DESC, plan DESC) AS place
+    FROM picks) WHERE place = 1;
+CREATE UNIQUE INDEX temp.span_of_tags_id ON span_of_tags (tags);
+CREATE UNIQUE INDEX temp.span_of_call_id ON span_of_call (call);
+CREATE UNIQUE INDEX temp.span_of_window_id ON span_of_window (recording, window);
+INSERT OR IGNORE INTO span_of_window SELECT cell.recording, cell.window,
+    coalesce(cell.window * h.window, 0.0),
+    coalesce(min(cell.window * h.window + h.window, max(cell.window * h.window, h.duration)), 0.0)
+FROM (SELECT recording, window FROM tags UNION SELECT recording, window FROM looks
+    UNION SELECT recording, window FROM calls) AS cell
+    LEFT JOIN heard h ON h.recording = cell.recording;
+
+CREATE TABLE new_tags (
+    id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
+    "start" REAL NOT NULL, "end" REAL NOT NULL, words TEXT NOT NULL,
+    UNIQUE (recording, "start", "end"));
+INSERT OR IGNORE INTO new_tags SELECT id, recording, coalesce(own."start", cell."start"),
+    coalesce(own."end", cell."end"), words
+FROM tags JOIN span_of_window cell USING (recording, window)
+    LEFT JOIN span_of_tags own ON own.tags = id;
+CREATE TABLE new_calls (
+    id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
+    recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
+    model TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0,
+    interrupted INTEGER NOT NULL DEFAULT 0);
+INSERT INTO new_calls SELECT id, identity, recording, coalesce(own."start", cell."start"),
+    coalesce(own."end", cell."end"), model, state, asked, interrupted
+FROM calls JOIN span_of_window cell USING (recording, window)
+    LEFT JOIN span_of_call own ON own.call = id;
+CREATE TABLE frames (
+    recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
+    thumbnail BLOB NOT NULL, frames_decoded INTEGER NOT NULL, frames_sent INTEGER NOT NULL,
+    bytes_read INTEGER NOT NULL, PRIMARY KEY (recording, "start", "end"));
+INSERT OR IGNORE INTO frames SELECT recording, "start", "end", thumbnail, frames_decoded,
+    frames_sent, bytes_read
+FROM looks JOIN span_of_window USING (recording, window);
+CREATE TABLE new_picks (
+    plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
+    window INTEGER, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,
+    score REAL NOT NULL, rate REAL NOT NULL, expected REAL NOT NULL, reason TEXT NOT NULL,
+    tags INTEGER REFERENCES tags, call INTEGER REFERENCES calls,
+    PRIMARY KEY (plan, recording, "start", "end")) WITHOUT ROWID;
+INSERT INTO new_picks SELECT plan, p.recording, window, p."start", p."end", instant, score, rate,
+    expected, reason, t.id, call
+FROM picks p LEFT JOIN new_tags t ON t.id = p.tags AND t."start" = p."start" AND t."end" = p."end";
+
+DROP TABLE picks;
+DROP TABLE tags;
+DROP TABLE looks;
+DROP TABLE calls;
+ALTER TABLE new_picks RENAME TO picks;
+ALTER TABLE new_tags RENAME TO tags;
+ALTER TABLE new_calls RENAME TO calls;
+CREATE INDEX calls_of_span ON calls (recording, "start", "end");
+CREATE INDEX calls_in_flight ON calls (id) WHERE state = 'in flight';
+CREATE INDEX calls_interrupted ON calls (interrupted) WHERE interrupted > 0;
+DROP TABLE span_of_tags;
+DROP TABLE span_of_call;
+DROP TABLE span_of_window;
+PRAGMA user_version = 3;
+""",
+}
+"""By the version they start from; each ends by setting the next.
+
+2: picks, tags, calls and frames become known by their span instead of their place on a grid.
+"""
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring the tables from `version` to the present one; foreign keys must not be enforced yet."""
+    while version in MIGRATIONS:
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE; {MIGRATIONS[version]} COMMIT;")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
