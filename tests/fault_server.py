@@ -57,6 +57,7 @@ class Script:
     latency: float
     takes: str = "images"
     refusal: int = 500
+    key: str = ""
 
     def __post_init__(self) -> None:
         self.lock = threading.Lock()
@@ -156,6 +157,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path.startswith("/release/"):
             script.release(int(self.path.rpartition("/")[2]))
             self.reply({})
+        elif not self.is_allowed():
+            self.reply({"error": {"message": "wrong key"}}, status=401)
         elif self.path == "/v1/models":
             self.reply({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
         else:
@@ -174,7 +177,9 @@ class Handler(BaseHTTPRequestHandler):
     def behave(self, behaviour: str, body: dict[str, Any]) -> None:
         name, _, detail = behaviour.partition(":")
         time.sleep(float(detail) if name == "slow" else self.server.script.latency)
-        if body.get("model") != MODEL:
+        if not self.is_allowed():
+            self.reply({"error": {"message": "wrong key"}}, status=401)
+        elif body.get("model") != MODEL:
             message = f"The model `{body.get('model')}` does not exist."
             self.reply({"error": {"message": message, "code": 404}}, status=404)
         elif self.server.script.refusal != 200 and (refused := self.refused(body)):
@@ -204,6 +209,11 @@ class Handler(BaseHTTPRequestHandler):
             looked = "video" in shown(body) and not self.refused(body)
             finish = "length" if name == "length" else "stop"
             self.reply(completion(text, usage=name != "nousage", looked=looked, finish=finish))
+
+    def is_allowed(self) -> bool:
+        """Whether the request carries the key, where one is wanted."""
+        key = self.server.script.key
+        return not key or self.headers.get("Authorization") == f"Bearer {key}"
 
     def refused(self, body: dict[str, Any]) -> list[str]:
         """What the request shows and the server does not take."""
@@ -290,15 +300,18 @@ def fault_server(
     latency: float = 0.0,
     takes: str = "images",
     refusal: int = 500,
+    key: str = "",
 ) -> Iterator[FaultServer]:
     """A server in a process of its own, stopped at the end of the block.
 
     It takes text and what `takes` names of "images video"; anything else it refuses with the status
-    `refusal`, or drops in silence if that is 200.
+    `refusal`, or drops in silence if that is 200. With a `key` it
+    answers nobody who does not send it.
     """
     command = [sys.executable, "-I", "-S", str(Path(__file__).resolve())]  # quick to start
     command += [*behaviours, "--then", then]
     command += ["--latency", str(latency), "--takes", takes, "--refusal", str(refusal)]
+    command += ["--key", key]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -317,6 +330,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--takes", default="images")
     parser.add_argument("--refusal", type=int, default=500)
+    parser.add_argument("--key", default="")
     options = parser.parse_args()
     server = FaultHTTPServer(Script(**vars(options)))
     threading.Thread(target=server.serve_forever, daemon=True).start()

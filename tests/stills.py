@@ -18,7 +18,7 @@ def still(time: float = 0.0, *, width: int = 64, height: int = 64, level: int = 
 
 
 def ask_about(
-    times: Sequence[float] = (2.0,), *, recording: str = "kitchen", window: Span | None = None,
+    times: Sequence[float] = (2.0,), *, recording: str = "kitchen", span: Span | None = None,
     model: str = "tiny", tokens: int = 64, frames: bool = True, size: tuple[int, int] = (64, 64),
     **options: Any,
 ) -> Request:  # fmt: skip
@@ -26,7 +26,7 @@ def ask_about(
     start = 4.0 * (times[0] // 4.0)
     request = Request(
         recording=recording,
-        window=window or Span(start, start + 4.0),
+        span=span or Span(start, start + 4.0),
         times=tuple(times),
         prompt=options.pop("prompt", "What is done here?"),
         model=model,

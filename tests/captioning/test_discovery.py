@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from earmark.captioning import Finding, doctor
+from earmark.captioning import Discovery, doctor
 from earmark.captioning.discovery import EXTRAS, USUAL
 from fault_server import fault_server
 from vlm_server import vlm_server
@@ -41,7 +41,7 @@ def test_a_server_that_is_unwell():
 def test_many_models_are_not_all_asked():
     with fault_server() as server:
         (found,) = look(server.url, models_asked=0)
-        assert found == Finding("server", "here", "not asked", server.url, "scripted")
+        assert found == Discovery("server", "here", "not asked", server.url, "scripted")
         assert server.count() == 0
 
 

@@ -36,12 +36,12 @@ class Outcome:
 
     def on_answer(self, request, answer):
         self.threads.add(threading.get_ident())
-        self.answers[request.window.start] = answer
-        self.attempts[request.window.start] = answer.attempts
+        self.answers[request.span.start] = answer
+        self.attempts[request.span.start] = answer.attempts
 
     def on_failure(self, failure):
-        self.failures[failure.request.window.start] = failure.reason
-        self.attempts[failure.request.window.start] = failure.attempts
+        self.failures[failure.request.span.start] = failure.reason
+        self.attempts[failure.request.span.start] = failure.attempts
 
     def of(self, asked, captioner, limits, **options):
         options = {"sleep": self.waits.append, **options}
@@ -202,7 +202,7 @@ def test_only_what_the_limits_have_room_for_is_said_to_be_sent():
     captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
     limits = Limits(concurrency=2, max_calls=3)
     outcome.of(requests(9), captioner, limits, log=SimpleNamespace(begin=sent.append))
-    assert [request.window.start for request in sent] == sorted(outcome.answers) == [0.0, 4.0, 8.0]
+    assert [request.span.start for request in sent] == sorted(outcome.answers) == [0.0, 4.0, 8.0]
 
 
 def test_a_tally_is_counted_on_and_up_to_date_when_an_answer_is_handed_over():
@@ -268,7 +268,7 @@ def test_an_interruption_loses_no_answer():
             captioner = OpenAICaptioner(server.url, "scripted")
             outcome.of(interrupted(), captioner, Limits(concurrency=4), log=log)
         assert server.count() == len(outcome.answers) == 4  # the fifth was ready but not sent
-        assert [request.window.start for request in unsent] == [16.0]
+        assert [request.span.start for request in unsent] == [16.0]
         assert outcome.failures == {}
 
 
@@ -295,7 +295,7 @@ def test_an_error_of_a_callback_goes_up_after_the_rest_is_handed_over():
     seen = []
 
     def full(request, answer):
-        seen.append(request.window.start)
+        seen.append(request.span.start)
         if len(seen) == 1:
             raise OSError("no space left")
 
@@ -347,12 +347,12 @@ def test_each_kind_of_error_is_treated_as_its_name_says():
     errors = iter([CallTimeout("busy"), CallTimeout("busy", retry_after=3.0)])
 
     def does(request):
-        if request.window.start == 0.0:
+        if request.span.start == 0.0:
             error = next(errors, None)
             if error is not None:
                 raise error
             return Answer("A hand stirs.", "scripted")
-        if request.window.start == 4.0:
+        if request.span.start == 4.0:
             raise CallRejected("no")
         raise UnreadableAnswer("what?", prompt_tokens=7, completion_tokens=2)
 

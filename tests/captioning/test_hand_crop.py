@@ -8,9 +8,9 @@ import pytest
 from drawn_hand import drawn_hand
 from earmark.captioning.hand_crop import (
     GRIDS,
-    Box,
     HandCrop,
     HandFinder,
+    PalmBox,
     anchors,
     crop,
     decode,
@@ -61,11 +61,11 @@ FRAME = Frame(2.5, np.arange(100 * 200 * 3, dtype=np.uint32).astype(np.uint8).re
 @pytest.mark.parametrize(
     ("boxes", "around", "rows", "columns"),
     [
-        ([Box(50, 40, 70, 60)], 1.0, (40, 60), (50, 70)),
-        ([Box(50, 40, 70, 60)], 2.0, (30, 70), (40, 80)),
-        ([Box(10, 10, 20, 20), Box(150, 60, 160, 90)], 1.0, (10, 90), (10, 160)),
-        ([Box(-20, 80, 20, 120)], 2.0, (60, 100), (0, 40)),
-        ([Box(300, 300, 310, 310)], 1.0, (99, 100), (199, 200)),
+        ([PalmBox(50, 40, 70, 60)], 1.0, (40, 60), (50, 70)),
+        ([PalmBox(50, 40, 70, 60)], 2.0, (30, 70), (40, 80)),
+        ([PalmBox(10, 10, 20, 20), PalmBox(150, 60, 160, 90)], 1.0, (10, 90), (10, 160)),
+        ([PalmBox(-20, 80, 20, 120)], 2.0, (60, 100), (0, 40)),
+        ([PalmBox(300, 300, 310, 310)], 1.0, (99, 100), (199, 200)),
     ],
     ids=["as it is", "twice as large", "two hands", "over the edge", "outside"],
 )

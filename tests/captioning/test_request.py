@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from earmark.captioning import image_tokens
 from earmark.timeline import Span
 from stills import ask_about, still
 
@@ -24,7 +25,7 @@ def test_identity_never_changes_between_versions_of_python_or_machines():
     "change",
     [
         {"recording": "garden"},
-        {"window": Span(4.0, 8.0)},
+        {"span": Span(4.0, 8.0)},
         {"times": (2.5,)},
         {"prompt": "What?"},
         {"model": "other"},
@@ -49,7 +50,8 @@ def test_a_hair_of_arithmetic_does_not_change_the_identity():
 
 def test_frames_are_made_to_fit_the_allowance():
     request = ask_about([1.0, 2.0], tokens=100, size=(1280, 720))
-    assert request.visual_tokens <= 100
+    taken = (image_tokens(frame.width, frame.height) for frame in request.frames)
+    assert sum(taken) <= 100
     assert {frame.rgb.shape for frame in request.frames} == {(160, 288, 3)}
 
 

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from earmark.captioning.discovery import Finding
+from earmark.captioning.discovery import Discovery
 from earmark.cli.doctor import advice, doctor
 from fault_server import fault_server
 
@@ -40,7 +40,7 @@ def test_findings_are_json_for_machines(run):
 
 
 def test_advice_names_the_first_that_is_ready():
-    ready = Finding("server", "vLLM", "ready", "http://here/v1", "qwen")
+    ready = Discovery("server", "vLLM", "ready", "http://here/v1", "qwen")
     assert advice([ready]) == "ask it with --vlm http://here/v1 --model qwen"
-    assert "pip install 'earmark[local]'" in advice([Finding("extra", "local", "missing")])
-    assert "pip" not in advice([Finding("extra", "local", "installed")])
+    assert "pip install 'earmark[local]'" in advice([Discovery("extra", "local", "missing")])
+    assert "pip" not in advice([Discovery("extra", "local", "installed")])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from earmark.evidence.sound_names import SoundNamer
+from earmark.errors import ModelMissing
+from earmark.evidence.sound_names import SoundNamer, sound_namer
 from earmark.media import open_recording
 from earmark.timeline import Span
 from making import make_audio
@@ -30,3 +31,14 @@ def test_what_was_named_is_heard_once_unless_it_is_damaged(tmp_path: Path, damag
     assert namer.recall(recording, SPANS) is None
     assert namer(recording, SPANS) == first
     assert len(list(heard.iterdir())) == 2
+
+
+def test_nothing_names_sounds_unless_it_is_wanted_or_all_it_takes_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME"):  # a model store without a model
+        monkeypatch.setenv(name, str(tmp_path))
+    assert sound_namer(False, tmp_path) is None
+    assert sound_namer(None, tmp_path) is None
+    with pytest.raises(ModelMissing, match="earmark models get yamnet"):
+        sound_namer(True, tmp_path)

@@ -33,7 +33,7 @@ def body(request: Request, *, form: Form) -> dict[str, Any]:
         wanted = {"name": "answer", "strict": True, "schema": dict(request.schema)}
         asked["response_format"] = {"type": "json_schema", "json_schema": wanted}
     if form == "video":
-        asked |= video_fields(request.pictures, request.window)
+        asked |= video_fields(request.pictures, request.span)
     return asked
 
 
@@ -54,18 +54,18 @@ def video_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
     return [{"type": "video_url", "video_url": {"url": url}}]
 
 
-def video_fields(pictures: Sequence[Picture], window: Span) -> dict[str, Any]:
-    """Where the pictures lie in the window, as vLLM wants to be told.
+def video_fields(pictures: Sequence[Picture], span: Span) -> dict[str, Any]:
+    """Where the pictures lie in the window, `span`, as vLLM wants to be told.
 
     The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
     """
-    total = max(1, math.ceil(window.duration * CLIP_RATE))
-    places = [round((picture.time - window.start) * CLIP_RATE) for picture in pictures]
+    total = max(1, math.ceil(span.duration * CLIP_RATE))
+    places = [round((picture.time - span.start) * CLIP_RATE) for picture in pictures]
     clip = {
         "fps": CLIP_RATE,
         "frames_indices": [min(total - 1, max(0, place)) for place in places],
         "total_num_frames": total,
-        "duration": window.duration,
+        "duration": span.duration,
         "do_sample_frames": False,
     }
     return {"media_io_kwargs": {"video": clip}}

@@ -42,7 +42,7 @@ State = Literal["ready", "no pictures", "not asked", "silent", "unwell", "instal
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Discovery:
     """One thing looked for, and what was found."""
 
     kind: Literal["server", "extra"]
@@ -61,7 +61,7 @@ def doctor(
     timeout: float = 20.0,
     models_asked: int = 4,
     extras: Mapping[str, Sequence[str]] = EXTRAS,
-) -> list[Finding]:
+) -> list[Discovery]:
     """What there is to ask, one finding for each model of each server and for each extra.
 
     A model counts as ready when it was shown a tiny picture and looked at it. Only the first
@@ -77,41 +77,41 @@ def doctor(
     return servers + [_extra(name, libraries) for name, libraries in extras.items()]
 
 
-def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Finding]:
+def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Discovery]:
     endpoint = Endpoint(url)
     try:
         models = endpoint.models(timeout=min(2.0, timeout))
     except CallTimeout as error:
         state: State = "silent" if "cannot be reached" in str(error) else "unwell"
-        return [Finding("server", name, state, url, detail=_brief(error, state))]
+        return [Discovery("server", name, state, url, detail=_brief(error, state))]
     except CallError as error:
-        return [Finding("server", name, "unwell", url, detail=str(error))]
+        return [Discovery("server", name, "unwell", url, detail=str(error))]
     if not models:
-        return [Finding("server", name, "unwell", url, detail="it serves no model")]
+        return [Discovery("server", name, "unwell", url, detail="it serves no model")]
     asked = [_ask(name, endpoint, model, timeout=timeout) for model in models[:models_asked]]
-    rest = [Finding("server", name, "not asked", url, model) for model in models[models_asked:]]
+    rest = [Discovery("server", name, "not asked", url, model) for model in models[models_asked:]]
     return asked + rest
 
 
-def _ask(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Finding:
+def _ask(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
     """Whether `model` really looks at a picture."""
     picture = Frame(0.0, np.full((SIDE, SIDE, 3), 128, dtype=np.uint8))
     try:
         verdict = probe_pictures(endpoint, model, picture, timeout=timeout)
     except CallError as error:
-        return Finding("server", name, "unwell", endpoint.url, model, str(error))
+        return Discovery("server", name, "unwell", endpoint.url, model, str(error))
     state: State = "ready" if verdict.yes else "no pictures"
-    return Finding("server", name, state, endpoint.url, model, verdict.why)
+    return Discovery("server", name, state, endpoint.url, model, verdict.why)
 
 
 def _brief(error: CallError, state: State) -> str:
     return "nothing listens there" if state == "silent" else str(error)
 
 
-def _extra(name: str, libraries: Sequence[str]) -> Finding:
+def _extra(name: str, libraries: Sequence[str]) -> Discovery:
     missing = [library for library in libraries if importlib.util.find_spec(library) is None]
     if missing:
         cure = f"pip install 'earmark[{name}]'"
-        return Finding("extra", name, "missing", detail=f"no {', '.join(missing)}: {cure}")
+        return Discovery("extra", name, "missing", detail=f"no {', '.join(missing)}: {cure}")
     found = ", ".join(f"{library} {version(library)}" for library in libraries)
-    return Finding("extra", name, "installed", detail=found)
+    return Discovery("extra", name, "installed", detail=found)

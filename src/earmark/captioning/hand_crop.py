@@ -31,7 +31,7 @@ GRIDS = ((24, 2), (12, 6))
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class PalmBox:
     """A rectangle in a frame, in pixels; may reach past its edges."""
 
     left: float
@@ -46,9 +46,9 @@ class Box:
         """Pixels inside."""
         return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
 
-    def overlap(self, other: Box) -> float:
+    def overlap(self, other: PalmBox) -> float:
         """Shared pixels over the pixels of both together; 0 where they are apart."""
-        shared = Box(
+        shared = PalmBox(
             max(self.left, other.left),
             max(self.top, other.top),
             min(self.right, other.right),
@@ -65,11 +65,11 @@ class HandFinder:
     least: float = 0.5
     """Confidence below which nothing is a palm."""
     weights: Path | None = None
-    """`palm_detection_full.tflite`; None takes it from the user's shelf."""
+    """`palm_detection_full.tflite`; None takes it from the user's model store."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _network: Any = field(default=None, repr=False, compare=False)
 
-    def __call__(self, frame: Frame) -> list[Box]:
+    def __call__(self, frame: Frame) -> list[PalmBox]:
         """The palms in `frame`, the surest first."""
         canvas, scale, left, top = letterbox(frame)
         with self._lock:
@@ -81,7 +81,7 @@ class HandFinder:
             )
         palms = decode(places, scores[:, 0], self.least)
         return [
-            Box(
+            PalmBox(
                 (palm.left - left) / scale,
                 (palm.top - top) / scale,
                 (palm.right - left) / scale,
@@ -114,7 +114,7 @@ class HandCrop:
         return crop(frame, palms, around=self.around) if palms else None
 
 
-def crop(frame: Frame, boxes: Sequence[Box], *, around: float) -> Frame:
+def crop(frame: Frame, boxes: Sequence[PalmBox], *, around: float) -> Frame:
     """`frame` cut to the rectangle of all `boxes`, `around` times as large, as far as it goes."""
     left, right = min(box.left for box in boxes), max(box.right for box in boxes)
     top, bottom = min(box.top for box in boxes), max(box.bottom for box in boxes)
@@ -138,7 +138,7 @@ def letterbox(frame: Frame) -> tuple[FloatArray, float, int, int]:
     return canvas, scale, left, top
 
 
-def decode(places: FloatArray, scores: FloatArray, least: float) -> list[Box]:
+def decode(places: FloatArray, scores: FloatArray, least: float) -> list[PalmBox]:
     """Palms in pixels of the network's square, the surest first, none on top of a surer one.
 
     Args:
@@ -148,13 +148,13 @@ def decode(places: FloatArray, scores: FloatArray, least: float) -> list[Box]:
         least: Confidence from which a place counts.
     """
     sure = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
-    kept: list[Box] = []
+    kept: list[PalmBox] = []
     for number in np.argsort(-sure, kind="stable"):
         if sure[number] < least:
             break
         across, down = anchors()[number] * SIDE + places[number, :2]
         wide, high = places[number, 2:4] / 2
-        box = Box(
+        box = PalmBox(
             float(across - wide),
             float(down - high),
             float(across + wide),

@@ -22,7 +22,7 @@ MOST_BYTES = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class BatchResults:
     """What became of the requests of a batch; every one of them is in exactly one of three."""
 
     answers: Mapping[str, Answer]
@@ -85,7 +85,7 @@ def batch_line(request: Request) -> str:
     return json.dumps(entry) + "\n"
 
 
-def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> Results:
+def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> BatchResults:
     """What the result and error files of a batch say about `requests`, frames not needed.
 
     A request answered in any file is answered, whatever another file says of it.
@@ -107,7 +107,7 @@ def read_batch(paths: Iterable[Path], requests: Iterable[Request]) -> Results:
                 failures[identity] = outcome
     failures = {name: reason for name, reason in failures.items() if name not in answers}
     missing = [name for name in asked if name not in answers and name not in failures]
-    return Results(answers, failures, missing, unknown)
+    return BatchResults(answers, failures, missing, unknown)
 
 
 def _outcome(entry: Mapping[str, Any], request: Request) -> Answer | str:

@@ -57,12 +57,12 @@ class Prompt:
         except ValueError as error:
             raise EarmarkError(f"{path.name}: {error}") from error
 
-    def render(self, window: Span, *, times: Sequence[float], tags: Sequence[str] = ()) -> str:
+    def render(self, span: Span, *, times: Sequence[float], tags: Sequence[str] = ()) -> str:
         """The question about one window."""
         lines = [line for line in self.template.splitlines() if tags or not _wants_tags(line)]
         text = Template("\n".join(lines)).substitute(
-            start=clock(window.start),
-            end=clock(window.end),
+            start=clock(span.start),
+            end=clock(span.end),
             times=", ".join(clock(time) for time in times),
             tags=", ".join(tags),
         )

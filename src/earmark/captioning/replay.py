@@ -61,13 +61,13 @@ class Replay:
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
         """The kept answer to `request`; `CallRejected` where there is none."""
-        window = request.window
-        place = _place(request.recording, window.start, window.end)
+        span = request.span
+        place = _place(request.recording, span.start, span.end)
         answer = self.by_identity.get(request.identity) or self.by_window.get(place)
         if answer is None:
             raise CallRejected(
                 f"the replay file holds no answer for {request.recording} at "
-                f"{window.start:g}-{window.end:g} s"
+                f"{span.start:g}-{span.end:g} s"
             )
         if answer.kind == "tags":
             return answer

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from earmark.captioning.visual_tokens import PATCH, image_tokens, shrink
+from earmark.captioning.visual_tokens import PATCH, shrink
 from earmark.media import Frame
 from earmark.timeline import Span
 from earmark.version import VERSION
@@ -51,7 +51,8 @@ class Request:
 
     recording: str
     """Key of the recording, the same wherever its file lies."""
-    window: Span
+    span: Span
+    """The window asked about."""
     times: tuple[float, ...]
     """The moments to show, in increasing order."""
     prompt: str
@@ -80,7 +81,7 @@ class Request:
         """The same for the same question about the same moments, on any machine; 32 hex digits."""
         parts = {
             "recording": self.recording,
-            "window": [round(self.window.start, 6), round(self.window.end, 6)],
+            "window": [round(self.span.start, 6), round(self.span.end, 6)],
             "times": [round(time, 6) for time in self.times],
             "prompt": self.prompt,
             "model": self.model,
@@ -103,13 +104,6 @@ class Request:
             raise ValueError(f"{len(self.times)} moments need as many frames, not {len(frames)}")
         small = tuple(shrink(frames, tokens=self.tokens, patch=self.patch))
         return replace(self, frames=small, pictures=tuple(map(Picture.of, small)))
-
-    @property
-    def visual_tokens(self) -> int:
-        """Tokens its frames take when sent as images; 0 without frames."""
-        return sum(
-            image_tokens(frame.width, frame.height, patch=self.patch) for frame in self.frames
-        )
 
 
 @dataclass(frozen=True, slots=True)

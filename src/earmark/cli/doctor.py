@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from earmark.captioning.discovery import USUAL, Finding
+from earmark.captioning.discovery import USUAL, Discovery
 from earmark.captioning.discovery import doctor as look_around
 from earmark.cli.console import Format, emit_json, err, out
 
@@ -42,7 +42,7 @@ def doctor(
     err.print(advice(findings))
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
+def findings_table(findings: Sequence[Discovery]) -> Table:
     """One row a finding."""
     table = Table(box=None, pad_edge=False)
     for name in ("what", "name", "state", "address", "model", "detail"):
@@ -59,7 +59,7 @@ def findings_table(findings: Sequence[Finding]) -> Table:
     return table
 
 
-def advice(findings: Sequence[Finding]) -> str:
+def advice(findings: Sequence[Discovery]) -> str:
     """What to type next, in a line."""
     for finding in findings:
         if finding.state == "ready":

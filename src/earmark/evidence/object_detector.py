@@ -30,7 +30,7 @@ class ObjectTagger:
     most: int = 5
     """Names given at most."""
     weights: Path | None = None
-    """`efficientdet-lite0.tflite`; None takes it from the user's shelf."""
+    """`efficientdet-lite0.tflite`; None takes it from the user's model store."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _network: Any = field(default=None, repr=False, compare=False)
 

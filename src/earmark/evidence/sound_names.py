@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
 from earmark.features.yamnet import YAMNet
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
+from earmark.models import ModelStore
 from earmark.timeline import Span
 
 Named = dict[Span, tuple[str, ...]]
@@ -93,3 +95,20 @@ class SoundNamer:
         rows = [(span.start, span.end, names) for span, names in sorted(known.items())]
         with replacing(path) as scratch:
             scratch.write_text(json.dumps(rows), encoding="utf-8")
+
+
+def sound_namer(wanted: bool | None, folder: Path | None) -> SoundNamer | None:
+    """What names sounds; None where that is not wanted.
+
+    Args:
+        wanted: None means only if YAMNet and its library are on this machine.
+        folder: Where names are cached; None listens every time.
+
+    Raises:
+        ModelMissing: it is wanted, and YAMNet is not here.
+    """
+    store = ModelStore()
+    is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    if wanted is False or (wanted is None and not is_here):
+        return None
+    return SoundNamer(YAMNet(weights=store.find("yamnet")), folder)

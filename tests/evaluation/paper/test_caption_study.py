@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earmark.captioning import Answer, Limits, OpenAICaptioner, Request
+from earmark.captioning import Answer, Limits, OpenAICaptioner, Request, image_tokens
 from earmark.cli.evaluate_captions import Format, captions, parse_tokens
 from earmark.errors import (
     AnnotationError,
@@ -63,7 +63,8 @@ class Scripted:
         text = self.says[request.times[0]]
         if not text:
             raise CallRejected("the model will not say")
-        return Answer(text, self.model, prompt_tokens=request.visual_tokens)
+        taken = sum(image_tokens(frame.width, frame.height) for frame in request.frames)
+        return Answer(text, self.model, prompt_tokens=taken)
 
 
 def rows_of(captioner, kitchen, ways, **means):
@@ -118,7 +119,7 @@ def test_the_middle_of_the_action_is_shown_within_its_window(kitchen):
     captioner = Scripted(SAID)
     rows_of(captioner, kitchen, variants())
     assert sorted(request.times for request in captioner.seen) == [(2.0,), (5.0,), (8.0,)]
-    assert sorted(request.window for request in captioner.seen)[1] == Span(3.0, 7.0)
+    assert sorted(request.span for request in captioner.seen)[1] == Span(3.0, 7.0)
 
 
 def test_tokens_are_swept_and_smaller_pictures_cost_less(kitchen):

@@ -248,7 +248,7 @@ class _Run:
         key, tags = self.recordings[each.recording].key, self.heard.get(each, ())
         return Request(
             recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
-            window=each.window,
+            span=each.window,
             times=(each.time,),
             prompt=self.means.prompt.render(each.window, times=(each.time,), tags=tags),
             model=self.means.captioner.model,

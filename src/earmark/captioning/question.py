@@ -1,0 +1,75 @@
+"""The question put about a picked window: what is shown, and what is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from earmark.captioning.prompt import Prompt
+from earmark.captioning.request import Request
+from earmark.evidence.window_sounds import WindowSounds
+from earmark.selection import Pick
+from earmark.timeline import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """How each picked window is shown and asked about."""
+
+    prompt: Prompt = field(default_factory=Prompt.load)
+    frames: int = 1
+    """1 shows the highest-scoring instant, the paper's input; more are spread over the window."""
+    tokens: int = 1024
+    """Visual tokens of one call, in the model's own unit."""
+    answer_tokens: int = 256
+    temperature: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
+            raise ValueError("frames, tokens and answer_tokens are 1 or more")
+        if self.tokens < self.frames:
+            raise ValueError(
+                f"{self.tokens} visual tokens cannot hold {self.frames} frames; at least one each"
+            )
+
+    def times(self, pick: Pick) -> tuple[float, ...]:
+        """The moments of `pick` to show, in order."""
+        if self.frames == 1:
+            return (pick.instant,)
+        step = (pick.end - pick.start) / self.frames
+        return tuple(pick.start + (place + 0.5) * step for place in range(self.frames))
+
+    def request(self, recording: str, pick: Pick, sounds: WindowSounds, model: str) -> Request:
+        """The question about `pick`, without its frames."""
+        span, times = Span(pick.start, pick.end), self.times(pick)
+        return Request(
+            recording=recording,
+            span=span,
+            times=times,
+            prompt=self.prompt.render(span, times=times, tags=sounds.names),
+            model=model,
+            tokens=self.tokens,
+            tags=sounds.tags,
+            schema=self.prompt.schema,
+            answer_tokens=self.answer_tokens,
+            temperature=self.temperature,
+        )
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Question:
+        """What `to_json` wrote."""
+        prompt = Prompt(plain["prompt"], plain["schema"])
+        return cls(
+            prompt, plain["frames"], plain["tokens"], plain["answer_tokens"], plain["temperature"]
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The choices as plain values."""
+        return {
+            "prompt": self.prompt.template,
+            "schema": dict(self.prompt.schema) if self.prompt.schema else None,
+            "frames": self.frames,
+            "tokens": self.tokens,
+            "answer_tokens": self.answer_tokens,
+            "temperature": self.temperature,
+        }

@@ -1,0 +1,44 @@
+"""What is shown and said about a picked window."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from earmark.captioning import Prompt, Question
+from earmark.evidence.window_sounds import WindowSounds
+from earmark.selection import Pick
+from earmark.timeline import Span
+
+PICK = Pick(
+    window=2, start=8.0, end=12.0, instant=9.25, score=0.9, rate=1.0, expected=0.6, reason=""
+)
+
+
+def test_one_frame_shows_the_instant_and_more_are_spread_over_the_window():
+    assert Question(frames=1).times(PICK) == (9.25,)
+    assert Question(frames=4).times(PICK) == (8.5, 9.5, 10.5, 11.5)
+
+
+def test_names_are_said_and_all_words_are_kept_for_searching():
+    question = Question(Prompt("From $start to $end.\nHeard: $tags."), answer_tokens=99)
+    sounds = WindowSounds(names=("chopping",), words=("loud",))
+    request = question.request("kitchen", PICK, sounds, "qwen")
+    assert request.prompt == "From 0:00:08.0 to 0:00:12.0.\nHeard: chopping."
+    assert request.tags == ("chopping", "loud")
+    assert (request.recording, request.span, request.times) == ("kitchen", Span(8.0, 12.0), (9.25,))
+    assert (request.model, request.tokens, request.answer_tokens) == ("qwen", 1024, 99)
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object", "required": ["action"]}])
+def test_a_question_comes_back_from_json_as_it_was(schema):
+    question = Question(Prompt("What?", schema), 3, 64, 17, None)
+    assert Question.from_json(json.loads(json.dumps(question.to_json()))) == question
+
+
+def test_a_question_that_cannot_be_asked_is_refused():
+    with pytest.raises(ValueError, match="5 visual tokens cannot hold 8 frames"):
+        Question(frames=8, tokens=5)
+    with pytest.raises(ValueError, match="are 1 or more"):
+        Question(answer_tokens=0)
