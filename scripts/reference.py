@@ -1,4 +1,4 @@
-"""Writes docs/reference.md from the code: every command, rule, frontline and error.
+"""Writes docs/reference.md from the code: every command, rule, frontline, export format and error.
 
 python scripts/reference.py            # write it
 python scripts/reference.py --check    # exit with 1 if it is not what the code says
@@ -18,6 +18,7 @@ import typer
 from earmark import errors
 from earmark.cli.app import app, commands_in
 from earmark.features import ENCODERS
+from earmark.reporting.export_formats import EXPORTERS
 from earmark.selection import RULES
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -51,6 +52,9 @@ def reference() -> str:
             "## Frontlines that need no weights",
             "",
             *classes(ENCODERS),
+            "## Export formats",
+            "",
+            *classes(EXPORTERS),
             "## Errors",
             "",
             "```",

@@ -6,7 +6,6 @@ import base64
 import sys
 import tempfile
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,29 +19,23 @@ from earmark.errors import LedgerError
 from earmark.ledger import Run, SearchHit, Totals, find_runs
 from earmark.pipeline.batching import take_results, write_requests
 from earmark.reporting.archive_index import write_report
-from earmark.reporting.exporters import SUBTITLES
-from earmark.reporting.exporters import export as write_export
+from earmark.reporting.export_formats import EXPORTERS
+from earmark.reporting.export_formats import export as write_export
 from earmark.timeline import Span
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
-class Format(StrEnum):
-    """What a run can be exported as."""
-
-    jsonl = "jsonl"
-    csv = "csv"
-    parquet = "parquet"
-    srt = "srt"
-    vtt = "vtt"
-    edl = "edl"
-    batch = "batch"
+BATCH = "batch"
+"""The format that only a run with a plan can be written in: requests, not picks."""
 
 
 def export(
     folder: RunFolder,
-    format: Annotated[Format, typer.Option(help="What to write.")] = Format.jsonl,
+    format: Annotated[
+        str, typer.Option(help=f"What to write: {', '.join(EXPORTERS)} or {BATCH}.")
+    ] = "jsonl",
     to: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="A file; a folder for subtitles of several recordings."),
@@ -63,7 +56,7 @@ def export(
 
       earmark export runs/tuesday --format batch --model gpt-5-mini --out requests.jsonl
     """
-    if format is Format.batch:
+    if format == BATCH:
         _export_batch(folder, to, model)
         return
     with Run.open(folder) as run:
@@ -188,11 +181,12 @@ def report(
         out.print(str(write_report(run, to or folder / "report.html", title=title)))
 
 
-def _as_text(run: Run, format: Format) -> str:
+def _as_text(run: Run, format: str) -> str:
     """What `export` would write, as text."""
-    if format is Format.parquet:
-        raise ValueError("a Parquet file is not text: say where to write it with --out FILE")
-    if format in SUBTITLES and len(run.recordings()) != 1:
+    exporter = EXPORTERS.named(format)
+    if not exporter.is_text:
+        raise ValueError(f"a {format} file is not text: say where to write it with --out FILE")
+    if exporter.is_per_recording and len(run.recordings()) != 1:
         raise ValueError(
             f"{run.folder} has {len(run.recordings())} recordings and {format} holds one a file: "
             f"say which folder to write to with --out FOLDER"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from earmark.reporting.exporter import Export, Exporter
 from earmark.selection.pick import Pick
 from earmark.selection.result import Chosen, Selection
 
@@ -42,6 +43,31 @@ def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RA
             lines.append(f"* COMMENT: {one_line(clip.comment)}")
         place += end - start
     return "\n".join(lines) + "\n"
+
+
+class EditList(Exporter):
+    """The picks as clips in a row; time codes at the recordings' frame rate if they share one.
+
+    At the usual one if not, or if theirs is too slow to be counted in.
+    """
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        rates = {recording.frame_rate for recording in export.recordings} - {0.0}
+        rate = rates.pop() if len(rates) == 1 else FRAME_RATE
+        rate = (
+            rate if round(rate) else FRAME_RATE
+        )  # a time code cannot count less than one a second
+        chapters = {recording.id: recording.chapters for recording in export.recordings}
+        clips = (
+            in_chapter(
+                Clip(row.path, row.start, row.end, row.caption or row.reason, row.id),
+                chapters[row.recording],
+            )
+            for row in export.rows
+        )
+        text = edit_list(export.title, clips, frame_rate=rate)
+        path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def selection_edl(selection: Selection) -> str:

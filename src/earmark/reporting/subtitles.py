@@ -6,10 +6,12 @@ is shown, not obeyed. Where no caption was asked, tags are shown as what is hear
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from earmark.reporting.export_rows import ExportRow
+from earmark.reporting.exporter import Export, Exporter, ExportRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +32,37 @@ def cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
             yield Cue(row.start, row.end, text)
 
 
-def srt(rows: Iterable[ExportRow]) -> str:
+class SubRip(Exporter):
     """SubRip; it has no way to quote markup, so angle brackets become single quotation marks."""
-    blocks = (
-        f"{number}\n{_time(cue.start, ',')} --> {_time(cue.end, ',')}\n{_plain(cue.text)}\n"
-        for number, cue in enumerate(cues(rows), start=1)
-    )
-    return "\n".join(blocks)
+
+    is_per_recording = True
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        blocks = (
+            f"{number}\n{_time(cue.start, ',')} --> {_time(cue.end, ',')}\n"
+            f"{cue.text.translate(_QUOTATION_MARKS)}\n"
+            for number, cue in enumerate(cues(export.rows), start=1)
+        )
+        path.write_text("\n".join(blocks), encoding="utf-8", newline="\n")
 
 
-def vtt(rows: Iterable[ExportRow]) -> str:
-    """WebVTT."""
-    blocks = (
-        f"\n{_time(cue.start, '.')} --> {_time(cue.end, '.')}\n{_quoted(cue.text)}\n"
-        for cue in cues(rows)
-    )
-    return "WEBVTT\n" + "".join(blocks)
+class WebVtt(Exporter):
+    """WebVTT; what looks like markup is quoted."""
+
+    is_per_recording = True
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        blocks = (
+            f"\n{_time(cue.start, '.')} --> {_time(cue.end, '.')}\n"
+            f"{html.escape(cue.text, quote=False)}\n"
+            for cue in cues(export.rows)
+        )
+        path.write_text("WEBVTT\n" + "".join(blocks), encoding="utf-8", newline="\n")
 
 
-def _plain(text: str) -> str:
-    return text.replace("<", "\u2039").replace(">", "\u203a")
-
-
-def _quoted(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+_QUOTATION_MARKS = str.maketrans("<>", "\u2039\u203a")
 
 
 def _time(seconds: float, point: str) -> str:

@@ -4,6 +4,7 @@ import builtins
 import csv
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 from pyarrow import parquet
 
 from earmark.errors import MissingExtra
-from earmark.ledger import Ledger, Run
-from earmark.reporting.export_rows import ExportRow, rows
-from earmark.reporting.exporters import export
+from earmark.ledger import Ledger, PickRow, Run
+from earmark.reporting.export_formats import EXPORTERS, export
+from earmark.reporting.exporter import Export, Exporter, ExportRow
 from ledger_runs import PLAN, answer, call, fill, open_run, row
 
 ODD = 'Two\nlines, "quoted" --> <b>& more</b>;\r\n\r\n2\n00:00:00,000 --> 00:00:01,000\nà 日本'
@@ -30,7 +31,7 @@ def run(tmp_path: Path):
 
 
 def told(run: Run) -> list[ExportRow]:
-    return list(rows(run))
+    return list(Export.of(run, run.recordings()).rows)
 
 
 def test_jsonl_holds_every_field(run: Run, tmp_path: Path):
@@ -162,7 +163,9 @@ def test_a_folder_in_place_of_a_file_is_said_to_be_one(run: Run, tmp_path: Path)
 
 
 def test_an_unknown_format_lists_those_there_are(run: Run, tmp_path: Path):
-    with pytest.raises(ValueError, match="no export format 'doc'; there are jsonl, csv"):
+    with pytest.raises(
+        ValueError, match="no export format 'doc'; the export formats are jsonl, csv"
+    ):
         export(run, tmp_path / "a.doc", format="doc")
 
 
@@ -172,6 +175,39 @@ def test_half_a_surrogate_pair_is_kept_as_text(tmp_path: Path):
         ledger.keep(call(1), answer("half \ud83d of a face"))
         (path,) = export(run, tmp_path / "a.jsonl", format="jsonl")
     assert "half ? of a face" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_every_exporter_keeps_the_contract(name: str, run: Run, tmp_path: Path):
+    kind = EXPORTERS.named(name)
+    assert kind.__doc__ != Exporter.__doc__
+    path = tmp_path / f"a.{name}"
+    rows = iter(told(run))
+    kind()(Export("a run", run.recordings(), rows), path)
+    assert next(rows, None) is None, "every row is read, once"
+    content = path.read_bytes()
+    assert content
+    if kind.is_text:
+        assert "à 日本" in content.decode("utf-8")
+    (whole,) = export(run, tmp_path / "again", format=name)
+    again = whole.read_bytes()
+    assert again.replace(b"TITLE: run", b"TITLE: a run") == content or not kind.is_text
+    with pytest.raises(ZeroDivisionError):  # what fails leaves what was there
+        export(Broken(run), tmp_path / "again", format=name)  # type: ignore[arg-type]
+    assert whole.read_bytes() == again
+    assert not list(tmp_path.glob(".*"))
+
+
+class Broken:
+    """A run that cannot be read to the end."""
+
+    def __init__(self, run: Run) -> None:
+        self.folder, self.recordings = run.folder, run.recordings
+        self._picks = run.picks
+
+    def picks(self, recording: str) -> Iterator[PickRow]:
+        yield next(self._picks(recording))
+        raise ZeroDivisionError
 
 
 @pytest.fixture

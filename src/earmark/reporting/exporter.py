@@ -1,0 +1,101 @@
+"""What an exporter is, and what it is given: the picks of a run as flat rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from earmark.ledger import PickRow, RecordingRow, Run
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRow:
+    """One pick and all that is known of it."""
+
+    recording: str
+    """Of its content: the same wherever the file lies."""
+    id: str
+    """What the user's manifest calls the recording; empty where none does."""
+    path: str
+    window: int | None
+    """Place on the grid; None for a window that lies on none."""
+    start: float
+    end: float
+    instant: float
+    score: float
+    rate: float
+    expected: float
+    reason: str
+    tags: tuple[str, ...]
+    """What is heard (or seen) in words; not a caption."""
+    status: str
+    """`answered`, `failed`, `in flight` or `not asked`."""
+    caption: str | None
+    """None unless a model answered."""
+    model: str | None
+    form: str | None
+    finish: str | None
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    latency: float | None
+    spend: float | None
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What one file is to hold."""
+
+    title: str
+    recordings: Sequence[RecordingRow]
+    rows: Iterable[ExportRow]
+    """Every pick of the present plan, by recording and time, read as they are come to."""
+
+    @classmethod
+    def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
+        """The picks of some recordings of `run`."""
+        return cls(run.folder.resolve().name, recordings, _rows(run, recordings))
+
+
+class Exporter(Protocol):
+    """Writes picks as one file of a format; made without arguments.
+
+    The path is that of an empty scratch file, which is moved into place once this returns and
+    deleted if it raises. Rows can be read once, and are read as they are come to: a run may have
+    more of them than memory holds.
+    """
+
+    is_text: bool = True
+    """Whether the file is UTF-8 text, and can be printed."""
+    is_per_recording: bool = False
+    """Whether a file holds one recording; else all of the run."""
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        ...
+
+
+def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
+    for recording in recordings:
+        for pick in run.picks(recording.id):
+            yield _row(recording, pick)
+
+
+def _row(recording: RecordingRow, row: PickRow) -> ExportRow:
+    answer = row.kept.answer if row.kept else None
+    names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
+    said: dict[str, Any] = {name: getattr(answer, name, None) for name in names}
+    return ExportRow(
+        recording=recording.id,
+        id=recording.name,
+        path=recording.path,
+        **asdict(row.pick),
+        tags=row.tags,
+        status=row.status,
+        caption=answer.text if answer else None,
+        **said,
+        spend=row.kept.spend if row.kept else None,
+        failure=row.failure,
+    )
