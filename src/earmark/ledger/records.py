@@ -41,7 +41,7 @@ class CallRow:
     @classmethod
     def of(cls, request: Request) -> CallRow:
         """The call that `request` makes."""
-        return cls(request.identity, request.recording, request.window, request.model)
+        return cls(request.identity, request.recording, request.span, request.model)
 
 
 @dataclass(frozen=True, slots=True)

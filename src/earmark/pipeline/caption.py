@@ -239,7 +239,7 @@ def show(
 def frames_of(task: Task, seen: DecodedFrames) -> PickFrames:
     """What looking at a window took, with a picture of it."""
     return PickFrames(
-        span=task.request.window,
+        span=task.request.span,
         thumbnail=thumbnail(seen.frames[len(seen.frames) // 2]),
         frames_decoded=seen.frames_decoded,
         frames_sent=len(seen.frames),
