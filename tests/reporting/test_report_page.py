@@ -115,6 +115,6 @@ def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
         ledger.hear("a", windows("123"), key="k", level=Track(level, hop=1.0))
         told = load_report(run, beside=tmp_path)
         data = data_of(render(told))
-    assert len(told.recordings[0].level) <= 4000
+    assert len(told.recordings[0].heard.level) <= 4000
     curve = data["recordings"][0]["level"]
     assert (min(curve), max(curve)) == (0, 100)

@@ -4,6 +4,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import (
     CallRow,
     ChoiceRow,
+    FailedRecording,
     HeardRow,
     PickFrames,
     PickRow,
@@ -14,7 +15,7 @@ from earmark.ledger.records import (
     Totals,
 )
 from earmark.ledger.run_merge import MergeResult, merge
-from earmark.ledger.run_reader import FailedRecording, Run, find_runs
+from earmark.ledger.run_reader import Run, find_runs
 
 __all__ = [
     "CallRow",

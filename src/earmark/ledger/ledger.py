@@ -1,4 +1,8 @@
-"""The run's memory: what was heard, picked, asked and answered, written as it happens."""
+"""The run's memory: what was heard, picked, asked and answered, written as it happens.
+
+Whatever a process has committed is there when a run is resumed: recordings that were heard are not
+listened to again, and calls that were answered are not asked again.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +21,7 @@ from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import array_blobs, call_state
+from earmark.ledger import call_state
 from earmark.ledger.disk_reserve import DiskReserve
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.ledger.row_values import (
@@ -25,9 +30,10 @@ from earmark.ledger.row_values import (
     count_interrupted,
     keep_tags,
     number_of,
-    pick_values,
+    pack,
     recording_values,
     remember_plan,
+    unpack,
 )
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
@@ -52,11 +58,11 @@ class Ledger:
         """Use `Ledger.open`; this expects the lock to be held."""
         self.folder = folder
         self._lock = lock
-        self._turn = threading.RLock()
+        self._thread_lock = threading.RLock()
         self._connection = connect(folder, to_write=True)
         self._reserve = DiskReserve(folder)
         self._is_full = False
-        with self._writing() as database:
+        with self._transaction() as database:
             self._plan = remember_plan(database, plan)
             self.interrupted = count_interrupted(database)
             """Calls that were in flight when an earlier process died; they may be asked twice."""
@@ -77,7 +83,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of the run; it can be opened again."""
-        with self._turn:
+        with self._thread_lock:
             self._connection.close()
             self._lock.close()
 
@@ -97,7 +103,7 @@ class Ledger:
         Another recording at the same path is replaced: its answers are kept, and it is no longer
         part of what the run tells.
         """
-        with self._writing() as database:
+        with self._transaction() as database:
             # Missed under another id before its content was known, or another content since.
             database.execute(
                 "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
@@ -117,7 +123,7 @@ class Ledger:
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
         unknown = RecordingRow(as_text(recording), path, 0.0, 0, name=name)
-        with self._writing() as database:
+        with self._transaction() as database:
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
                 " name, chapters, failure) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -129,7 +135,7 @@ class Ledger:
     def rate_by(self, survival: Survival) -> None:
         """Note how long actions last, as the recordings are rated by."""
         value = json.dumps([survival.times, survival.shares])
-        with self._writing() as database:
+        with self._transaction() as database:
             database.execute("INSERT OR REPLACE INTO notes VALUES ('survival', ?)", (value,))
 
     def hear(
@@ -155,7 +161,7 @@ class Ledger:
             warnings: What was odd about the recording or its sound, a line each.
         """
         sketch = level.sketched() if level is not None else None
-        with self._writing() as database:
+        with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -165,10 +171,10 @@ class Ledger:
                     windows.duration,
                     len(windows),
                     float(np.sum(windows.rates)),
-                    array_blobs.pack(windows.scores),
-                    array_blobs.pack(windows.instants),
-                    array_blobs.pack(windows.rates),
-                    array_blobs.pack(sketch.values, "<f4") if sketch else None,
+                    pack(windows.scores),
+                    pack(windows.instants),
+                    pack(windows.rates),
+                    pack(sketch.values, "<f4") if sketch else None,
                     sketch.hop if sketch else None,
                     sound_bytes,
                     access,
@@ -187,26 +193,22 @@ class Ledger:
             survival: How long actions last; not kept with each recording.
             owned: Windows whose call is paid already.
         """
-        with self._turn, clearly(self.folder):
-            row = self._connection.execute(
-                "SELECT window, heard.duration, scores, instants, rates FROM heard"
-                " JOIN recordings ON number = recording WHERE id = ? AND key = ?",
-                (recording, key),
-            ).fetchone()
-        if row is None:
+        rows = self._rows(
+            "SELECT window, heard.duration, scores, instants, rates FROM heard"
+            " JOIN recordings ON number = recording WHERE id = ? AND key = ?",
+            recording,
+            key,
+        )
+        if not rows:
             return None
-        length, duration, *arrays = row
-        scores, instants, rates = (array_blobs.unpack(array) for array in arrays)
+        ((length, duration, *arrays),) = rows
+        scores, instants, rates = (unpack(array) for array in arrays)
         return Windows(length, duration, scores, instants, rates, survival, owned)
 
     def heard_at(self, *, key: str) -> dict[str, str]:
         """The ids of the recordings heard under `key`, by path."""
-        with self._turn, clearly(self.folder):
-            rows = self._connection.execute(
-                "SELECT path, id FROM present JOIN heard ON number = recording WHERE key = ?",
-                (key,),
-            ).fetchall()
-        return dict(rows)
+        query = "SELECT path, id FROM present JOIN heard ON number = recording WHERE key = ?"
+        return dict(self._rows(query, key))
 
     def choose(
         self,
@@ -228,7 +230,7 @@ class Ledger:
             forecast: Share of all actions the picks are expected to touch; None where none are.
             notes: What a reader should know: swaps, warnings.
         """
-        with self._writing() as database:
+        with self._transaction() as database:
             number = number_of(database, recording)
             place = (self._plan, number)
             database.execute(
@@ -246,12 +248,12 @@ class Ledger:
                 tagged = keep_tags(database, number, span, words) if words else None
                 database.execute(
                     "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*place, *pick_values(pick), tagged, asked.get(span)),
+                    (*place, *astuple(pick), tagged, asked.get(span)),
                 )
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
         """Keep the thumbnail of a pick and what decoding it took."""
-        with self._writing() as database:
+        with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -272,21 +274,20 @@ class Ledger:
         an earlier plan, or not yet.
         """
         every = list(wanted)
-        with self._writing() as database:
+        with self._transaction() as database:
             answered = call_state.register(database, every, plan=self._plan)
         return [call for call in every if call.identity not in answered]
 
     def answered(self, recording: str) -> list[CallRow]:
         """The calls about `recording` that a model has answered, under any plan."""
-        with self._turn, clearly(self.folder):
-            rows = self._connection.execute(
-                """
-                SELECT identity, calls.model, "start", "end" FROM calls
-                JOIN recordings ON number = recording JOIN answers ON call = calls.id
-                WHERE recordings.id = ? AND kind = 'caption' ORDER BY "start", "end"
-                """,
-                (recording,),
-            ).fetchall()
+        rows = self._rows(
+            """
+            SELECT identity, calls.model, "start", "end" FROM calls
+            JOIN recordings ON number = recording JOIN answers ON call = calls.id
+            WHERE recordings.id = ? AND kind = 'caption' ORDER BY "start", "end"
+            """,
+            recording,
+        )
         return [
             CallRow(identity, recording, Span(*times), model) for identity, model, *times in rows
         ]
@@ -301,7 +302,7 @@ class Ledger:
             raise LedgerError(
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
-        with self._writing() as database:
+        with self._transaction() as database:
             if not call_state.begin(database, call):
                 call_state.register(database, [call], plan=self._plan)
                 call_state.begin(database, call)
@@ -345,7 +346,7 @@ class Ledger:
     def _surely(self, write: Callable[[sqlite3.Connection], None]) -> None:
         """Write what became of a call, on a full disk into the room that was set aside."""
         try:
-            with self._writing() as database:
+            with self._transaction() as database:
                 write(database)
         except LedgerError as error:
             if not is_full(error.__cause__) or self._is_full:
@@ -357,13 +358,17 @@ class Ledger:
     def _make_room(self) -> None:
         """Give up the disk reserve, and fold the log into the database so that it starts again."""
         self._reserve.drop()
-        with self._turn, clearly(self.folder):
+        with self._thread_lock, clearly(self.folder):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._thread_lock, clearly(self.folder):
+            return self._connection.execute(query, values).fetchall()
+
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it committed when the block ends, or none of it."""
-        with self._turn, clearly(self.folder):
+        with self._thread_lock, clearly(self.folder):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from earmark.captioning.request import Answer, Request
 from earmark.selection.pick import Pick
@@ -26,6 +28,17 @@ class RecordingRow:
     """What the user's manifest calls it; empty where none does."""
     chapters: tuple[tuple[str, float], ...] = ()
     """Its files and the second each begins at, where there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRecording:
+    """A recording that could not be worked on, and why."""
+
+    id: str
+    path: str
+    reason: str
+    name: str = ""
+    """What the user's manifest calls it; empty where none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +117,20 @@ class ChoiceRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeardRow:
-    """What listening to one recording gave, enough to draw its time line."""
+    """What listening to one recording gave, enough to draw its time line; nothing by default."""
 
     recording: str
-    window: float
+    window: float = 0.0
     """Seconds of one window."""
-    scores: FloatArray
+    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
     """One a window."""
-    rates: FloatArray
+    rates: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Expected action starts, one a window."""
-    level: Track | None
+    level: Track | None = None
     """Sound level in decibels, as coarse as the eye needs."""
-    sound_bytes: int
+    sound_bytes: int = 0
     """Bytes read to listen."""
-    access: str
+    access: str = ""
     """How the sound was reached, in words."""
     warnings: tuple[str, ...] = ()
     """What was odd about the recording or its sound, a line each."""
@@ -157,19 +170,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """What one recording has come to under the present plan; counts, never shares."""
+    """What one recording has come to under the present plan."""
 
     recording: RecordingRow
-    windows: int
-    expected: float
-    """Actions expected in it."""
-    picks: int
-    answered: int
-    failed: int
-    touched: float
-    """Actions the picks are expected to touch."""
-    spend: float
-    """Of the answers its picks are shown with."""
+    totals: Totals
+    """Calls, tokens and spend are those of the answers its picks are shown with."""
 
 
 @dataclass(frozen=True, slots=True)

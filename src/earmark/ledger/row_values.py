@@ -1,4 +1,4 @@
-"""What the ledger says to its database, piece by piece; the transaction is the caller's."""
+"""Records as columns, and the rows many writes share; the transaction is the caller's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from earmark.captioning.request import Answer
 from earmark.ledger.records import RecordingRow
-from earmark.selection.pick import Pick
-from earmark.timeline import Span
+from earmark.timeline import FloatArray, Span
+
+EXACT = "<f8"
+"""What selection reads again must be what it read before, to the last bit."""
 
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
@@ -56,20 +60,6 @@ def number_of(database: sqlite3.Connection, recording: str) -> int:
     if row is None:
         raise ValueError(f"the run does not know the recording {recording!r}; add it first")
     return int(row[0])
-
-
-def pick_values(pick: Pick) -> tuple[object, ...]:
-    """The columns of a pick, in order."""
-    return (
-        pick.window,
-        pick.start,
-        pick.end,
-        pick.instant,
-        pick.score,
-        pick.rate,
-        pick.expected,
-        pick.reason,
-    )
 
 
 def answer_values(answer: Answer) -> tuple[object, ...]:
@@ -120,6 +110,16 @@ def keep_tags(
         "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
     )
     return int(number)
+
+
+def pack(values: FloatArray, kind: str = EXACT) -> bytes:
+    """The numbers as little-endian bytes: one blob a recording instead of a row a window."""
+    return np.ascontiguousarray(values, dtype=kind).tobytes()
+
+
+def unpack(blob: bytes, kind: str = EXACT) -> FloatArray:
+    """The numbers `pack` was given; read-only."""
+    return np.frombuffer(blob, dtype=kind)
 
 
 def as_place(path: str) -> str:

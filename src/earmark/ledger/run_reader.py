@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from earmark.captioning.request import Answer
 from earmark.gate.survival import Survival
-from earmark.ledger import array_blobs
 from earmark.ledger.records import (
     ChoiceRow,
+    FailedRecording,
     HeardRow,
-    PickFrames,
     PickRow,
     RecordingRow,
     RecordingSummary,
@@ -23,6 +22,7 @@ from earmark.ledger.records import (
     StoredAnswer,
     Totals,
 )
+from earmark.ledger.row_values import unpack
 from earmark.ledger.schema import FILE, clearly, connect
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
@@ -82,11 +82,20 @@ _SUMS = (
 
 _SUMMARIES = """
 SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
-    coalesce(h.windows, 0), coalesce(h.expected, 0.0), count(p.plan),
-    coalesce(sum(a.kind = 'caption'), 0), coalesce(sum(c.state = 'failed'), 0),
-    total(p.expected), total(a.spend)
+    coalesce(h.windows, 0) AS windows, coalesce(h.expected, 0.0) AS expected,
+    count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
+    coalesce(sum(c.state = 'failed'), 0) AS failed, total(p.expected) AS touched,
+    total(a.spend) AS spend,
+    coalesce(sum(iif(a.kind = 'caption', a.prompt_tokens, 0)), 0) AS prompt_tokens,
+    coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
+    coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
+    coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read
 FROM present r LEFT JOIN heard h ON h.recording = r.number
-    LEFT JOIN picks p ON p.plan = ? AND p.recording = r.number
+    LEFT JOIN (
+        SELECT recording, sum(frames_decoded) AS decoded, sum(frames_sent) AS sent,
+            sum(bytes_read) AS bytes
+        FROM frames GROUP BY recording) f ON f.recording = r.number
+    LEFT JOIN picks p ON p.plan = :plan AND p.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
 """
@@ -118,17 +127,6 @@ FROM recordings r
         ORDER BY id = ?4 DESC, at DESC LIMIT 1)
 WHERE r.number = ?1
 """
-
-
-@dataclass(frozen=True, slots=True)
-class FailedRecording:
-    """A recording that could not be worked on, and why."""
-
-    id: str
-    path: str
-    reason: str
-    name: str = ""
-    """What the user's manifest calls it; empty where none does."""
 
 
 class Run:
@@ -180,20 +178,17 @@ class Run:
 
     def summaries(self) -> Iterator[RecordingSummary]:
         """What each of the recordings has come to, by path."""
-        for row in self._rows(_SUMMARIES, self._plan):
-            yield RecordingSummary(_recording(row[:8]), *row[8:])
-
-    def looked(self, recording: str) -> PickFrames:
-        """What decoding for a recording took in all; no window, no picture."""
-        row = self._row(
-            "SELECT coalesce(sum(frames_decoded), 0), coalesce(sum(frames_sent), 0),"
-            " coalesce(sum(bytes_read), 0) FROM frames JOIN recordings ON number = recording"
-            " WHERE id = ?",
-            recording,
-        )
-        assert row is not None
-        decoded, sent, read = row
-        return PickFrames(Span(0.0, 0.0), b"", decoded, sent, read)
+        for values in self._named(_SUMMARIES):
+            recording = _recording(tuple(values.pop(field.name) for field in fields(RecordingRow)))
+            totals = Totals(
+                recordings=1,
+                duration=recording.duration,
+                size_bytes=recording.size_bytes,
+                frame_count=recording.frame_count,
+                asked=values["answered"] + values["failed"],
+                **values,
+            )
+            yield RecordingSummary(recording, totals)
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
@@ -227,12 +222,12 @@ class Run:
         if row is None:
             return None
         window, scores, rates, level, hop, sound_bytes, access, warnings = row
-        track = Track(array_blobs.unpack(level, "<f4"), hop=hop) if level is not None else None
+        track = Track(unpack(level, "<f4"), hop=hop) if level is not None else None
         return HeardRow(
             recording,
             window,
-            array_blobs.unpack(scores),
-            array_blobs.unpack(rates),
+            unpack(scores),
+            unpack(rates),
             track,
             sound_bytes,
             access,
@@ -282,10 +277,7 @@ class Run:
         """What the run has come to."""
         values: dict[str, Any] = {}
         for query in _SUMS:
-            with clearly(self.folder):
-                cursor = self._connection.execute(query, {"plan": self._plan})
-                names = [column[0] for column in cursor.description]
-                values |= dict(zip(names, cursor.fetchone(), strict=True))
+            values |= next(self._named(query))
         return Totals(**values)
 
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
@@ -321,6 +313,13 @@ class Run:
             model or "",
             thumbnail or b"",
         )
+
+    def _named(self, query: str) -> Iterator[dict[str, Any]]:
+        """The rows of a query about the present plan, each value under its column's name."""
+        with clearly(self.folder):
+            cursor = self._connection.execute(query, {"plan": self._plan})
+            names = [column[0] for column in cursor.description]
+            yield from (dict(zip(names, row, strict=True)) for row in cursor)
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with clearly(self.folder):

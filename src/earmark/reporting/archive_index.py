@@ -6,16 +6,16 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import RecordingSummary, Run, Totals
+from earmark.ledger import RecordingSummary, Run
 from earmark.media.atomic_file import replacing
-from earmark.reporting.report_data import RecordingReport, RunReport, load_recordings
+from earmark.reporting.report_data import RunReport, load_recording
 from earmark.reporting.report_page import draw, name_of, render, title_of, write_page
 from earmark.selection import ladder
 from earmark.timeline import FloatArray
@@ -106,19 +106,19 @@ def page_name(summary: RecordingSummary) -> str:
 
 
 def _plain(summary: RecordingSummary) -> list[Any]:
-    row = summary.recording
-    share = summary.touched / summary.expected if summary.expected else None
+    row, totals = summary.recording, summary.totals
+    share = totals.touched / totals.expected if totals.expected else None
     return [
         title_of(row),
         row.path,
         f"{PAGES}/{quote(page_name(summary))}",
         round(row.duration, 1),
-        summary.windows,
-        summary.picks,
-        summary.answered,
-        summary.failed,
+        totals.windows,
+        totals.picks,
+        totals.answered,
+        totals.failed,
         None if share is None else round(share, 4),
-        round(summary.spend, 6),
+        round(totals.spend, 6),
     ]
 
 
@@ -141,7 +141,7 @@ def _write_pages(run: Run, summaries: Sequence[RecordingSummary], folder: Path) 
     for summary in summaries:
         name = page_name(summary)
         now[name] = [edition, *_plain(summary)]
-        is_told = before.get(name) == now[name] and not summary.failed
+        is_told = before.get(name) == now[name] and not summary.totals.failed
         if not is_told or not (folder / name).exists():
             _write_one(run, summary, folder / name)
     with replacing(noted) as scratch:
@@ -158,49 +158,12 @@ def _noted(path: Path) -> dict[str, list[Any]]:
 
 
 def _write_one(run: Run, summary: RecordingSummary, path: Path) -> None:
-    (told,) = load_recordings(run, [summary.recording], beside=path.parent)
     report = RunReport(
         title=title_of(summary.recording),
         opened=run.opened(),
         plan=run.plan(),
-        totals=_totals(run, summary, told),
-        recordings=(told,),
-        missed=(),
+        totals=summary.totals,
+        recordings=(load_recording(run, summary.recording, beside=path.parent),),
     )
     with replacing(path) as scratch:
         scratch.write_text(render(report), encoding="utf-8")
-
-
-def _totals(run: Run, summary: RecordingSummary, told: RecordingReport) -> Totals:
-    """The totals of one recording."""
-    row, look = summary.recording, run.looked(summary.recording.id)
-    totals = Totals(
-        recordings=1,
-        duration=row.duration,
-        windows=summary.windows,
-        picks=summary.picks,
-        answered=summary.answered,
-        failed=summary.failed,
-        asked=summary.answered + summary.failed,
-        size_bytes=row.size_bytes,
-        frame_count=row.frame_count,
-    )
-    return replace(
-        totals,
-        bytes_read=look.bytes_read + told.sound_bytes,
-        frames_decoded=look.frames_decoded,
-        frames_sent=look.frames_sent,
-        prompt_tokens=_sum(
-            [pick.row.kept.answer.prompt_tokens for pick in told.picks if pick.row.kept]
-        ),
-        completion_tokens=_sum(
-            [pick.row.kept.answer.completion_tokens for pick in told.picks if pick.row.kept]
-        ),
-        spend=summary.spend,
-        expected=summary.expected,
-        touched=summary.touched,
-    )
-
-
-def _sum(counts: Sequence[int | None]) -> int:
-    return sum(count or 0 for count in counts)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import numpy as np
-
-from earmark.ledger import FailedRecording, PickRow, RecordingRow, Run, Totals
-from earmark.timeline import FloatArray
+from earmark.ledger import ChoiceRow, FailedRecording, HeardRow, PickRow, RecordingRow, Run, Totals
 
 MOST_POINTS = 4000
 """Of a recording's sound level: more than any screen has columns for."""
@@ -35,22 +32,9 @@ class RecordingReport:
     files: tuple[tuple[str, float], ...]
     """Where a browser beside the report finds each file, and the second it begins at; empty where
     it cannot."""
-    window: float
-    """Seconds of one window; 0 when it was not listened to."""
-    scores: FloatArray
-    """One a window."""
-    level: FloatArray
-    """Sound level in decibels, evenly spaced; empty when it is not known."""
-    level_hop: float
-    """Seconds between two values of `level`."""
-    expected: float
-    """Actions expected in the recording."""
-    rule: str
-    forecast: float | None
-    """Share of all actions the picks are expected to touch; None where none are expected."""
-    notes: tuple[str, ...]
-    access: str
-    sound_bytes: int
+    heard: HeardRow
+    """Its level no finer than a screen can show."""
+    choice: ChoiceRow
     picks: tuple[PickReport, ...]
 
 
@@ -64,7 +48,7 @@ class RunReport:
     plan: dict[str, Any]
     totals: Totals
     recordings: tuple[RecordingReport, ...]
-    missed: tuple[FailedRecording, ...]
+    missed: tuple[FailedRecording, ...] = ()
 
 
 def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunReport:
@@ -74,7 +58,9 @@ def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunRepor
         opened=run.opened(),
         plan=run.plan(),
         totals=run.totals(),
-        recordings=tuple(load_recordings(run, run.recordings(), beside=beside)),
+        recordings=tuple(
+            load_recording(run, recording, beside=beside) for recording in run.recordings()
+        ),
         missed=tuple(run.failed_recordings()),
     )
 
@@ -107,30 +93,17 @@ def _files(recording: RecordingRow, *, beside: Path) -> Iterator[tuple[str, floa
             yield link, start
 
 
-def load_recordings(
-    run: Run, recordings: Iterable[RecordingRow], *, beside: Path
-) -> Iterator[RecordingReport]:
-    """What was heard and picked of each of `recordings`, in order."""
-    for recording in recordings:
-        heard, choice = run.heard(recording.id), run.choice(recording.id)
-        level = heard.level if heard else None
-        if level is not None:
-            level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
-        yield RecordingReport(
-            recording=recording,
-            files=tuple(_files(recording, beside=beside)),
-            window=heard.window if heard else 0.0,
-            scores=heard.scores if heard else np.zeros(0),
-            level=level.values if level else np.zeros(0),
-            level_hop=level.hop if level else 1.0,
-            expected=float(np.sum(heard.rates)) if heard else 0.0,
-            rule=choice.rule,
-            forecast=choice.forecast,
-            notes=choice.notes,
-            access=heard.access if heard else "",
-            sound_bytes=heard.sound_bytes if heard else 0,
-            picks=tuple(
-                PickReport(row, run.thumbnail(recording.id, row.span))
-                for row in run.picks(recording.id)
-            ),
-        )
+def load_recording(run: Run, recording: RecordingRow, *, beside: Path) -> RecordingReport:
+    """What was heard and picked of `recording`."""
+    heard = run.heard(recording.id) or HeardRow(recording.id)
+    if heard.level is not None:
+        hop = max(heard.level.hop, heard.level.duration / MOST_POINTS)
+        heard = replace(heard, level=heard.level.thinned(hop=hop))
+    rows = run.picks(recording.id)
+    return RecordingReport(
+        recording=recording,
+        files=tuple(_files(recording, beside=beside)),
+        heard=heard,
+        choice=run.choice(recording.id),
+        picks=tuple(PickReport(row, run.thumbnail(recording.id, row.span)) for row in rows),
+    )

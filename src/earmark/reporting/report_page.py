@@ -61,7 +61,7 @@ def _plain(report: RunReport) -> dict[str, Any]:
 
 
 def _plain_recording(report: RecordingReport) -> dict[str, Any]:
-    recording = report.recording
+    recording, heard, choice = report.recording, report.heard, report.choice
     return {
         "name": title_of(recording),
         "path": recording.path,
@@ -69,17 +69,15 @@ def _plain_recording(report: RecordingReport) -> dict[str, Any]:
         "duration": recording.duration,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
-        "window": report.window,
-        "windows": len(report.scores),
-        "scores": _curve(report.scores),
-        "level": _curve(report.level),
-        "hop": report.level_hop,
-        "expected": round(report.expected, 2),
-        "rule": report.rule,
-        "forecast": report.forecast,
-        "notes": report.notes,
-        "access": report.access,
-        "heard": report.sound_bytes,
+        "window": heard.window,
+        "windows": len(heard.scores),
+        "scores": _curve(heard.scores),
+        "level": _curve(heard.level.values) if heard.level else [],
+        "hop": heard.level.hop if heard.level else 1.0,
+        "expected": round(float(np.sum(heard.rates)), 2),
+        **asdict(choice),
+        "access": heard.access,
+        "heard": heard.sound_bytes,
         "picks": [_plain_pick(pick) for pick in report.picks],
     }
 
