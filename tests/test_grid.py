@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid, Windows
-from earmark.timeline import Span, Track
+from earmark.timeline import Span, Track, format_clock
 from reckoning import CURVES
 
 
@@ -22,7 +22,9 @@ from reckoning import CURVES
         (0.1, 1),
         (4.0, 1),
         (4.0 + 1e-10, 1),
-        (4.001, 2),
+        (4.02, 1),
+        (8.09, 2),
+        (8.11, 3),
         (9.0, 3),
         (3600.0, 900),
     ],
@@ -34,6 +36,16 @@ def test_windows_are_counted_up(duration: float, count: int) -> None:
 @pytest.mark.parametrize("window", [0.1, 0.3, 0.7])
 def test_rounding_makes_no_window(window: float) -> None:
     assert [Grid(window).count(window * number) for number in range(200)] == list(range(200))
+
+
+@given(st.floats(0.1, 40.0), st.sampled_from([1.0, 2.0, 4.0, 10.0]))
+def test_no_window_is_shown_to_end_where_it_starts(duration: float, length: float) -> None:
+    silence = Track(np.empty(0))
+    laid = Grid(length).score(silence, duration, rates=RankRates(), survival=CURVES["usual"])
+    spans = [laid.span(window) for window in range(len(laid))]
+    assert all(format_clock(span.start) != format_clock(span.end) for span in spans)
+    assert duration - spans[-1].end < 0.1
+    assert np.all(laid.rates <= laid.rates[0])
 
 
 @pytest.mark.parametrize("window", [0.0, -4.0, float("nan"), float("inf")])

@@ -11,6 +11,10 @@ from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.survival import Survival
 from earmark.timeline import HOP, FloatArray, Span, Track
 
+REST = 0.1
+"""Seconds at the end of a recording that are not worth a call of their own: sound coders fill up
+their last packet (1,024 samples of AAC are 21 to 64 ms), and few cameras show a picture in it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
@@ -74,9 +78,14 @@ class Grid:
     def count(self, duration: float) -> int:
         """Windows in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
 
-        A hair of arithmetic past a whole number of windows (a nanosecond) is not a window.
+        A rest of less than `REST` seconds, or a tenth of a window, is no window of its own unless
+        it is all there is.
+
+            0   4   8 8.02
+            |---|---|'          2 windows
         """
-        return max(0, math.ceil(duration / self.window - 1e-9))
+        rest = min(REST, self.window / 10)
+        return max(int(duration > 0), math.ceil((duration - rest) / self.window - 1e-9))
 
     def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
         """What each window holds of `scores`, and the instant of its largest one.
@@ -115,5 +124,5 @@ class Grid:
         pooled, instants = self.pool(scores, duration)
         expected = np.array(rates(pooled), dtype=float)
         if len(expected):
-            expected[-1] *= duration / self.window - (len(expected) - 1)
+            expected[-1] *= min(1.0, duration / self.window - (len(expected) - 1))
         return Windows(self.window, duration, pooled.peak, instants, expected, survival)
