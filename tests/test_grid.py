@@ -61,10 +61,10 @@ def slow_pool(
     middles = [scores.time_of(step) + scores.hop / 2 for step in range(len(scores))]
     count = grid.count(duration)
     inside = [value for value, time in zip(scores.values, middles, strict=True)
-              if 0 <= time < count * grid.window]  # fmt: skip
+              if 0 <= time < count * grid.length]  # fmt: skip
     rows = []
     for place in range(count):
-        start, end = place * grid.window, (place + 1) * grid.window
+        start, end = place * grid.length, (place + 1) * grid.length
         held = [(float(value), -time) for value, time in zip(scores.values, middles, strict=True)
                 if start <= time < end]  # fmt: skip
         if not held:

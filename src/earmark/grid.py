@@ -68,12 +68,12 @@ class Grid:
     3
     """
 
-    window: float = 4.0
+    length: float = 4.0
     """Seconds of one call; the paper's."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.window) and self.window >= HOP):
-            raise ValueError(f"a window lasts {HOP:g} s (one score) or more, not {self.window}")
+        if not (math.isfinite(self.length) and self.length >= HOP):
+            raise ValueError(f"a window lasts {HOP:g} s (one score) or more, not {self.length}")
 
     def count(self, duration: float) -> int:
         """Windows in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
@@ -84,8 +84,8 @@ class Grid:
             0   4   8 8.02
             |---|---|'          2 windows
         """
-        rest = min(REST, self.window / 10)
-        return max(int(duration > 0), math.ceil((duration - rest) / self.window - 1e-9))
+        rest = min(REST, self.length / 10)
+        return max(int(duration > 0), math.ceil((duration - rest) / self.length - 1e-9))
 
     def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
         """What each window holds of `scores`, and the instant of its largest one.
@@ -94,10 +94,10 @@ class Grid:
         shorter than the recording) takes the track's smallest score, and its own middle.
         """
         count = self.count(duration)
-        starts = np.arange(count) * self.window
-        instants = (starts + np.minimum(starts + self.window, max(duration, 0.0))) / 2
+        starts = np.arange(count) * self.length
+        instants = (starts + np.minimum(starts + self.length, max(duration, 0.0))) / 2
         middles = scores.start + (np.arange(len(scores)) + 0.5) * scores.hop
-        owner = np.floor(middles / self.window).astype(np.intp)
+        owner = np.floor(middles / self.length).astype(np.intp)
         # By window, then by score, then the earlier step last: a window's best step ends its run.
         order = np.lexsort((-middles, scores.values, owner))
         order = order[(owner[order] >= 0) & (owner[order] < count)]
@@ -112,7 +112,7 @@ class Grid:
         mean[heard] = np.clip((total[last] - total[first]) / held, low, high)
         top[heard] = np.clip((total[last] - total[last - quarter]) / quarter, low, high)
         instants[heard] = np.round(middles[order[last - 1]], 6)
-        return WindowScores(self.window, peak, mean, top), instants
+        return WindowScores(self.length, peak, mean, top), instants
 
     def score(
         self, scores: Track, duration: float, *, rates: RateMap, survival: Survival
@@ -124,5 +124,5 @@ class Grid:
         pooled, instants = self.pool(scores, duration)
         expected = np.array(rates(pooled), dtype=float)
         if len(expected):
-            expected[-1] *= min(1.0, duration / self.window - (len(expected) - 1))
-        return Windows(self.window, duration, pooled.peak, instants, expected, survival)
+            expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
+        return Windows(self.length, duration, pooled.peak, instants, expected, survival)

@@ -149,7 +149,7 @@ def plan(
         recordings=len(many),
         duration=sum(windows.duration for windows in many),
         windows=sum(map(len, many)),
-        window=made.grid.window,
+        window=made.grid.length,
         frontline=made.to_json()["frontline"],
         cost=price,
         screening=screening,

@@ -65,7 +65,7 @@ class Plan:
             "budget": str(self.budget),
             "rule": RULES.name_of(type(self.rule)),
             "frontline": self.frontline.name if self.frontline else "none",
-            "window": self.grid.window,
+            "window": self.grid.length,
             "across": self.across,
             "audio_track": self.audio_track,
             "earmark": VERSION,

@@ -178,7 +178,7 @@ def crossed_cases(scores: Scores, material: Material, folds: Sequence[Sequence[s
     found = []
     for fold in folds:
         others = [name for each in folds if each is not fold for name in each]
-        rates = fit_rates(scores, material, others, lengths=[Grid().window])
+        rates = fit_rates(scores, material, others, lengths=[Grid().length])
         survival = fit_survival(material, others)
         found += cases(scores, material, list(fold), rates, survival)
     return found
@@ -315,5 +315,5 @@ def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
     for name, values in scores.items():
         spans = map(Span, *(side.tolist() for side in open_stretches(values, rule)))
         windows = grid.count(material[name].duration)
-        total += bill(spans, length=grid.window, windows=windows).calls
+        total += bill(spans, length=grid.length, windows=windows).calls
     return total
