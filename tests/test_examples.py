@@ -1,0 +1,107 @@
+"""The examples run: a package of another's is installed, and its rule is used like our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from making import make_video
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A folder the example package was installed into, with its entry points."""
+    # pip builds beside the sources, so it gets a copy.
+    sources = tmp_path_factory.mktemp("sources") / "earmark-every-third"
+    shutil.copytree(EXAMPLES / "earmark-every-third", sources)
+    target = tmp_path_factory.mktemp("site")
+    offline = ("-q", "--no-deps", "--no-build-isolation", "--no-index")
+    command = [sys.executable, "-m", "pip", "install", *offline, "--target", target, sources]
+    subprocess.run(command, check=True, timeout=120)
+    return target
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("recordings")
+    make_video(folder / "busy.mp4", duration=12.0, clicks=[0.5, 3.5, 3.7, 6.5, 9.5, 9.6])
+    make_video(folder / "quiet.mp4", duration=9.0, clicks=[6.5])
+    return folder
+
+
+def run(installed: Path, *command: str) -> str:
+    path = os.pathsep.join([str(installed), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, *command],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_rule_of_anothers_is_used_from_the_command_line(installed, recordings):
+    words = "--rule every-third --budget price=0.05 --across --window 1 --frontline energy"
+    command = ["-m", "earmark", "select", str(recordings), *words.split(), "--no-cache"]
+    found = json.loads(run(installed, *command, "--format", "json"))
+    assert found["plan"]["rule"] == "every-third"
+    assert {one["rule"] for one in found["recordings"]} == {"every-third"}
+    picked = [[pick["window"] for pick in one["picks"]] for one in found["recordings"]]
+    assert picked == [[0, 3, 6, 9], [0, 3, 6]]
+
+
+SELECTIONS = """
+import json, sys
+import earmark
+from earmark.selection import RULES, rule_named
+
+def picked(rule, **budget):
+    found = earmark.select([sys.argv[1]], rule=rule, window=1.0, frontline="energy", **budget)
+    return [[pick.window for pick in one.picks] for one in found.recordings]
+
+print(json.dumps({
+    "name": RULES.name_of(type(rule_named("every-third"))),
+    "each": picked("every-third", budget="2"),
+    "across": picked("every-third", budget="5", across=True),
+    "dear": picked("every-third", budget="price=0.9"),
+    "cheap": picked("every-third", budget="price=0.05"),
+    "fourth": picked(rule_named("every-third", step=4), budget="price=0.05"),
+}))
+"""
+
+
+def test_a_rule_of_anothers_spends_every_kind_of_budget(installed, recordings):
+    found = json.loads(run(installed, "-c", SELECTIONS, str(recordings)))
+    assert found["name"] == "every-third"
+    assert [len(windows) for windows in found["each"]] == [2, 2]
+    assert sum(map(len, found["across"])) == 5
+    assert 6 in found["across"][1], "the one click of the quiet recording"
+    assert sum(map(len, found["dear"])) < sum(map(len, found["cheap"]))
+    assert found["cheap"] == [[0, 3, 6, 9], [0, 3, 6]]
+    assert found["fourth"] == [[0, 4, 8], [0, 4, 8]]
+
+
+def test_every_seam_is_documented():
+    root = EXAMPLES.parent
+    page = (root / "docs" / "plugins.md").read_text(encoding="utf-8")
+    sources = (root / "src").rglob("*.py")
+    groups = {
+        group
+        for source in sources
+        for group in re.findall(r"Registry\(\s*\"([\w.]+)\"", source.read_text(encoding="utf-8"))
+        if source.name != "registry.py"
+    }
+    assert "earmark.rules" in groups
+    assert [group for group in sorted(groups) if f"`{group}`" not in page] == []
