@@ -3,7 +3,7 @@
 from earmark.selection.allocation import Choice, allocate
 from earmark.selection.budget import Budget
 from earmark.selection.coverage_forecast import calls_for, forecast, ladder
-from earmark.selection.left_out import left_out
+from earmark.selection.omissions import left_out
 from earmark.selection.pick import Pick
 from earmark.selection.result import LeftOut
 from earmark.selection.rule import RULES, ArchiveRule, Rule, fixed_budget, is_blind, rule_named

@@ -43,10 +43,8 @@ def top_up(chosen: IndexArray, scores: FloatArray, calls: int) -> IndexArray:
     return np.concatenate([np.flatnonzero(taken), others])
 
 
-def explain_by_rank(windows: Windows, chosen: IndexArray, note: str = "") -> list[Pick]:
-    """Picks that say their place among all scores, and `note`."""
+def explain_by_rank(windows: Windows, chosen: IndexArray) -> list[Pick]:
+    """Picks that say their place among all scores."""
     places = np.empty(len(windows), dtype=np.intp)
     places[best_first(windows.scores)] = np.arange(1, len(windows) + 1)
-    return explain(
-        windows, chosen, lambda window, _: f"rank {places[window]} of {len(windows)}{note}"
-    )
+    return explain(windows, chosen, lambda window, _: f"rank {places[window]} of {len(windows)}")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.grid import Windows
 from earmark.selection import Coverage, left_out
-from earmark.selection.left_out import additions, losses
+from earmark.selection.omissions import additions, losses
 from earmark.selection.rules.rank import Rank
 from reckoning import CURVES, recordings, worth
 
