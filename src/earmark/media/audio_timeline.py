@@ -53,16 +53,6 @@ class Sound:
     def __len__(self) -> int:
         return len(self.values)
 
-    @property
-    def duration(self) -> float:
-        """Seconds from the first sample to the end of the last."""
-        return len(self.values) / self.sample_rate
-
-    @property
-    def end(self) -> float:
-        """When the block after this one starts."""
-        return self.start + self.duration
-
 
 class AudioTimeline:
     """Lays samples at their places and gives them back as blocks without a gap."""

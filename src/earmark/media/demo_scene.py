@@ -14,13 +14,16 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
+from av.audio.stream import AudioStream
 from av.container import OutputContainer
+from av.packet import Packet
+from av.video.stream import VideoStream
 
 from earmark.media.demo_rendering import (
     DRAWINGS,
@@ -169,73 +172,59 @@ def make_scene(
     script = Script.compose(seed=seed, duration=duration)
     with av.open(str(path), "w") as container:
         # All streams exist before the first packet: the header is written then.
-        encoders: list[_VideoEncoder | _AudioEncoder] = []
+        seconds: list[Iterator[list[Packet[Any]]]] = []
         if has_video:
-            encoders.append(_VideoEncoder(container, script, size, fps, grain))
+            seconds.append(_encode_video(_add_video(container, size, fps), script, grain))
         if has_audio:
-            encoders.append(_AudioEncoder(container, script))
+            stream = container.add_stream("aac", rate=SAMPLE_RATE)
+            stream.layout = "mono"
+            seconds.append(_encode_audio(stream, script))
         # Second by second, so that the streams lie side by side in the file.
-        for _ in range(math.ceil(duration)):
-            for encoder in encoders:
-                container.mux(encoder.next_second())
-        for encoder in encoders:
-            container.mux(encoder.stream.encode(None))
+        for packets in chain.from_iterable(zip(*seconds, strict=True)):
+            container.mux(packets)
     return Scene(path, list(script.actions), duration)
 
 
-class _VideoEncoder:
-    """Encodes a script's pictures."""
-
-    def __init__(
-        self,
-        container: OutputContainer,
-        script: Script,
-        size: tuple[int, int],
-        fps: int,
-        grain: int,
-    ) -> None:
-        # One thread: the same bytes on every machine.
-        options = {"preset": "ultrafast", "crf": "26", "g": str(2 * fps), "threads": "1"}
-        self.stream = container.add_stream("libx264", rate=fps, options=options)
-        self.stream.width, self.stream.height = size
-        self.stream.pix_fmt = "yuv420p"
-        self.fps, self.grain, self.rng = fps, grain, np.random.default_rng(0)
-        pictures = script.pictures(width=size[0], height=size[1], fps=fps)
-        self.numbered = enumerate(pictures)
-
-    def next_second(self) -> list[av.packet.Packet[Any]]:
-        """The packets that one second more of pictures gives."""
-        packets: list[av.packet.Packet[Any]] = []
-        for index, picture in islice(self.numbered, self.fps):
-            frame = av.VideoFrame.from_ndarray(self._grained(picture), format="rgb24")
-            frame.pts, frame.time_base = index, Fraction(1, self.fps)
-            packets += self.stream.encode(frame)
-        return packets
-
-    def _grained(self, picture: Picture) -> Picture:
-        if not self.grain:
-            return picture
-        noise = self.rng.integers(-self.grain, self.grain, (*picture.shape[:2], 1), np.int16, True)
-        grained: Picture = np.clip(picture + noise, 0, 255).astype(np.uint8)
-        return grained
+def _add_video(container: OutputContainer, size: tuple[int, int], fps: int) -> VideoStream:
+    # One thread: the same bytes on every machine.
+    options = {"preset": "ultrafast", "crf": "26", "g": str(2 * fps), "threads": "1"}
+    stream = container.add_stream("libx264", rate=fps, options=options)
+    stream.width, stream.height = size
+    stream.pix_fmt = "yuv420p"
+    return stream
 
 
-class _AudioEncoder:
-    """Encodes a script's sound."""
+def _encode_video(stream: VideoStream, script: Script, grain: int) -> Iterator[list[Packet[Any]]]:
+    """The packets that each second of pictures gives, and those left at the end."""
+    fps = round(stream.codec_context.framerate)
+    pictures = script.pictures(width=stream.width, height=stream.height, fps=fps)
+    numbered = enumerate(_add_grain(pictures, grain) if grain else pictures)
+    for _ in range(math.ceil(script.duration)):
+        packets: list[Packet[Any]] = []
+        for number, picture in islice(numbered, fps):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, fps)
+            packets += stream.encode(frame)
+        yield packets
+    yield stream.encode(None)
 
-    def __init__(self, container: OutputContainer, script: Script) -> None:
-        self.stream = container.add_stream("aac", rate=SAMPLE_RATE)
-        self.stream.layout = "mono"
-        self.samples = script.sound(sample_rate=SAMPLE_RATE)
-        self.played = 0
 
-    def next_second(self) -> list[av.packet.Packet[Any]]:
-        """The packets that one second more of sound gives."""
-        samples = self.samples[self.played : self.played + SAMPLE_RATE]
+def _add_grain(pictures: Iterator[Picture], grain: int) -> Iterator[Picture]:
+    rng = np.random.default_rng(0)
+    for picture in pictures:
+        noise = rng.integers(-grain, grain, (*picture.shape[:2], 1), np.int16, True)
+        yield np.clip(picture + noise, 0, 255).astype(np.uint8)
+
+
+def _encode_audio(stream: AudioStream, script: Script) -> Iterator[list[Packet[Any]]]:
+    """The packets that each second of sound gives, and those left at the end."""
+    sound = script.sound(sample_rate=SAMPLE_RATE)
+    for start in range(0, math.ceil(script.duration) * SAMPLE_RATE, SAMPLE_RATE):
+        samples = sound[start : start + SAMPLE_RATE]
         frame = av.AudioFrame.from_ndarray(samples[None, :], format="fltp", layout="mono")
-        frame.sample_rate, frame.pts = SAMPLE_RATE, self.played
-        self.played += len(samples)
-        return self.stream.encode(frame)
+        frame.sample_rate, frame.pts = SAMPLE_RATE, start
+        yield stream.encode(frame)
+    yield stream.encode(None)
 
 
 def _act(rng: np.random.Generator, duration: float) -> Iterator[ScriptedAction]:

@@ -58,32 +58,23 @@ class HttpFile:
 
     def read_facts(self) -> FileFacts:
         """What the server says about the file, from an answer with its first byte alone."""
-        return self._portal.call(self._read_facts)
+        response, _ = self._portal.call(self._attempt, ByteRange(0, 1), 1)
+        headers = response.headers
+        return FileFacts(_size_of(response), headers.get("ETag"), headers.get("Last-Modified"))
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
         """What came for each range, or why nothing did."""
-        return self._portal.call(self._read_ranges, ranges)
+        start = self._portal.start_task_soon
+        futures = [start(self._attempt, wanted, wanted.size_bytes) for wanted in ranges]
+        return [future.exception() or future.result()[1] for future in futures]
 
     def read_whole(self, limit_bytes: int) -> bytes:
         """All of a file that has at most `limit_bytes`."""
-        return self._portal.call(self._read_whole, limit_bytes)
+        return self._portal.call(self._attempt, None, limit_bytes)[1]
 
     def close(self) -> None:
         """Close the connections."""
         self._stack.close()
-
-    async def _read_facts(self) -> FileFacts:
-        response, _ = await self._attempt(ByteRange(0, 1), 1)
-        headers = response.headers
-        return FileFacts(_size_of(response), headers.get("ETag"), headers.get("Last-Modified"))
-
-    async def _read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
-        attempts = (self._attempt(wanted, wanted.size_bytes) for wanted in ranges)
-        answers = await asyncio.gather(*attempts, return_exceptions=True)
-        return [answer if isinstance(answer, BaseException) else answer[1] for answer in answers]
-
-    async def _read_whole(self, limit_bytes: int) -> bytes:
-        return (await self._attempt(None, limit_bytes))[1]
 
     async def _attempt(
         self, wanted: ByteRange | None, limit_bytes: int
@@ -105,21 +96,25 @@ class HttpFile:
         try:
             if wanted and _size_of(response) == 0:
                 return response, b""  # no part can be had of an empty file
-            _check_status(response)
-            if wanted:
-                self._check_partial(response, wanted.start)
+            self._check(response, wanted)
             return response, self._meter.count(await _body(response, limit_bytes))
         finally:
             await response.aclose()
 
-    def _check_partial(self, response: httpx.Response, start: int) -> None:
-        """Make sure of getting the part that was asked for, and not the whole file."""
-        if response.status_code != httpx.codes.PARTIAL_CONTENT:
+    def _check(self, response: httpx.Response, wanted: ByteRange | None) -> None:
+        """Make sure of an answer, and of the part that was asked for instead of the whole file."""
+        status, said = response.status_code, f"{response.status_code} {response.reason_phrase}"
+        if status == httpx.codes.NOT_FOUND:
+            raise FileNotFoundError(said)
+        if not response.is_success:
+            raise PermissionError(said) if status in _REFUSALS else OSError(said)
+        if wanted and status != httpx.codes.PARTIAL_CONTENT:
             raise RemoteError(
                 f"{place_of(self._url)}: the server refuses byte ranges, so only the whole file "
                 "can be had; download it first"
             )
-        if not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
+        told = response.headers.get("Content-Range", "")
+        if wanted and not told.startswith(f"bytes {wanted.start}-"):
             raise OSError("it answers with other bytes than were asked for")
 
 
@@ -127,15 +122,6 @@ class HttpFile:
 def _tls() -> ssl.SSLContext:
     """The system's certificates, which take a while to load."""
     return ssl.create_default_context()
-
-
-def _check_status(response: httpx.Response) -> None:
-    if response.is_success:
-        return
-    said = f"{response.status_code} {response.reason_phrase}"
-    if response.status_code == httpx.codes.NOT_FOUND:
-        raise FileNotFoundError(said)
-    raise PermissionError(said) if response.status_code in _REFUSALS else OSError(said)
 
 
 def _size_of(response: httpx.Response) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from earmark.errors import EarmarkError, MediaError, RemoteError, UnreadableFile, summarise
 from earmark.media.source import is_web, place_of
@@ -75,11 +75,6 @@ def explain_listing(uri: str, error: Exception) -> MediaError:
     return RemoteError(f"{place}: the server failed ({said}); check the address and keys")
 
 
-class _Block(NamedTuple):
-    start: int
-    data: bytes
-
-
 class RemoteStorage:
     """A file on a server that serves byte ranges."""
 
@@ -95,13 +90,45 @@ class RemoteStorage:
         self.uri = uri
         self._place = place_of(uri)
         self._file = open_remote(uri, meter)
-        self._blocks: list[_Block] = []
+        self._held: dict[int, bytes] = {}
+        """The first block and the latest one, by where they begin."""
         try:
             self._facts = self._retry(self._file.read_facts)
             self.size_bytes = self._check_size()
         except BaseException:
             self.close()
             raise
+
+    def read(self, start: int, end: int) -> bytes:
+        """Bytes `[start, end)`, fewer at the end of the file.
+
+        A little more is fetched and held, since small reads come close together.
+        """
+        end = min(end, self.size_bytes)
+        if end <= start:
+            return b""
+        if not self._held:
+            self._held[0] = self._fetch_block(0, 0)
+        for first, data in self._held.items():
+            if first <= start and end <= first + len(data):
+                return data[start - first : end - first]
+        latest = self._fetch_block(start, end)
+        self._held = {0: self._held[0], start: latest}
+        return latest[: end - start]
+
+    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """The bytes of each range, in order; several requests are under way at a time."""
+        return self._fetch([ByteRange(r.start, min(r.end, self.size_bytes)) for r in ranges])
+
+    def key(self) -> str:
+        """A hash of size and entity tag, with the first bytes where the server has no tags."""
+        tag = self._facts.tag
+        facts = f"{self.size_bytes}:{tag or self._facts.changed}:".encode()
+        return hashlib.sha256(facts if tag else facts + self.read(0, _BLOCK_BYTES)).hexdigest()
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._file.close()
 
     def _check_size(self) -> int:
         if self._facts.is_folder:
@@ -112,43 +139,9 @@ class RemoteStorage:
             )
         return self._facts.size_bytes
 
-    def read(self, start: int, end: int) -> bytes:
-        """Bytes `[start, end)`, fewer at the end of the file.
-
-        A little more is fetched and held, since small reads come close together.
-        """
-        end = min(end, self.size_bytes)
-        if end <= start:
-            return b""
-        for block in (self._head(), *self._blocks[1:]):
-            if block.start <= start and end <= block.start + len(block.data):
-                return block.data[start - block.start : end - block.start]
-        latest = _Block(start, self._fetch([self._around(start, end)])[0])
-        self._blocks[1:] = [latest]
-        return latest.data[: end - start]
-
-    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """The bytes of each range, in order; several requests are under way at a time."""
-        return self._fetch([ByteRange(r.start, min(r.end, self.size_bytes)) for r in ranges])
-
-    def key(self) -> str:
-        """A hash of size and entity tag, with the first bytes where the server has no tags."""
-        tag = self._facts.tag
-        facts = f"{self.size_bytes}:{tag or self._facts.changed}:".encode()
-        return hashlib.sha256(facts if tag else facts + self._head().data).hexdigest()
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        self._file.close()
-
-    def _head(self) -> _Block:
-        """The first block, fetched when it is first needed."""
-        if not self._blocks:
-            self._blocks.append(_Block(0, self._fetch([self._around(0, 0)])[0]))
-        return self._blocks[0]
-
-    def _around(self, start: int, end: int) -> ByteRange:
-        return ByteRange(start, min(self.size_bytes, max(end, start + _BLOCK_BYTES)))
+    def _fetch_block(self, start: int, end: int) -> bytes:
+        end = min(self.size_bytes, max(end, start + _BLOCK_BYTES))
+        return self._fetch([ByteRange(start, end)])[0]
 
     def _fetch(self, ranges: list[ByteRange]) -> list[bytes]:
         """The bytes of each range; those that fail or come short are asked for again.

@@ -22,8 +22,6 @@ class Meter:
 
     bytes_read: int = 0
     """Bytes asked of the disk or the server, the index included."""
-    requests: int = 0
-    """Reads made; over a network, requests sent."""
     access: str = ""
     """How the sound was reached: `index`, or `demux` where any chapter needs it."""
     damaged_packets: int = 0
@@ -34,9 +32,8 @@ class Meter:
     """Seconds of silence in holes of the sound, damaged packets included."""
 
     def count(self, data: bytes) -> bytes:
-        """`data` itself, after counting it as one read."""
+        """`data` itself, after counting its bytes."""
         self.bytes_read += len(data)
-        self.requests += 1
         return data
 
 
@@ -72,14 +69,12 @@ class Storage(Protocol):
     else goes wrong is raised as a MediaError naming the file.
     """
 
-    @property
-    def uri(self) -> str: ...  # noqa: D102
-    @property
-    def size_bytes(self) -> int: ...  # noqa: D102
-    @property
-    def read_ahead_bytes(self) -> int: ...  # noqa: D102
-    @property
-    def spare_bytes(self) -> int: ...  # noqa: D102
+    uri: str
+    size_bytes: int
+    read_ahead_bytes: int
+    """Worth reading at a time where reads follow one another."""
+    spare_bytes: int
+    """Worth reading to save a read."""
 
     def read(self, start: int, end: int) -> bytes: ...  # noqa: D102
     def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]: ...  # noqa: D102
