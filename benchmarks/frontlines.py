@@ -23,12 +23,11 @@ import av
 import numpy as np
 from listen import decode_audio
 
-from earmark.cli.checkpoints import place, with_checkpoints
-from earmark.cli.frontlines import READY, SYSTEMS
+from earmark.cli.checkpoints import checkpoint_folder, model_store, with_checkpoints
+from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.gate.frontline_registry import FRONTLINES, frontline_named
 from earmark.gate.listener import listen
 from earmark.media import Recording, open_recording
-from earmark.models import ModelStore
 
 VISUAL = ("frame-difference", "flow", "flow-compensated")
 
@@ -79,8 +78,9 @@ def main() -> None:
 
 def ready(wanted: set[str]) -> list[Row]:
     """The frontlines that can be measured here, `wanted` alone if any are named."""
-    shelf, folder = ModelStore(), place()
-    states = {each.name: each.state(shelf, folder) for each in SYSTEMS if each.kind == "frontline"}
+    store, folder = model_store(), checkpoint_folder()
+    frontlines = [each for each in systems() if each.kind == "frontline"]
+    states = {each.name: each.state(store, folder) for each in frontlines}
     unknown = sorted(wanted - states.keys())
     if unknown:
         raise SystemExit(f"there is no frontline {unknown[0]!r}; there are {', '.join(states)}")

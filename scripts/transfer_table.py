@@ -5,7 +5,7 @@
 DATA holds `resound/` and `epic/`; RUNS keeps features and runs (a stopped one goes on). For every
 encoder and seed a `span` gate is trained on the development participants, its threshold set to a
 development recall of 93 %, and recall and reduction are counted on the held-out recordings. The
-published encoders work the same once their checkpoint is on the shelf (`earmark models add`).
+published encoders work the same once their checkpoint is in the model store (`earmark models add`).
 """
 
 from __future__ import annotations

@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
-from earmark.features.pretrained import published
-from earmark.features.pretrained.catalogue import Published
+from earmark.features.pretrained import class_names
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.detector import Transformer
+from earmark.models import MODELS, Model
 
 BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 """Drawn once; a weight takes as much as it needs from a place of its own."""
@@ -26,7 +27,7 @@ BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)
 SMALL = Transformer(width=32, heads=2, layers=3)
 
 
-def small(name: str) -> Published:
+def small(name: str) -> Model:
     """The published model at a size that loads in no time, its names and layout unchanged."""
     options = {
         "frame-mn06": (("width", 0.1),),
@@ -34,13 +35,25 @@ def small(name: str) -> Published:
         "panns": (("channels", 2),),
         "slowfast": (("channels", 8),),
     }.get(name, (("size", SMALL),))
-    return replace(published(name), options=options)
+    return sized(MODELS[name], options)
 
 
-def saved(known: Published, path: Path, **changes: object) -> Path:
+def sized(known: Model, options: tuple[tuple[str, object], ...]) -> Model:
+    """`known` with another network of the same kind."""
+    return replace(known, architecture=replace(known.network, options=options))
+
+
+def known_as(monkeypatch: pytest.MonkeyPatch, name: str, known: Model) -> Model:
+    """Let `known` be the row of the catalogue called `name`, for one test."""
+    monkeypatch.setitem(MODELS._builtin, name, known)
+    return known
+
+
+def saved(known: Model, path: Path, **changes: object) -> Path:
     """A checkpoint of random weights, laid out as published, with `changes` to its entries."""
     held = as_published(seeded_weights(build(known).state_dict()), known)
-    inner = held[known.section] if known.section else held
+    section = known.network.section
+    inner = held[section] if section else held
     for name, value in changes.items():
         if value is None:
             del inner[name]
@@ -67,15 +80,16 @@ def seeded_sound(seconds: float, sample_rate: int) -> np.ndarray:
     return np.clip(sound, -1, 1).astype(np.float32)
 
 
-def as_published(weights: Mapping[str, torch.Tensor], known: Published) -> dict[str, object]:
+def as_published(weights: Mapping[str, torch.Tensor], known: Model) -> dict[str, object]:
     """`weights` under the names and in the section in which they are published."""
     named = dict(weights)
-    for old, new in reversed(known.renamed[:1]):
+    for old, new in reversed(known.network.renamed[:1]):
         named = {name.replace(new, old, 1): value for name, value in named.items()}
-    if "weak_head." in known.unused:
-        named["weak_head.weight"] = torch.zeros(len(known.classes), known.width)
-        named["weak_head.bias"] = torch.zeros(len(known.classes))
-    return {known.section: named, "epoch": 7} if known.section else named
+    network, classes = known.network, len(class_names(known.vocabulary))
+    if "weak_head." in network.unused:
+        named["weak_head.weight"] = torch.zeros(classes, network.width)
+        named["weak_head.bias"] = torch.zeros(classes)
+    return {network.section: named, "epoch": 7} if network.section else named
 
 
 def _weight(name: str, like: torch.Tensor) -> torch.Tensor:

@@ -47,7 +47,7 @@ HOMES = {
     "av": {"media"},
     "fsspec": {"media"},
     "s3fs": {"media"},
-    "onnxruntime": {"features", "gate"},
+    "onnxruntime": {"models"},
     "ai_edge_litert": {"models"},
     "cv2": {"features", "captioning"},
     "openai": {"captioning"},

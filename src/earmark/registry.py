@@ -27,17 +27,26 @@ class Registry(Mapping[str, Item], Generic[Item]):
     (2, ['red', 'green'])
     """
 
-    def __init__(self, group: str, builtin: Mapping[str, Item | str], *, kind: str) -> None:
+    def __init__(
+        self,
+        group: str,
+        builtin: Mapping[str, Item | str],
+        *,
+        kind: str,
+        includes: Mapping[str, Item] | None = None,
+    ) -> None:
         """Begin with what earmark itself brings.
 
         Args:
             group: The entry points other packages declare theirs under.
             builtin: The item itself, or `module:attribute` to import it from when it is needed.
             kind: What an item is called in a message.
+            includes: Another seam, all of which can fill this one too.
         """
         self.group = group
         self.kind = kind
         self._builtin = dict(builtin)
+        self._includes: Mapping[str, Item] = {} if includes is None else includes
 
     def __getitem__(self, name: str) -> Item:
         if name in self._builtin:
@@ -46,17 +55,20 @@ class Registry(Mapping[str, Item], Generic[Item]):
                 module, _, attribute = item.partition(":")
                 item = self._builtin[name] = getattr(import_module(module), attribute)
             return item
+        if name in self._includes:
+            return self._includes[name]
         return self._load(self._plugins[name])
 
     def __iter__(self) -> Iterator[str]:
         yield from self._builtin
+        yield from self._includes
         yield from self._plugins
 
     def __len__(self) -> int:
-        return len(self._builtin) + len(self._plugins)
+        return len(self._builtin) + len(self._includes) + len(self._plugins)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._builtin or name in self._plugins
+        return name in self._builtin or name in self._includes or name in self._plugins
 
     def named(self, name: str) -> Item:
         """The item called `name`.
@@ -84,7 +96,8 @@ class Registry(Mapping[str, Item], Generic[Item]):
     def _plugins(self) -> dict[str, EntryPoint]:
         """Those other packages declare, by name; a name of our own stays ours."""
         found = sorted(entry_points(group=self.group), key=lambda point: point.name)
-        return {point.name: point for point in found if point.name not in self._builtin}
+        ours = {*self._builtin, *self._includes}
+        return {point.name: point for point in found if point.name not in ours}
 
     def _load(self, point: EntryPoint) -> Item:
         try:

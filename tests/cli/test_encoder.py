@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import typer
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 
 from earmark.cli.encoder import export
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import open_encoder, published
+from earmark.features.pretrained import PretrainedEncoder
 from earmark.features.pretrained.checkpoint import build
+from earmark.media import Sound
+from earmark.models import MODELS
 from published_weights import as_published, seeded_weights
 
 app = typer.Typer()
@@ -22,9 +25,9 @@ app.command()(export)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    known = published("frame-mn06")
+    known = MODELS["frame-mn06"]
     weights = seeded_weights(build(known).state_dict())
-    torch.save(as_published(weights, known), tmp_path / known.files[0])
+    torch.save(as_published(weights, known), tmp_path / known.file)
     return tmp_path
 
 
@@ -37,7 +40,9 @@ def test_the_copy_is_proven_and_can_be_opened(folder):
     proof = json.loads(result.stdout)
     assert proof["difference"] <= proof["tolerance"] == 1e-4
     assert proof["size_bytes"] == target.stat().st_size
-    assert open_encoder("frame-mn06", target).channels == 447
+    encoder = PretrainedEncoder("frame-mn06", weights=str(target))
+    sound = [Sound(np.zeros(16_000, np.float32), 0.0, 16_000)]
+    assert next(encoder.encode(sound)).values.shape == (25, 447)
 
 
 def test_a_checkpoint_of_another_model_is_refused(folder):

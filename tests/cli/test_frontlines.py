@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from earmark.cli import frontlines as listing
-from earmark.cli.frontlines import READY, SYSTEMS, Format, frontlines
+from earmark.cli.frontlines import Format, frontlines
+from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.gate.frontline_registry import FRONTLINES, frontline_named
-from earmark.models import ModelStore
+from earmark.gate.gate import default_gate
+from earmark.models import EXTRAS, ModelStore
 from earmark.selection import RULES
 
 PAPER = (
@@ -31,20 +32,36 @@ def rows(capsys, folder) -> dict[str, dict]:
 
 
 def test_the_papers_table_is_there_in_its_order():
-    assert tuple(system.title for system in SYSTEMS if system.title) == PAPER
+    named = [system.paper or system.stands_for for system in systems()]
+    assert tuple(filter(None, named)) == PAPER
+
+
+def test_what_is_not_the_papers_own_says_so(capsys, tmp_path):
+    """Weights that nobody published cannot be what runs under a paper's name."""
+    listed = rows(capsys, tmp_path)
+    for name, paper in (
+        ("gate", "Ours, the gate"),
+        ("slowfast", "BEATs–SlowFast"),
+        ("dasm", "DASM"),
+    ):
+        assert (listed[name]["paper"], listed[name]["stands_for"]) == (None, paper)
+    card = default_gate().card
+    assert f"{card.objective}` head over {card.channels} log-mel" in listed["gate"]["scores"]
+    assert f"{card.heads} heads" in listed["gate"]["scores"]
+    assert "SlowFast with the EPIC-SOUNDS head" in listed["slowfast"]["scores"]
 
 
 def test_names_are_those_of_the_registries():
-    names = [system.name for system in SYSTEMS]
+    names = [system.name for system in systems()]
     assert len(set(names)) == len(names)
-    for system in SYSTEMS:
+    for system in systems():
         known = RULES if system.kind == "rule" else FRONTLINES
         assert system.name in known, "it is listed and nobody knows it"
     assert {*FRONTLINES, *RULES} == set(names)
 
 
 def test_what_is_ready_can_be_made():
-    for system in SYSTEMS:
+    for system in systems():
         if system.kind == "frontline" and system.state(ModelStore()) == READY:
             assert frontline_named(system.name).encoder.channels >= 1
 
@@ -58,14 +75,14 @@ def test_a_checkpoint_that_is_not_here_is_named_with_its_cure(capsys, tmp_path):
 
 
 def test_an_extra_that_is_missing_is_named_with_its_cure(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(listing.EXTRAS, "vision", "no_such_library")
+    monkeypatch.setitem(EXTRAS, "vision", "no_such_library")
     listed = rows(capsys, tmp_path)
     assert listed["flow"]["state"] == "needs an extra"
     assert listed["flow"]["cure"] == "pip install 'earmark[vision]'"
 
 
 def test_what_was_exported_needs_neither_checkpoint_nor_extra(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(listing.EXTRAS, "encoders", "no_such_library")
+    monkeypatch.setitem(EXTRAS, "encoders", "no_such_library")
     assert rows(capsys, tmp_path)["beats"]["cure"] == "pip install 'earmark[encoders]'"
     (tmp_path / "BEATs_strong_1.onnx").touch()
     assert rows(capsys, tmp_path)["beats"]["state"] == "ready"
@@ -85,4 +102,4 @@ def test_the_setting_is_looked_at_too(capsys, tmp_path, monkeypatch):
 def test_the_table_names_them_all(capsys, tmp_path):
     frontlines(format=Format.table, models=tmp_path)
     printed = capsys.readouterr().out
-    assert all(system.name in printed for system in SYSTEMS)
+    assert all(system.name in printed for system in systems())

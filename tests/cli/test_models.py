@@ -9,7 +9,7 @@ import pytest
 
 from earmark.cli import models
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.models import CATALOGUE, Address, Checkpoint, catalogue
+from earmark.models import MODELS, Address, Model
 
 WEIGHTS = b"weights"
 
@@ -20,8 +20,11 @@ def tiny(monkeypatch) -> None:
     for name, known in (("tiny", digest), ("unproven", None)):
         size = len(WEIGHTS) if known else None
         origins = () if known else (Address("http://127.0.0.1:9/unproven.bin"),)
-        one = Checkpoint(name, f"{name}.bin", "a test", "MIT", "", origins, size, known)
-        monkeypatch.setitem(catalogue.CATALOGUE, name, one)
+        one = Model(
+            name, f"{name}.bin", "a test", "a test", "MIT",
+            origins=origins, size_bytes=size, sha256=known,
+        )  # fmt: skip
+        monkeypatch.setitem(MODELS._builtin, name, one)
 
 
 def listed(capsys, folder) -> dict[str, dict]:
@@ -31,7 +34,7 @@ def listed(capsys, folder) -> dict[str, dict]:
 
 def test_every_checkpoint_is_listed_with_what_is_known_of_it(capsys, tmp_path):
     rows = listed(capsys, tmp_path)
-    assert set(rows) == set(CATALOGUE)
+    assert set(rows) == set(MODELS)
     assert rows["yamnet"]["size_bytes"] == 4_126_810 and rows["yamnet"]["state"] == "absent"
     assert rows["fpasst"]["sha256"] is None
     assert rows["beats"]["origins"] == ["github.com"]
@@ -43,14 +46,14 @@ def test_every_checkpoint_is_listed_with_what_is_known_of_it(capsys, tmp_path):
 def test_a_file_is_taken_in_and_then_here(capsys, tmp_path):
     file = tmp_path / "download"
     file.write_bytes(WEIGHTS)
-    models.add("tiny", file, models=tmp_path / "shelf")
+    models.add("tiny", file, models=tmp_path / "store")
     assert "as published" in capsys.readouterr().out
-    assert listed(capsys, tmp_path / "shelf")["tiny"]["state"] == "here"
-    models.add("unproven", file, models=tmp_path / "shelf")
+    assert listed(capsys, tmp_path / "store")["tiny"]["state"] == "here"
+    models.add("unproven", file, models=tmp_path / "store")
     assert "kept unproven" in capsys.readouterr().err
     file.write_bytes(b"another")
     with pytest.raises(ModelMismatch, match="another file"):
-        models.add("tiny", file, models=tmp_path / "shelf")
+        models.add("tiny", file, models=tmp_path / "store")
 
 
 def test_a_file_of_ones_own_is_no_unproven_one(capsys, tmp_path):
@@ -63,9 +66,9 @@ def test_a_file_of_ones_own_is_no_unproven_one(capsys, tmp_path):
 def test_a_checkpoint_trained_further_is_sent_the_other_way(tmp_path):
     (tmp_path / "mine.pt").write_bytes(WEIGHTS)
     with pytest.raises(ModelMismatch, match=r"--frontline beats:weights=.*mine\.pt"):
-        models.add("beats", tmp_path / "mine.pt", models=tmp_path / "shelf")
+        models.add("beats", tmp_path / "mine.pt", models=tmp_path / "store")
     with pytest.raises(ModelMismatch) as caught:
-        models.add("yamnet", tmp_path / "mine.pt", models=tmp_path / "shelf")
+        models.add("yamnet", tmp_path / "mine.pt", models=tmp_path / "store")
     assert "--frontline" not in str(caught.value)
 
 

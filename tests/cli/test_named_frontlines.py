@@ -15,9 +15,9 @@ import torch
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
-from earmark.features.pretrained import PUBLISHED, published
 from earmark.gate.gate import Gate, default_gate
-from published_weights import saved, seeded_sound, small
+from earmark.models import MODELS, PRETRAINED
+from published_weights import known_as, saved, seeded_sound, small
 from tone_model import tones, write_model, write_queries
 
 
@@ -30,7 +30,7 @@ def write_sound(path: Path, samples: np.ndarray) -> Path:
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path, monkeypatch):
-    """A shelf and a cache of the test's own; one thread, for the machine is shared."""
+    """A model store and a cache of the test's own; one thread, for the machine is shared."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("EARMARK_CHECKPOINTS", raising=False)
@@ -66,12 +66,11 @@ def starts(*words: object) -> list[float]:
     return [pick["start"] for pick in selected(*words, "--rule", "rank")["picks"]]
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PRETRAINED)
 def test_every_published_model_runs_with_a_checkpoint(name, recording, tmp_path, monkeypatch):
     """At a size that takes no time: names and layout as published, weights that mean nothing."""
-    known = small(name)
-    monkeypatch.setitem(PUBLISHED, name, known)
-    file = saved(known, tmp_path / known.files[0])
+    known = known_as(monkeypatch, name, small(name))
+    file = saved(known, tmp_path / known.file)
     by_path = selected(recording, "--frontline", f"{name}:weights={file}", "--budget", "2")
     assert len(by_path["picks"]) == 2 and by_path["frontline"].startswith(name)
     assert all(0 < pick["score"] <= 1 for pick in by_path["picks"])
@@ -82,7 +81,7 @@ def test_every_published_model_runs_with_a_checkpoint(name, recording, tmp_path,
 
 def test_one_at_its_full_size_in_a_process_of_its_own(recording, tmp_path):
     """From `earmark models add` to the windows, as a person would type it."""
-    file = saved(published("frame-mn06"), tmp_path / "download.pt")
+    file = saved(MODELS["frame-mn06"], tmp_path / "download.pt")
     assert earmark("models", "add", "frame-mn06", file).exit_code == 0
     rows = json.loads(earmark("frontlines", "--format", "json").stdout)
     assert next(row["state"] for row in rows if row["name"] == "frame-mn06") == "ready"
@@ -100,9 +99,8 @@ def test_one_at_its_full_size_in_a_process_of_its_own(recording, tmp_path):
 
 def test_another_checkpoint_under_the_same_name_is_heard_anew(recording, tmp_path, monkeypatch):
     """What was heard is kept under what is in the weights, not under what they are called."""
-    known = small("atst-frame")
-    monkeypatch.setitem(PUBLISHED, "atst-frame", known)
-    file = saved(known, tmp_path / known.files[0])
+    known = known_as(monkeypatch, "atst-frame", small("atst-frame"))
+    file = saved(known, tmp_path / known.file)
     words = (recording, "-f", f"atst-frame:weights={file}", "-b", "100%")
     before = [pick["score"] for pick in selected(*words)["picks"]]
     assert [pick["score"] for pick in selected(*words)["picks"]] == before
@@ -111,9 +109,8 @@ def test_another_checkpoint_under_the_same_name_is_heard_anew(recording, tmp_pat
 
 
 def test_a_detector_may_be_thresholded(recording, tmp_path, monkeypatch):
-    known = small("atst-frame")
-    monkeypatch.setitem(PUBLISHED, "atst-frame", known)
-    file = saved(known, tmp_path / known.files[0])
+    known = known_as(monkeypatch, "atst-frame", small("atst-frame"))
+    file = saved(known, tmp_path / known.file)
     frontline = f"atst-frame:weights={file}"
     free = [p["score"] for p in selected(recording, "-f", frontline, "-b", "100%")["picks"]]
     middle = sorted(free)[2]
@@ -134,7 +131,7 @@ class TestDasm:
         frontline = f"dasm:weights={model}:queries={both}"
         assert starts(tone_recording, "-f", frontline, "-b", "2") == [8.0, 20.0]
 
-    def test_from_the_shelf_its_name_is_enough(self, tone_recording, tmp_path):
+    def test_from_the_store_its_name_is_enough(self, tone_recording, tmp_path):
         def state() -> tuple[str, str | None]:
             rows = json.loads(earmark("frontlines", "--format", "json").stdout)
             return next((row["state"], row["cure"]) for row in rows if row["name"] == "dasm")
@@ -175,16 +172,15 @@ class TestDasm:
 @pytest.mark.parametrize("name", ["dasm", "frame-mn06"])
 def test_a_gate_is_trained_on_it_and_selects(name, tmp_path, monkeypatch):
     """The card names the encoder; the gate finds the checkpoint where the encoder does."""
-    shelf, media = tmp_path / "home/.cache/earmark/models", tmp_path / "media"
-    shelf.mkdir(parents=True)
+    store, media = tmp_path / "cache/earmark/models", tmp_path / "media"
+    store.mkdir(parents=True)
     media.mkdir()
     if name == "dasm":
-        write_model(shelf / "dasm.onnx")
-        write_queries(shelf / "dasm.txt", "a low hum", "a high whistle")
+        write_model(store / "dasm.onnx")
+        write_queries(store / "dasm.txt", "a low hum", "a high whistle")
     else:
-        known = small(name)
-        monkeypatch.setitem(PUBLISHED, name, known)
-        saved(known, shelf / known.files[0])
+        known = known_as(monkeypatch, name, small(name))
+        saved(known, store / known.file)
     marks = ["recording,start,end,label"]
     for person in range(4):
         write_sound(media / f"P0{person}_1.wav", tones(22.0, low=4.0 + person, high=13.0))

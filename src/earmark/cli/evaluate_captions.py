@@ -12,8 +12,9 @@ import typer
 from rich.table import Table
 
 from earmark.captioning import Limits, Prompt
-from earmark.captioning.hand_crop import HandCrop
+from earmark.captioning.hand_crop import HandCrop, HandFinder
 from earmark.cli.captioner_options import Wanted
+from earmark.cli.checkpoints import model_store
 from earmark.cli.console import Format, emit_json, err, out, progress_bar
 from earmark.cli.formatting import as_share, counted
 from earmark.errors import AnnotationError, EarmarkError
@@ -99,8 +100,8 @@ def captions(
             ),
             prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
-            crop=HandCrop() if hands else None,
-            tags=YAMNet().tags if sounds else None,
+            crop=HandCrop(HandFinder(weights=model_store().find("hands"))) if hands else None,
+            tags=YAMNet(store=model_store().folder).tags if sounds else None,
             kept=Kept.open(keep) if keep else Kept(),
             watch=watch,
         )

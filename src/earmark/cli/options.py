@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from earmark.cli.checkpoints import with_checkpoints
+from earmark.cli.checkpoints import cache_folder, with_checkpoints
 from earmark.gate.frontline_registry import AUTO, FRONTLINES
 from earmark.gate.score_cache import ScoreCache
 from earmark.selection import RULES
@@ -54,7 +53,4 @@ def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:
     """The cache a command uses: the folder given, else the user's own."""
     if no_cache:
         return None
-    if folder is None:
-        home = os.environ.get("XDG_CACHE_HOME")
-        folder = (Path(home) if home else Path.home() / ".cache") / "earmark"
-    return ScoreCache(folder)
+    return ScoreCache(folder or cache_folder())

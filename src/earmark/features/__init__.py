@@ -4,50 +4,52 @@ from collections.abc import Callable
 from functools import partial
 
 from earmark.features.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
-from earmark.features.encoder_spec import make_named
+from earmark.features.encoder_spec import make_encoder, split_name
 from earmark.features.energy import Energy, EnergyVariance
 from earmark.features.log_mel import LogMel
 from earmark.features.motion import CompensatedFlow, FrameDifference, OpticalFlow
 from earmark.features.packet_motion import Packets
-from earmark.features.pretrained import DETECTORS_ON_SHELF, ON_SHELF, DasmOnShelf
+from earmark.features.pretrained import PretrainedEncoder, QueryEncoder
 from earmark.features.spectral_flux import Flux
-from earmark.features.yamnet import YAMNet, YAMNetDetector
+from earmark.features.yamnet import YAMNet
+from earmark.models import PRETRAINED
+from earmark.registry import Registry
 
-ENCODERS: dict[str, type[Encoder]] = {
-    "energy": Energy,
-    "flux": Flux,
-    "variance": EnergyVariance,
-    "log-mel": LogMel,
-    "packets": Packets,
-    "yamnet": YAMNet,
-    "frame-difference": FrameDifference,
-    "flow": OpticalFlow,
-    "flow-compensated": CompensatedFlow,
-    **ON_SHELF,
-    "dasm": DasmOnShelf,
-}
-"""Every encoder by the name the command line uses; weights are looked for on first use."""
+ENCODERS: Registry[Callable[..., Encoder]] = Registry(
+    "earmark.encoders",
+    {
+        "energy": Energy,
+        "flux": Flux,
+        "variance": EnergyVariance,
+        "log-mel": LogMel,
+        "packets": Packets,
+        "yamnet": YAMNet,
+        "frame-difference": FrameDifference,
+        "flow": OpticalFlow,
+        "flow-compensated": CompensatedFlow,
+        **{name: partial(PretrainedEncoder, name) for name in PRETRAINED},
+        "dasm": QueryEncoder,
+    },
+    kind="encoder",
+)
+"""Every encoder by the name the command line uses; weights are looked for on first use.
 
-DETECTORS: dict[str, Callable[..., Encoder]] = {
-    "yamnet": YAMNetDetector,
-    **DETECTORS_ON_SHELF,
-    "dasm": partial(DasmOnShelf, reads="activity"),
-}
-"""For encoders whose features are no score: what ranks moments by itself, without a gate."""
+Another package's is a frozen dataclass that keeps the contract of `Encoder`: its fields are its
+options. One whose features are no score has a field `reads`, which may be `activity`.
+"""
 
 
 def encoder_named(text: str) -> Encoder:
     """The encoder that gives a gate its features: a name, with options after colons."""
-    return make_named(text, ENCODERS)
+    return make_encoder(ENCODERS.named(split_name(text)[0]), text)
 
 
 def detector_named(text: str) -> Encoder:
     """What ranks moments by itself under that name; takes options like `encoder_named`."""
-    return make_named(text, {**ENCODERS, **DETECTORS})
+    return make_encoder(ENCODERS.named(split_name(text)[0]), text, detects=True)
 
 
 __all__ = [
-    "DETECTORS",
     "ENCODERS",
     "SAMPLE_RATE",
     "STEP",
@@ -62,7 +64,6 @@ __all__ = [
     "Packets",
     "SoundEncoder",
     "YAMNet",
-    "YAMNetDetector",
     "detector_named",
     "encoder_named",
 ]

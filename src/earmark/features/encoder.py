@@ -63,34 +63,34 @@ class SoundEncoder(ABC):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """Whole steps of sound with some of what lies before and after them."""
+    """Whole cells of sound with some of what lies before and after them."""
 
     samples: FloatArray
-    """Mono, `before + steps * STEP + after` of them; silence beyond the ends of the recording."""
+    """Mono, `before + cells * width + after` of them; silence beyond the ends of the recording."""
     steps: int
+    """Steps of the clock in it; no more than there is sound."""
     first: int
     """Number of the first step, counted from time 0."""
 
 
-def cut(sound: Iterable[Sound], *, before: int = 0, after: int = 0) -> Iterator[Cut]:
-    """Cut `sound` into whole steps, each stretch with `before` and `after` samples around it.
+def cut(sound: Iterable[Sound], *, before: int = 0, after: int = 0, cell: int = 1) -> Iterator[Cut]:
+    """Cut `sound` into whole cells of `cell` steps, with `before` and `after` samples around them.
 
-        samples   [before|  step  |  step  |  step  |after]
-        next                               [before|  step  | ...
+        samples   [before|  cell  |  cell  |  cell  |after]
+        next                               [before|  cell  | ...
 
-    The last step is filled up with silence.
+    The last cell is filled up with silence.
     """
-    kept = np.zeros(before, dtype=np.float32)
-    first = 0
+    width, kept, first = cell * STEP, np.zeros(before, dtype=np.float32), 0
     for block in sound:
         kept = np.concatenate([kept, block.values])
-        steps = (len(kept) - before - after) // STEP
-        if steps > 0:
-            yield Cut(kept[: before + steps * STEP + after], steps, first)
-            kept, first = kept[steps * STEP :], first + steps
+        cells = (len(kept) - before - after) // width
+        if cells > 0:
+            yield Cut(kept[: before + cells * width + after], cells * cell, first)
+            kept, first = kept[cells * width :], first + cells * cell
     steps = -(-(len(kept) - before) // STEP)
     if steps > 0:
-        missing = before + steps * STEP + after - len(kept)
+        missing = before + -(-steps // cell) * width + after - len(kept)
         yield Cut(np.pad(kept, (0, missing)), steps, first)
 
 

@@ -1,6 +1,6 @@
 """Encoders from words: a name and, after colons, its options.
 
-beats                                         as it is, with the checkpoint on the user's shelf
+beats                                         as it is, with the checkpoint in the model store
 beats:weights=/data/BEATs_strong_1.pt         with a checkpoint of one's own
 beats:threshold=0.5                           what is below counts as nothing
 atst-frame:reads=embeddings:drop_layers=2     what a gate is to read
@@ -10,16 +10,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from earmark.features.encoder import Encoder
 
-PLACES = ("weights", "queries", "device", "batch", "threads")
+Made = TypeVar("Made")
+
+PLACES = ("weights", "queries", "store", "device", "batch", "threads")
 """Options of the machine: where files lie and how a model is run, not what is heard."""
+
+FIXED = ("name", "model")
+"""Fields that say which encoder it is, and are no options of it."""
+
+DETECTS = "activity"
+"""Of an encoder whose features are no score: what it reads to rank moments without a gate."""
 
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
@@ -34,30 +42,49 @@ def split_name(text: str) -> tuple[str, dict[str, str]]:
     return name, dict(option.split("=", 1) for option in options)
 
 
-def make_named(text: str, kinds: Mapping[str, Callable[..., Encoder]]) -> Encoder:
-    """The one of `kinds` that `text` names, with the options in it.
+def option_types(kind: Callable[..., object]) -> dict[str, Any]:
+    """The options of an encoder and the type each has; none where it is not a dataclass.
+
+    `kind` is what makes it: its class, or the class with some options given already.
+    """
+    made: Any = kind.func if isinstance(kind, partial) else kind
+    if not is_dataclass(made):
+        return {}
+    hints = get_type_hints(made)
+    return {each.name: hints[each.name] for each in fields(made) if each.name not in FIXED}
+
+
+def make_encoder(kind: Callable[..., Made], text: str, *, detects: bool = False) -> Made:
+    """What `kind` makes of the options in `text`.
+
+    Args:
+        kind: Of the encoder that `text` names.
+        text: The name, and options after colons.
+        detects: Whether it is to rank moments by itself, where its features are no score.
 
     Raises:
-        ValueError: no such name, no such option, or a value that is none for it; the message says
-            what there is.
+        ValueError: no such option, or a value that is none for it; the message says what there is.
     """
     name, options = split_name(text)
-    if name not in kinds:
-        raise ValueError(f"there is no encoder {name!r}; there are {', '.join(kinds)}")
-    make = kinds[name]
-    kind: Any = make.func if isinstance(make, partial) else make
-    return make(**_values(name, kind, options))
+    types = option_types(kind)
+    if detects and DETECTS in get_args(types.get("reads")):
+        options = {"reads": DETECTS, **options}
+    return kind(**_values(name, types, options))
 
 
 def moved(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
     """The same encoder on another machine: `PLACES` alone may change."""
     made: Any = encoder
+    if not options:
+        return encoder
     for option in options:
         if option not in PLACES:
             raise ValueError(
                 f"a gate fixes {option!r} of its encoder; only {', '.join(PLACES)} may be given"
             )
-    return cast(Encoder, replace(made, **_values(type(made).__name__, type(made), options)))
+    return cast(
+        Encoder, replace(made, **_values(type(made).__name__, option_types(type(made)), options))
+    )
 
 
 def portable(encoder: Encoder) -> dict[str, Any]:
@@ -66,19 +93,19 @@ def portable(encoder: Encoder) -> dict[str, Any]:
     An encoder whose weights a user brings is held to them: `expects` is what they are now.
     """
     made: Any = encoder
-    options = {name: each for name, each in asdict(made).items() if name not in PLACES}
+    kept = [name for name in option_types(type(made)) if name not in PLACES]
+    options = {name: getattr(made, name) for name in kept}
     return options | ({"expects": made.fingerprint()} if "expects" in options else {})
 
 
-def _values(name: str, kind: type, options: Mapping[str, str]) -> dict[str, Any]:
+def _values(name: str, types: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     """The options as their fields have them."""
-    hints, known = get_type_hints(kind), [field.name for field in fields(kind)]
     for option in options:
-        if option not in known:
+        if option not in types:
             raise ValueError(
-                f"{name} has no option {option!r}; it has {', '.join(known) or 'none'}"
+                f"{name} has no option {option!r}; it has {', '.join(types) or 'none'}"
             )
-    return {key: _value(name, key, options[key], hints[key]) for key in options}
+    return {key: _value(name, key, options[key], types[key]) for key in options}
 
 
 def _value(name: str, option: str, text: str, wanted: Any) -> Any:
@@ -87,6 +114,8 @@ def _value(name: str, option: str, text: str, wanted: Any) -> Any:
         wanted = next(kind for kind in get_args(wanted) if kind is not type(None))
     if get_origin(wanted) is Literal:
         wanted = str  # its encoder knows which words there are
+    if wanted is bool and text in ("true", "false"):
+        return text == "true"
     if wanted not in (int, float, str, Path):
         raise ValueError(f"{name}: {option} cannot be given in words")
     try:

@@ -15,17 +15,18 @@ the file's own weights: the same logits to within half a step, without the ties.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
-from earmark.features.encoder import STEP, SoundEncoder, as_track
-from earmark.features.pretrained.readout import Activity
-from earmark.features.pretrained.vocabulary import kept_classes, not_manipulation
+from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
+from earmark.features.pretrained.readout import check_threshold, strongest
 from earmark.media import Meter, Recording, Sound
-from earmark.timeline import FloatArray, IndexArray, Span, Track
+from earmark.models import ModelStore
+from earmark.models.litert import class_names, open_network
+from earmark.timeline import FloatArray, Span, Track
 
 PATCH = 15_600
 """Samples the network hears at once, at 16 kHz."""
@@ -38,36 +39,47 @@ CLASSES, WIDTH = 521, 1024
 BACKGROUND = "Silence"
 """From this class to the last they name rooms, noise and the recording itself, not a sound."""
 
-Reading = Literal["logits", "embedding"]
+Reads = Literal["logits", "activity", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
 class YAMNet(SoundEncoder):
-    """Features of the published network: its 521 classes in logit space, or what lies beneath."""
+    """Features of the published network: its 521 classes in logit space, or what lies beneath.
 
-    reads: Reading = "logits"
-    """`logits`, one of 521 classes a channel; `embedding`, the 1,024 values they are made of."""
+    As a detector, how likely anything a hand can do is to be heard: the likeliest class, whichever
+    it is. Voices, animals, music, traffic and other classes that say nothing of what hands do are
+    left out, as the paper does for every pretrained detector it compares.
+    """
+
+    reads: Reads = "logits"
+    """`logits`, one of 521 classes a channel; `activity`, the probability of the likeliest class of
+    handiwork; `embedding`, the 1,024 values that logits are made of."""
     cell: int = 12
     """Steps of the clock that share one patch; 12 is YAMNet's own 0.48 s."""
-    weights: Path | None = None
-    """`yamnet.tflite`; None takes it from the user's shelf, see `earmark models get yamnet`."""
+    threshold: float = 0.0
+    """Probabilities below this count as 0; activity only."""
+    weights: Path | None = field(default=None, repr=False)
+    """`yamnet.tflite`; None takes it from the model store, see `earmark models get yamnet`."""
+    store: Path | None = field(default=None, repr=False)
+    """The folder of the model store; None for the user's own."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.cell <= PATCH // STEP:
             raise ValueError(f"a patch is shared by 1 to {PATCH // STEP} steps, not {self.cell}")
-        if self.reads not in get_args(Reading):
-            raise ValueError(f"YAMNet reads {', '.join(get_args(Reading))}, not {self.reads!r}")
+        if self.reads not in get_args(Reads):
+            raise ValueError(f"YAMNet reads {', '.join(get_args(Reads))}, not {self.reads!r}")
+        if self.threshold and self.reads != "activity":
+            raise ValueError("yamnet has a threshold for its activity and for nothing else")
+        check_threshold(self.threshold)
 
     @property
     def channels(self) -> int:
-        """One a class, or one a value of the embedding."""
-        return WIDTH if self.reads == "embedding" else CLASSES
+        """One a class, one in all, or one a value of the embedding."""
+        return {"logits": CLASSES, "activity": 1, "embedding": WIDTH}[self.reads]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The 521 classes in the order of the logits, from the file itself."""
-        from earmark.models.litert import class_names
-
         return class_names(self._file())
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
@@ -78,15 +90,20 @@ class YAMNet(SoundEncoder):
             ModelMissing: the weights are not here.
             ModelMismatch: the file is not the published one.
         """
-        network: _Network | None = None
+        network: _QuantizedNetwork | None = None
         for cells, steps, first in _cells(sound, self.cell):
-            network = network or _Network(self._file())
+            network = network or _QuantizedNetwork(self._file())
             rows = self._read(network, network.listen(cells))
             yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
 
-    def _read(self, network: _Network, rows: FloatArray) -> FloatArray:
-        """What is asked for, `(cells, channels)`, of embeddings in whole numbers."""
-        return network.embedding(rows) if self.reads == "embedding" else network.logits(rows)
+    def _read(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
+        """What is asked for, one row a cell, of embeddings in whole numbers."""
+        if self.reads == "embedding":
+            return network.embedding(rows)
+        logits = network.logits(rows)
+        if self.reads == "logits":
+            return logits
+        return strongest(1 / (1 + np.exp(-logits)), self.names, threshold=self.threshold)
 
     def tags(
         self,
@@ -110,7 +127,7 @@ class YAMNet(SoundEncoder):
             least: Probability below which a class is not named.
         """
         best = np.full((len(spans), CLASSES), -np.inf, dtype=np.float32)
-        listener = YAMNet(cell=self.cell, weights=self.weights)
+        listener = replace(self, reads="logits", threshold=0.0)
         for track in listener(recording, meter=meter if meter is not None else Meter()):
             for place, span in enumerate(spans):
                 inside = track.values[_steps_within(track, span)]
@@ -129,45 +146,15 @@ class YAMNet(SoundEncoder):
         ]
 
     def _file(self) -> Path:
-        from earmark.models import ModelStore
-
-        return self.weights if self.weights is not None else ModelStore().find("yamnet")
-
-
-@dataclass(frozen=True, slots=True)
-class YAMNetDetector(SoundEncoder):
-    """How likely anything a hand can do is to be heard: the likeliest class, whichever it is.
-
-    Voices, animals, music, traffic and other classes that say nothing of what hands do are left
-    out, as the paper does for every pretrained detector it compares.
-    """
-
-    cell: int = 12
-    weights: Path | None = None
-    threshold: float = 0.0
-    """Probabilities below this count as 0."""
-
-    def __post_init__(self) -> None:
-        YAMNet(cell=self.cell)  # these say what a cell and a threshold may be
-        Activity(self.threshold)
-
-    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The probability of the likeliest class of handiwork in `sound`."""
-        network = YAMNet(cell=self.cell, weights=self.weights)
-        kept: IndexArray | None = None
-        for track in network.encode(sound):
-            kept = kept if kept is not None else kept_classes(network.names, not_manipulation())
-            likely = 1 / (1 + np.exp(-track.values[:, kept].max(axis=1)))
-            scores = np.where(likely >= self.threshold, likely, np.float32(0))
-            yield Track(scores, hop=track.hop, start=track.start)
+        return (
+            self.weights if self.weights is not None else ModelStore.at(self.store).find("yamnet")
+        )
 
 
-class _Network:
+class _QuantizedNetwork:
     """The published file, opened on one thread; not to be shared between threads."""
 
     def __init__(self, path: Path) -> None:
-        from earmark.models.litert import open_network
-
         self._interpreter = open_network("yamnet", path, keeps_all=True)
         details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
         self._scale, self._zero = details[EMBEDDING]["quantization"]
@@ -176,7 +163,7 @@ class _Network:
         biases_scale, _ = details[BIASES]["quantization"]
         self._biases = self._interpreter.get_tensor(BIASES) * biases_scale
 
-    def listen(self, patches: Sequence[FloatArray]) -> FloatArray:
+    def listen(self, patches: FloatArray) -> FloatArray:
         """The embedding of each patch as the whole numbers it is kept in, `(patches, WIDTH)`."""
         rows = np.empty((len(patches), WIDTH))
         for place, patch in enumerate(patches):
@@ -202,26 +189,13 @@ class _Network:
         return values
 
 
-def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[list[FloatArray], int, int]]:
+def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:
     """Patches centred on cells of `cell` steps, how many steps they stand for, and the first."""
     width = cell * STEP
     before = (PATCH - width) // 2
-    kept, first = np.zeros(before, dtype=np.float32), 0
-    for block in sound:
-        kept = np.concatenate([kept, block.values])
-        whole = max(0, (len(kept) - (PATCH - width)) // width)
-        if whole:
-            yield _cut(kept, whole, width), whole * cell, first
-            kept, first = kept[whole * width :], first + whole * cell
-    steps = -(-(len(kept) - before) // STEP)
-    if steps > 0:
-        whole = -(-steps // cell)
-        missing = (whole - 1) * width + PATCH - len(kept)
-        yield _cut(np.pad(kept, (0, max(0, missing))), whole, width), steps, first
-
-
-def _cut(samples: FloatArray, count: int, width: int) -> list[FloatArray]:
-    return [samples[place * width : place * width + PATCH] for place in range(count)]
+    for piece in cut(sound, before=before, after=PATCH - width - before, cell=cell):
+        patches = np.lib.stride_tricks.sliding_window_view(piece.samples, PATCH)[::width]
+        yield patches, piece.steps, piece.first
 
 
 def _steps_within(track: Track, span: Span) -> slice:

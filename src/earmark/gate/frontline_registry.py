@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
-from earmark.features import ENCODERS, detector_named
-from earmark.features.encoder_spec import moved, split_name
+from earmark.features import ENCODERS, Encoder
+from earmark.features.encoder_spec import make_encoder, split_name
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
+from earmark.registry import Registry
 
 AUTO = "auto"
 """The best frontline there is: the gate that comes with earmark."""
@@ -19,8 +20,17 @@ GATE = "gate"
 SUFFIX = ".gate"
 """A name that ends so is a gate file of the user's own."""
 
-FRONTLINES = (GATE, *ENCODERS)
-"""Every name `frontline_named` knows besides `auto` and gate files."""
+
+def default_frontline() -> Frontline:
+    """The gate that comes with earmark, ready to listen."""
+    return default_gate().frontline()
+
+
+FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
+    "earmark.frontlines", {GATE: default_frontline}, kind="frontline", includes=ENCODERS
+)
+"""What makes a frontline by its name, besides `auto` and gate files: a function that gives the
+whole frontline, or an encoder, whose features are then the score and whose rates are generic."""
 
 
 def frontline_named(name: str) -> Frontline:
@@ -33,15 +43,17 @@ def frontline_named(name: str) -> Frontline:
         ValueError: there is no such frontline, or option; the message lists those there are.
         ModelMismatch: the gate file is damaged or made for something else.
     """
-    if name in (AUTO, GATE):
-        return default_gate().frontline()
-    file, options = split_name(name)
-    if file.endswith(SUFFIX):
-        line = Gate.load(Path(file)).frontline(name=Path(file).name)
-        return replace(line, encoder=moved(line.encoder, options)) if options else line
-    if file not in ENCODERS:
+    kind, options = split_name(name)
+    if kind.endswith(SUFFIX):
+        return Gate.load(Path(kind)).frontline(name=Path(kind).name, places=options)
+    kind = GATE if kind == AUTO else kind
+    if kind not in FRONTLINES:
         raise ValueError(
             f"there is no frontline {name!r}; there are {AUTO}, {', '.join(FRONTLINES)}, "
             f"and your own gate files ({SUFFIX})"
         )
-    return Frontline(name, detector_named(name))
+    made = make_encoder(FRONTLINES[kind], name, detects=True)
+    if isinstance(made, Frontline):
+        return made
+    shown = [f"{key}={value}" for key, value in options.items() if key != "store"]
+    return Frontline(":".join([kind, *shown]), made)

@@ -12,16 +12,18 @@ import io
 import json
 import zipfile
 import zlib
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from earmark.errors import ModelMismatch
 from earmark.features import ENCODERS, Encoder
+from earmark.features.encoder_spec import moved, option_types
 from earmark.gate.card import Card
 from earmark.gate.episodes import Episodes
 from earmark.gate.fitted_rates import Fit, FittedRates
@@ -167,22 +169,22 @@ class Gate:
         card = self.card
         return OnnxScorer(self.digest, card.encoder, card.channels, card.context, self.weights)
 
-    def encoder(self) -> Encoder:
-        """The encoder the gate was trained on.
+    def encoder(self, places: Mapping[str, str] | None = None) -> Encoder:
+        """The encoder the gate was trained on, with its files at `places`.
 
         Raises:
             ModelMismatch: this version has no such encoder, or one of another shape.
+            ValueError: a place that is none, see `earmark.features.encoder_spec.PLACES`.
         """
         card = self.card
-        kind = cast(Any, ENCODERS.get(card.encoder))
-        known = {each.name for each in fields(kind)} if kind else set()
-        if kind is None or not set(card.encoder_options) <= known:
+        kind = ENCODERS.get(card.encoder)
+        if kind is None or not set(card.encoder_options) <= set(option_types(kind)):
             raise ModelMismatch(
                 f"this gate wants the encoder {card.encoder} with "
                 f"{', '.join(card.encoder_options) or 'no options'}; there are "
                 f"{', '.join(ENCODERS)}"
             )
-        made: Encoder = kind(**card.encoder_options)
+        made = moved(kind(**card.encoder_options), places or {})
         if made.channels != card.channels or card.clock_rate != CLOCK_RATE:
             raise ModelMismatch(
                 f"this gate wants {card.channels} channels at {card.clock_rate} Hz and "
@@ -190,10 +192,12 @@ class Gate:
             )
         return made
 
-    def frontline(self, *, name: str = "gate") -> Frontline:
-        """Everything needed to listen with this gate."""
+    def frontline(
+        self, *, name: str = "gate", places: Mapping[str, str] | None = None
+    ) -> Frontline:
+        """Everything needed to listen with this gate, its encoder's files at `places`."""
         return Frontline(
-            name, self.encoder(), scorer=self.scorer, rates=self.rates, survival=self.survival
+            name, self.encoder(places), self.scorer, rates=self.rates, survival=self.survival
         )
 
     def episodes(self, *, recall: float) -> Episodes:

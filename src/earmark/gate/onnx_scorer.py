@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from earmark.errors import ModelMismatch
+from earmark.models.onnx_session import shared_session
 from earmark.timeline import HOP, FloatArray, Track
 
 BLOCK = 750
@@ -57,7 +56,7 @@ class OnnxScorer:
 
     def _score(self, rows: FloatArray) -> FloatArray:
         """The scores of `rows`, `(steps, channels)`, as if nothing lay around them."""
-        scores: FloatArray = open_session(self.weights).run(None, {"features": rows[None]})[0][0]
+        scores: FloatArray = shared_session(self.weights).run(None, {"features": rows[None]})[0][0]
         return scores
 
     def _rows(self, track: Track) -> FloatArray:
@@ -76,14 +75,3 @@ class OnnxScorer:
                 f"cannot be scored; check the encoder ({self.encoder})"
             )
         return rows.astype(np.float32, copy=False)
-
-
-@lru_cache(maxsize=8)
-def open_session(weights: bytes) -> Any:
-    """An ONNX Runtime session of `weights` on one thread; the same weights share one."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])

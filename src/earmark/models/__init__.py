@@ -1,17 +1,20 @@
-"""Checkpoints: which there are, where they come from, and the shelf they are kept on."""
+"""Models: which there are, where they come from, the store they are kept in, and their sessions."""
 
-from earmark.models.catalogue import CATALOGUE, Checkpoint, checkpoint_named
+from earmark.models.catalogue import EXTRAS, MODELS, PRETRAINED, Model, require
 from earmark.models.download import Address, Npm, Origin, Wheel
-from earmark.models.model_store import Got, ModelStore
+from earmark.models.model_store import ModelStore, StoredModel, find_checkpoint
 
 __all__ = [
-    "CATALOGUE",
+    "EXTRAS",
+    "MODELS",
+    "PRETRAINED",
     "Address",
-    "Checkpoint",
-    "Got",
+    "Model",
     "ModelStore",
     "Npm",
     "Origin",
+    "StoredModel",
     "Wheel",
-    "checkpoint_named",
+    "find_checkpoint",
+    "require",
 ]

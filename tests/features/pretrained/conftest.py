@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from earmark.features.pretrained import published
 from earmark.features.pretrained.checkpoint import build
+from earmark.models import MODELS
 from published_weights import as_published, seeded_weights
 
 
@@ -24,8 +24,8 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def light_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """frame_mn06 at its full size, with weights that mean nothing, laid out as published."""
-    known = published("frame-mn06")
+    known = MODELS["frame-mn06"]
     weights = seeded_weights(build(known).state_dict())
-    path = tmp_path_factory.mktemp("checkpoints") / known.files[0]
+    path = tmp_path_factory.mktemp("checkpoints") / known.file
     torch.save(as_published(weights, known), path)
     return path

@@ -11,24 +11,25 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import PUBLISHED, published
-from earmark.features.pretrained.catalogue import find_checkpoint
+from earmark.features.pretrained import class_names
 from earmark.features.pretrained.checkpoint import build, drop_layers, load_detector
-from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, small
+from earmark.models import MODELS, PRETRAINED, find_checkpoint
+from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, sized, small
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PRETRAINED)
 def test_a_checkpoint_as_published_goes_in(name, tmp_path):
     known = small(name)
-    detector = load_detector(known, saved(known, tmp_path / known.files[0]))
+    detector = load_detector(known, saved(known, tmp_path / known.file))
     expected = build(known).eval()
     expected.load_state_dict(seeded_weights(expected.state_dict()))
-    sound = torch.from_numpy(seeded_sound(known.layout.chunk / 25, known.sample_rate))[None]
+    network = known.network
+    sound = torch.from_numpy(seeded_sound(network.layout.chunk / 25, network.sample_rate))[None]
     with torch.inference_mode():
         logits = detector(sound)
         torch.testing.assert_close(logits, expected(sound), atol=1e-5, rtol=1e-5)
         rows = 1 if name == "slowfast" else 250
-        assert logits.shape == (1, rows, len(known.classes))
+        assert logits.shape == (1, rows, len(class_names(known.vocabulary)))
         assert detector.embed(detector.spectrum(sound)).shape[:2] == (1, rows)
 
 
@@ -47,11 +48,11 @@ def test_a_checkpoint_as_published_goes_in(name, tmp_path):
     ],
 )
 def test_names_are_the_published_ones(name, first):
-    known = published(name)
-    if known.options == () and known.width == 768:  # as many layers, each small
-        known = replace(known, options=(("size", replace(SMALL, layers=12)),))
-    held = as_published(build(known).state_dict(), known)
-    assert first in (held[known.section] if known.section else held)
+    known = MODELS[name]
+    if known.network.options == () and known.network.width == 768:  # as many layers, each small
+        known = sized(known, (("size", replace(SMALL, layers=12)),))
+    held, section = as_published(build(known).state_dict(), known), known.network.section
+    assert first in (held[section] if section else held)
 
 
 def test_beats_with_the_older_names_of_weight_norm(tmp_path):
@@ -98,7 +99,7 @@ class TestRefused:
             load_detector(small("panns"), strong)
 
     def test_another_size_of_the_same_model(self, tmp_path):
-        wide = replace(self.KNOWN, options=(("width", 0.3),))
+        wide = sized(self.KNOWN, (("width", 0.3),))
         with pytest.raises(ModelMismatch, match=r"features.* is \(.*\) instead of \("):
             load_detector(self.KNOWN, saved(wide, tmp_path / "wide.pt"))
 
@@ -137,7 +138,7 @@ class TestRefused:
             find_checkpoint("beats", tmp_path)
         with pytest.raises(ModelMismatch, match=r"there is none at .*nowhere"):
             find_checkpoint("beats", tmp_path / "nowhere")
-        with pytest.raises(ValueError, match=r"no published model 'bats'; there are beats, "):
+        with pytest.raises(ValueError, match=r"no checkpoint 'bats'; the checkpoints are beats, "):
             find_checkpoint("bats", tmp_path)
 
 

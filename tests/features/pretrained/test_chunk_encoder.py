@@ -14,23 +14,19 @@ import torch
 
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained import (
-    PUBLISHED,
-    Activity,
     ChunkEncoder,
-    Embeddings,
-    Listening,
+    PretrainedEncoder,
     class_names,
     not_manipulation,
-    open_encoder,
-    published,
 )
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.readout import logit, max_pooled
 from earmark.gate.frontline import Frontline
 from earmark.gate.listener import listen
 from earmark.media import Sound, open_recording
+from earmark.models import MODELS, PRETRAINED
 from making import make_audio
-from published_weights import as_published, saved, seeded_sound, seeded_weights, small
+from published_weights import as_published, known_as, saved, seeded_sound, seeded_weights, small
 
 
 def blocks(samples: np.ndarray, rate: int, *sizes: int) -> Iterator[Sound]:
@@ -49,9 +45,13 @@ def features(encoder: ChunkEncoder, samples: np.ndarray, *sizes: int) -> np.ndar
     return np.concatenate([track.values for track in tracks])
 
 
+def light(checkpoint: Path, **options: object) -> PretrainedEncoder:
+    return PretrainedEncoder("frame-mn06", weights=str(checkpoint), **options)
+
+
 @pytest.fixture(scope="module")
 def encoder(light_checkpoint: Path) -> ChunkEncoder:
-    return open_encoder("frame-mn06", light_checkpoint, listening=Listening(threads=1))
+    return light(light_checkpoint, threads=1)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.04, 3.0, 10.04, 16.0])
@@ -68,16 +68,14 @@ def test_neither_blocks_nor_batch_change_what_is_heard(encoder, light_checkpoint
     whole = features(encoder, sound)
     np.testing.assert_allclose(features(encoder, sound, 7_001, 64_000), whole, atol=1e-6)
     for batch in (1, 3):
-        other = open_encoder(
-            "frame-mn06", light_checkpoint, listening=Listening(batch=batch, threads=1)
-        )
+        other = light(light_checkpoint, batch=batch, threads=1)
         np.testing.assert_allclose(features(other, sound), whole, atol=1e-3)
 
 
 def test_overlaps_are_means_of_posteriors(encoder):
     """5 to 10 s lie in two chunks; their posteriors are averaged, then taken to logit space."""
     sound = seeded_sound(15.0, 16_000)
-    detector = encoder.detector()
+    detector = encoder.network().detector
     with torch.inference_mode():
         chunks = torch.from_numpy(np.stack([sound[:160_000], sound[80_000:]]))
         first, second = torch.sigmoid(detector(chunks).double()).numpy()
@@ -93,45 +91,45 @@ def test_activity_is_the_surest_class_that_counts(light_checkpoint, encoder):
     posteriors = 1 / (1 + np.exp(-features(encoder, sound).astype(float)))
     kept = [name not in not_manipulation() for name in class_names("audioset-strong")]
     expected = posteriors[:, kept].max(axis=1)
-    detector = open_encoder("frame-mn06", light_checkpoint, reading=Activity())
+    detector = light(light_checkpoint, reads="activity")
     assert detector.channels == 1
     np.testing.assert_allclose(features(detector, sound), expected, atol=1e-5)
     middle = float(np.median(expected))
-    strict = open_encoder("frame-mn06", light_checkpoint, reading=Activity(threshold=middle))
+    strict = light(light_checkpoint, reads="activity", threshold=middle)
     rows = features(strict, sound)
     assert ((rows == 0) == (expected < middle - 1e-5)).mean() > 0.95
-    one = Activity(excluded=tuple(class_names("audioset-strong")[1:]))
-    only = open_encoder("frame-mn06", light_checkpoint, reading=one)
+    others = class_names("audioset-strong")[1:]
+    only = light(light_checkpoint, reads="activity", excluded=others)
     np.testing.assert_allclose(features(only, sound), posteriors[:, 0], atol=1e-5)
-    none = Activity(excluded=class_names("audioset-strong"))
+    none = class_names("audioset-strong")
     with pytest.raises(ValueError, match="all 447 classes are excluded"):
-        features(open_encoder("frame-mn06", light_checkpoint, reading=none), sound)
+        features(light(light_checkpoint, reads="activity", excluded=none), sound)
 
 
 def test_embeddings_are_what_the_head_reads(light_checkpoint, encoder):
     sound = seeded_sound(10.0, 16_000)
-    beneath = open_encoder("frame-mn06", light_checkpoint, reading=Embeddings())
+    beneath = light(light_checkpoint, reads="embeddings")
     rows = features(beneath, sound)
     assert rows.shape == (250, 576)
     assert beneath.channels == 576
     with torch.inference_mode():
-        logits = encoder.detector().classify(torch.from_numpy(rows)).numpy()
+        logits = encoder.network().detector.classify(torch.from_numpy(rows)).numpy()
     clipped = np.clip(logits, -16.118, 16.118)
     np.testing.assert_allclose(clipped, features(encoder, sound), atol=1e-3)
 
 
 def test_what_was_heard_is_kept_under_the_weights_not_their_place(light_checkpoint, tmp_path):
     """The cache of scores goes by `repr`."""
-    first = open_encoder("frame-mn06", light_checkpoint)
+    first = light(light_checkpoint)
     copy = tmp_path / "copy.pt"
     copy.write_bytes(light_checkpoint.read_bytes())
-    fast = open_encoder("frame-mn06", copy, listening=Listening(batch=9, threads=1))
+    fast = light(copy, batch=9, threads=1)
     assert repr(fast) == repr(first)
-    assert repr(open_encoder("frame-mn06", copy, reading=Activity())) != repr(first)
+    assert repr(light(copy, reads="activity")) != repr(first)
     held = torch.load(copy, weights_only=True)
     held["strong_head.bias"][0] += 1
     torch.save(held, copy)
-    assert repr(open_encoder("frame-mn06", copy)) != repr(first)
+    assert repr(light(copy)) != repr(first)
 
 
 def test_an_encoder_can_be_sent_to_a_worker(encoder):
@@ -142,21 +140,18 @@ def test_an_encoder_can_be_sent_to_a_worker(encoder):
 
 
 def test_a_folder_of_checkpoints_will_do(light_checkpoint):
-    assert (
-        open_encoder("frame-mn06", light_checkpoint.parent).classes[0]
-        == published("frame-mn06").classes[0]
-    )
+    there, itself = light(light_checkpoint.parent), light(light_checkpoint)
+    assert there.fingerprint() == itself.fingerprint()
 
 
 def test_a_wrong_checkpoint_is_refused_before_anything_is_heard(light_checkpoint):
     with pytest.raises(ModelMismatch, match=r"frame_mn06_strong_1.pt is not BEATs"):
-        open_encoder("beats", light_checkpoint)
+        PretrainedEncoder("beats", weights=str(light_checkpoint)).network()
 
 
 def test_a_device_that_is_not_there_is_said(light_checkpoint):
-    nowhere = Listening(device="cuda:77")
     with pytest.raises(ValueError, match="PyTorch has no device 'cuda:77' here"):
-        open_encoder("frame-mn06", light_checkpoint, listening=nowhere)
+        light(light_checkpoint, device="cuda:77").network()
 
 
 def test_a_recording_is_listened_to(encoder, tmp_path):
@@ -169,10 +164,10 @@ def test_a_recording_is_listened_to(encoder, tmp_path):
 
 @pytest.mark.slow
 def test_slowfast_hears_at_24_khz_and_speaks_for_the_middle_of_a_clip(tmp_path):
-    known = published("slowfast")
-    checkpoint = tmp_path / known.files[0]
+    known = MODELS["slowfast"]
+    checkpoint = tmp_path / known.file
     torch.save(as_published(seeded_weights(build(known).state_dict()), known), checkpoint)
-    encoder = open_encoder("slowfast", checkpoint, listening=Listening(threads=1))
+    encoder = PretrainedEncoder("slowfast", weights=str(checkpoint), threads=1)
     path = make_audio(tmp_path / "a.flac", duration=3.0, clicks=[1.0])
     heard = listen(open_recording(str(path)), Frontline("slowfast", encoder))
     assert len(heard.scores) == 75
@@ -181,17 +176,17 @@ def test_slowfast_hears_at_24_khz_and_speaks_for_the_middle_of_a_clip(tmp_path):
     rows = features(encoder, sound)
     with torch.inference_mode():
         clip = torch.from_numpy(sound[: 50 * 960])[None]
-        logits = encoder.detector()(clip)[0, 0]
+        logits = encoder.network().detector(clip)[0, 0]
     expected = logit(torch.softmax(logits, -1).numpy())
-    finer = open_encoder("slowfast", checkpoint, hop=0.08, listening=Listening(threads=1))
+    finer = PretrainedEncoder("slowfast", weights=str(checkpoint), hop=0.08, threads=1)
     np.testing.assert_allclose(features(finer, sound)[24], expected, atol=1e-2)
     assert rows.shape == (75, 44)
     assert len(np.unique(rows, axis=0)) == 8
 
 
 def test_rates_fit_the_clock():
-    for known in PUBLISHED.values():
-        assert known.sample_rate % 25 == 0
+    for name in PRETRAINED:
+        assert MODELS[name].network.sample_rate % 25 == 0
 
 
 class TestMaxPooling:
@@ -218,20 +213,21 @@ class TestHalfPrecision:
     """What an accelerator does, on the CPU: the same code, the same arithmetic, only slower."""
 
     def test_it_is_for_accelerators_unless_asked_for(self):
-        assert not Listening().is_half and not Listening(device="cpu:0").is_half
-        assert Listening(device="cuda:1").is_half and Listening(half=True).is_half
-        assert not Listening(device="mps", half=False).is_half
+        def is_half(**options: object) -> bool:
+            return PretrainedEncoder("beats", **options).is_half
 
-    @pytest.mark.parametrize("output", ["posteriors", "embeddings"])
-    @pytest.mark.parametrize("name", PUBLISHED)
-    def test_every_model_hears_nearly_the_same(self, name, output, tmp_path, monkeypatch):
-        known = small(name)
-        monkeypatch.setitem(PUBLISHED, name, known)
-        path = saved(known, tmp_path / known.files[0])
-        sound = seeded_sound(known.layout.chunk / 25, known.sample_rate)[None]
-        reading = Embeddings() if output == "embeddings" else None
+        assert not is_half() and not is_half(device="cpu:0")
+        assert is_half(device="cuda:1") and is_half(half=True)
+        assert not is_half(device="mps", half=False)
+
+    @pytest.mark.parametrize("reads", ["logits", "embeddings"])
+    @pytest.mark.parametrize("name", PRETRAINED)
+    def test_every_model_hears_nearly_the_same(self, name, reads, tmp_path, monkeypatch):
+        known = known_as(monkeypatch, name, small(name))
+        path, network = saved(known, tmp_path / known.file), known.network
+        sound = seeded_sound(network.layout.chunk / 25, network.sample_rate)[None]
         full, half = (
-            open_encoder(name, path, reading=reading, listening=Listening(half=how)).hear(sound)
+            PretrainedEncoder(name, reads=reads, weights=str(path), half=how).network()(sound)
             for how in (False, True)
         )
         assert np.isfinite(half).all() and half.dtype == full.dtype
@@ -241,6 +237,6 @@ class TestHalfPrecision:
 
     def test_it_is_known_by_another_name(self, light_checkpoint):
         """What was heard in full precision is not taken for it."""
-        full = open_encoder("frame-mn06", light_checkpoint)
-        half = open_encoder("frame-mn06", light_checkpoint, listening=Listening(half=True))
+        full = light(light_checkpoint)
+        half = light(light_checkpoint, half=True)
         assert repr(full) != repr(half)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from earmark.features.pretrained.chunks import CLIPS, TEN_SECONDS, Layout, hear_in_chunks
+from earmark.features.pretrained.chunks import hear_in_chunks
 from earmark.media import Sound
+from earmark.models.architecture import CLIPS, TEN_SECONDS, Layout
 
 RATE = 250
 """Ten samples a step keep the drawings small."""

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import (
-    Activity,
-    Embeddings,
-    Listening,
-    Logits,
-    open_encoder,
-    published,
-)
+from earmark.features.pretrained import PretrainedEncoder, class_names
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.detector import Transformer
-from earmark.features.pretrained.onnx_encoder import ExportCard, read_card
 from earmark.features.pretrained.onnx_export import TOLERANCE, Exported, export, prove, trial, write
+from earmark.features.pretrained.onnx_network import ExportCard, read_card
 from earmark.media import Sound
-from published_weights import seeded_sound, seeded_weights
+from earmark.models import MODELS
+from earmark.models.onnx_session import open_session
+from published_weights import seeded_sound, seeded_weights, sized
 
 SMALL = Transformer(width=32, heads=2, layers=2)
 SIZES = {
@@ -46,21 +40,23 @@ def exported(light_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -
     return export("frame-mn06", light_checkpoint, target)
 
 
+def light(file: Path, **options: object) -> PretrainedEncoder:
+    return PretrainedEncoder("frame-mn06", weights=str(file), **options)
+
+
 def features(encoder, sound: np.ndarray) -> np.ndarray:
     tracks = encoder.encode([Sound(sound, 0.0, 16_000)])
     return np.concatenate([track.values for track in tracks])
 
 
 @needs_export
-@pytest.mark.parametrize("reading", [Logits(), Activity(), Embeddings()], ids=repr)
-def test_the_copy_hears_the_same(exported, light_checkpoint, reading):
+@pytest.mark.parametrize("reads", ["logits", "activity", "embeddings"])
+def test_the_copy_hears_the_same(exported, light_checkpoint, reads):
     sound = seeded_sound(17.0, 16_000)
-    whole = open_encoder("frame-mn06", light_checkpoint, reading=reading)
-    copy = open_encoder(
-        "frame-mn06", exported.file, reading=reading, listening=Listening(threads=1)
-    )
+    whole = light(light_checkpoint, reads=reads)
+    copy = light(exported.file, reads=reads, threads=1)
     assert (copy.classes, copy.channels) == (whole.classes, whole.channels)
-    assert copy.source == whole.source, "a gate over the one takes the other"
+    assert copy.fingerprint() == whole.fingerprint(), "a gate over the one takes the other"
     np.testing.assert_allclose(features(copy, sound), features(whole, sound), atol=1e-3)
 
 
@@ -68,7 +64,7 @@ def test_the_copy_hears_the_same(exported, light_checkpoint, reading):
 def test_the_proof_is_told(exported, light_checkpoint):
     assert 0 <= exported.difference <= TOLERANCE
     assert exported.size_bytes == exported.file.stat().st_size
-    card = read_card(exported.file, name="frame-mn06", reading=Logits())
+    card = read_card(open_session(exported.file), exported.file, "frame-mn06")
     assert card == exported.card
     assert card.sample_rate == 16_000
 
@@ -77,10 +73,9 @@ def test_the_proof_is_told(exported, light_checkpoint):
 def test_neither_torch_nor_anything_else_is_loaded(exported):
     code = (
         "import sys, numpy as np\n"
-        "from pathlib import Path\n"
-        "from earmark.features.pretrained import open_encoder\n"
+        "from earmark.features.pretrained import PretrainedEncoder\n"
         "from earmark.media import Sound\n"
-        f"encoder = open_encoder('frame-mn06', Path({str(exported.file)!r}))\n"
+        f"encoder = PretrainedEncoder('frame-mn06', weights={str(exported.file)!r})\n"
         "rows = list(encoder.encode([Sound(np.zeros(16_000, np.float32), 0.0, 16_000)]))\n"
         "assert len(rows[0]) == 25 and 'torch' not in sys.modules\n"
     )
@@ -90,12 +85,13 @@ def test_neither_torch_nor_anything_else_is_loaded(exported):
 @needs_export
 @pytest.mark.parametrize("name", SIZES)
 def test_every_architecture_can_be_exported(name, tmp_path):
-    known = replace(published(name), options=SIZES[name])
+    known = sized(MODELS[name], SIZES[name])
     detector = build(known).eval()
     detector.load_state_dict(seeded_weights(detector.state_dict()))
     detector.settle()
-    samples = known.layout.chunk * known.sample_rate // 25
-    card = ExportCard(name, "0" * 64, 0, known.sample_rate, samples, 32, known.classes)
+    rate, classes = known.network.sample_rate, class_names(known.vocabulary)
+    samples = known.network.layout.chunk * rate // 25
+    card = ExportCard(name, "0" * 64, 0, rate, samples, 32, classes)
     write(detector, card, tmp_path / "it.onnx")
     assert prove(detector, tmp_path / "it.onnx", trial(card)) <= TOLERANCE
 
@@ -103,27 +99,27 @@ def test_every_architecture_can_be_exported(name, tmp_path):
 class TestRefused:
     @needs_export
     def test_a_copy_that_hears_something_else(self, exported, light_checkpoint):
-        encoder = open_encoder("frame-mn06", light_checkpoint)
-        other = build(published("frame-mn06")).eval()
+        encoder = light(light_checkpoint)
+        other = build(MODELS["frame-mn06"]).eval()
         with pytest.raises(ModelMismatch, match=r"hears something else: logits differ by"):
             prove(other, exported.file, trial(exported.card))
-        assert prove(encoder.detector(), exported.file, trial(exported.card)) <= TOLERANCE
+        assert prove(encoder.network().detector, exported.file, trial(exported.card)) <= TOLERANCE
 
     @needs_export
     def test_another_model(self, exported):
         with pytest.raises(ModelMismatch, match=r"onnx is frame-mn06 and not beats"):
-            open_encoder("beats", exported.file)
+            PretrainedEncoder("beats", weights=str(exported.file)).network()
 
     @needs_export
     def test_a_reading_it_was_not_exported_for(self, exported):
         with pytest.raises(ModelMismatch, match=r"without its last 0 layers.*export it again"):
-            open_encoder("frame-mn06", exported.file, reading=Embeddings(drop_layers=2))
+            light(exported.file, reads="embeddings", drop_layers=2).network()
 
     def test_a_file_that_is_no_model(self, tmp_path):
         cut = tmp_path / "cut.onnx"
         cut.write_bytes(b"\x08\x0a:\xff\xff\x03")
         with pytest.raises(ModelMismatch, match=r"cut.onnx is cut off or no ONNX model"):
-            open_encoder("frame-mn06", cut)
+            light(cut).network()
 
     def test_an_onnx_file_without_a_card(self, tmp_path):
         from onnx import TensorProto, helper, save
@@ -138,7 +134,7 @@ class TestRefused:
         opset = helper.make_opsetid("", 18)
         save(helper.make_model(graph, opset_imports=[opset], ir_version=9), tmp_path / "p.onnx")
         with pytest.raises(ModelMismatch, match=r"p.onnx has no card .*earmark encoder export"):
-            open_encoder("frame-mn06", tmp_path / "p.onnx")
+            light(tmp_path / "p.onnx").network()
 
     def test_nothing_is_left_where_the_checkpoint_is_wrong(self, light_checkpoint, tmp_path):
         target = tmp_path / "beats.onnx"

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained.catalogue import Published
 from earmark.features.pretrained.detector import Detector
+from earmark.features.pretrained.vocabulary import class_names
+from earmark.models import Model
 
 _ARRAYS: list[Any] = [
     np.ndarray,
@@ -29,7 +30,7 @@ _ARRAYS: list[Any] = [
 """Plain arrays, which the PANNs checkpoints hold beside their weights; nothing else is let in."""
 
 
-def load_detector(known: Published, file: Path) -> Detector:
+def load_detector(known: Model, file: Path) -> Detector:
     """The model that `known` describes with the weights in `file`, ready to listen.
 
     Raises:
@@ -44,11 +45,11 @@ def load_detector(known: Published, file: Path) -> Detector:
     return detector.eval()
 
 
-def build(known: Published) -> Detector:
+def build(known: Model) -> Detector:
     """The model that `known` describes, with weights that mean nothing yet."""
-    module, name = known.network.split(":")
+    module, name = known.loader.split(":")
     network = getattr(import_module(module), name)
-    detector = network(classes=len(known.classes), **dict(known.options))
+    detector = network(classes=len(class_names(known.vocabulary)), **dict(known.network.options))
     assert isinstance(detector, Detector)
     return detector
 
@@ -63,7 +64,7 @@ def drop_layers(detector: Detector, count: int) -> None:
         del layers[have - count :]
 
 
-def _read(known: Published, file: Path) -> Mapping[str, Any]:
+def _read(known: Model, file: Path) -> Mapping[str, Any]:
     """The names and weights in `file`; nothing in it is executed."""
     try:
         with torch.serialization.safe_globals(_ARRAYS):
@@ -71,12 +72,13 @@ def _read(known: Published, file: Path) -> Mapping[str, Any]:
     except (RuntimeError, pickle.UnpicklingError, EOFError, ValueError, KeyError) as error:
         raise ModelMismatch(
             f"{file} is cut off, or no checkpoint of weights alone ({_reason(error)}); "
-            f"expected {known.title}, published as {known.files[0]}"
+            f"expected {known.title}, published as {known.file}"
         ) from error
-    weights = held.get(known.section) if known.section and isinstance(held, Mapping) else held
+    section = known.network.section
+    weights = held.get(section) if section and isinstance(held, Mapping) else held
     if not isinstance(weights, Mapping):
-        inside = f" under {known.section!r}" if known.section else ""
-        raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {known.files[0]}")
+        inside = f" under {section!r}" if section else ""
+        raise ModelMismatch(f"{file.name} holds no weights{inside}; expected {known.file}")
     return weights
 
 
@@ -87,20 +89,20 @@ def _reason(error: Exception) -> str:
     return words[:120] or type(error).__name__
 
 
-def _renamed(weights: Mapping[str, Any], known: Published) -> dict[str, Any]:
+def _renamed(weights: Mapping[str, Any], known: Model) -> dict[str, Any]:
     """Weights by the names of our modules, without those that are not needed."""
     renamed = {}
     for name, value in weights.items():
-        for old, new in known.renamed:
+        for old, new in known.network.renamed:
             if name.startswith(old) and not name.startswith(new):
                 name = new + name.removeprefix(old)  # noqa: PLW2901 - one rename after another
-        if not name.startswith(known.unused):
+        if not name.startswith(known.network.unused):
             renamed[name] = value
     return renamed
 
 
 def _check(
-    weights: Mapping[str, Any], expected: Mapping[str, Tensor], known: Published, file: Path
+    weights: Mapping[str, Any], expected: Mapping[str, Tensor], known: Model, file: Path
 ) -> None:
     """`ModelMismatch` unless `weights` has every name of `expected` in its shape, and no other."""
     missing = [name for name in expected if name not in weights]
@@ -123,7 +125,7 @@ def _check(
     ]
     if problems:
         raise ModelMismatch(
-            f"{file.name} is not {known.title} (expected {known.files[0]}): {'; '.join(problems)}"
+            f"{file.name} is not {known.title} (expected {known.file}): {'; '.join(problems)}"
         )
 
 

@@ -1,111 +1,103 @@
-"""Encoders over published models: chunk by chunk, onto the 25 Hz clock."""
+"""Encoders whose network hears overlapping chunks, brought onto the 25 Hz clock."""
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 
+from earmark.errors import ModelMismatch
 from earmark.features.encoder import SoundEncoder, as_track
-from earmark.features.pretrained.chunks import Layout, hear_in_chunks
-from earmark.features.pretrained.readout import Reading
+from earmark.features.pretrained.chunks import hear_in_chunks
+from earmark.features.pretrained.network import Network
+from earmark.features.pretrained.readout import check_threshold, logit, strongest
 from earmark.media import Sound
+from earmark.models.architecture import TEN_SECONDS, Layout
 from earmark.timeline import FloatArray, Track
 
 
 class ChunkEncoder(SoundEncoder):
-    """An encoder that hears overlapping chunks; the same rows however many at once."""
+    """An encoder over a network that hears chunks; the same rows however many at once.
+
+    What is made of the network's rows is said by `reads`:
+
+    - `logits`: the posteriors in logit space, which is what the paper's gate reads. Nothing is
+      thresholded. Most classes are nearly always absent, so that the values lie around -10; a gate
+      brings them to 0 by what it measured on its own training recordings.
+    - `activity`: a detector without a gate, the greatest posterior of any class that counts.
+    - `embeddings`: what the head would have read, for a gate that learns its own.
+    """
 
     __slots__ = ()
 
-    reading: Reading
-    layout: Layout
-    listening: Listening
+    name: str
+    """In the catalogue."""
+    reads: str
+    threshold: float
+    expects: str | None
+    excluded: tuple[str, ...] | None = None
+    """Names of the classes that are no activity; None for the documented list."""
+    batch: int = 4
+
+    @property
+    def layout(self) -> Layout:
+        """How its chunks lie on the clock."""
+        return TEN_SECONDS
 
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the posteriors."""
 
-    @property
     @abstractmethod
-    def width(self) -> int:
-        """Values in each row that `hear` gives."""
+    def network(self) -> Network:
+        """What hears the chunks, opened once a process.
 
-    @property
-    @abstractmethod
-    def source(self) -> str:
-        """SHA-256 of what was published or brought, whatever it was made into since."""
-
-    @abstractmethod
-    def hear(self, chunks: FloatArray) -> FloatArray:
-        """The rows that `reading` reads, `(chunks, rows, width)`, of `(chunks, samples)`."""
+        Raises:
+            ModelMissing: The weights are not in the model store.
+            ModelMismatch: The file there is not this model's.
+            MissingExtra: PyTorch is not installed, and no exported model lies there.
+        """
 
     @property
     def channels(self) -> int:
         """Values in each row of features."""
-        return self.reading.channels(self.width)
+        return 1 if self.reads == "activity" else len(self.classes)
 
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The features of `sound`, whose blocks follow each other from time 0."""
+        """The features of `sound`, whose blocks follow each other from time 0.
+
+        Raises:
+            ModelMismatch: The gate this encoder belongs to was trained on other weights; and
+                whatever `network` raises.
+        """
+        network = self.network()
+        if self.expects not in (None, network.source):
+            raise ModelMismatch(self._other_weights(network.source))
         heard = hear_in_chunks(
-            sound,
-            self.hear,
-            layout=self.layout,
-            sample_rate=self.sample_rate,
-            batch=self.listening.batch,
+            sound, network, layout=self.layout, sample_rate=self.sample_rate, batch=self.batch
         )
-        for rows, first in heard:
-            yield as_track(self.reading(rows, self.classes), first)
+        return (as_track(self._features(rows), first) for rows, first in heard)
 
+    def fingerprint(self) -> str:
+        """SHA-256 of the checkpoint, for a gate to expect; an exported one has its checkpoint's."""
+        return self.network().source
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """A file of weights, known by what is in it."""
+    def _features(self, rows: FloatArray) -> FloatArray:
+        if self.reads == "activity":
+            return strongest(rows, self.classes, threshold=self.threshold, excluded=self.excluded)
+        return logit(rows) if self.reads == "logits" else rows
 
-    file: Path = field(repr=False, compare=False)
-    digest: str
-    """SHA-256 of the file, so that another file under the same name is not taken for it."""
+    def _check(self, *, reads: tuple[str, ...]) -> None:
+        """`ValueError` unless the options go together."""
+        if self.reads not in reads:
+            words = f"{', '.join(reads[:-1])} or {reads[-1]}"
+            raise ValueError(f"{self.name} reads {words}, not {self.reads!r}")
+        if self.threshold and self.reads != "activity":
+            raise ValueError(f"{self.name} has a threshold for its activity and for nothing else")
+        check_threshold(self.threshold)
 
-    @classmethod
-    def of(cls, file: Path) -> Weights:
-        """Read `file` for its digest, once a process unless it changes."""
-        facts = file.stat()
-        return cls(file, _digest(file, facts.st_size, facts.st_mtime_ns))
-
-
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """How a model is run; none of it changes what is heard but for the precision of a device."""
-
-    batch: int = field(default=4, repr=False)
-    """Chunks at a time: memory against overhead."""
-    threads: int | None = field(default=None, repr=False)
-    """For a CPU; None leaves it to the library."""
-    device: str = "cpu"
-    """Where PyTorch runs the network: `cuda` and its like."""
-    half: bool | None = None
-    """Whether the network runs in half precision, spectra and posteriors aside; None for on an
-    accelerator and not on a CPU."""
-
-    @property
-    def is_half(self) -> bool:
-        """Whether the network runs in half precision."""
-        on_cpu = self.device.partition(":")[0] == "cpu"
-        return not on_cpu if self.half is None else self.half
-
-    def __post_init__(self) -> None:
-        if self.batch < 1 or (self.threads is not None and self.threads < 1):
-            raise ValueError(
-                f"a model hears at least one chunk at a time on one thread, not {self.batch} on "
-                f"{self.threads}"
-            )
-
-
-@lru_cache(maxsize=16)
-def _digest(file: Path, size_bytes: int, changed: int) -> str:  # noqa: ARG001 - the key's
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    def _other_weights(self, found: str) -> str:
+        return (
+            f"this gate was trained on another {self.name}: sha256 {(self.expects or '')[:12]}… "
+            f"instead of {found[:12]}…; name its checkpoint with `:weights=FILE`"
+        )

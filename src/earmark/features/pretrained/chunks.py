@@ -10,49 +10,16 @@ rows     │ 0       │ (0+1)/2 │ (1+2)/2 │ 2      ┊       each moment on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from earmark.media import Sound
-from earmark.timeline import CLOCK_RATE, HOP, FloatArray
+from earmark.models.architecture import Layout
+from earmark.timeline import CLOCK_RATE, FloatArray
 
 Hearing = Callable[[FloatArray], FloatArray]
 """`(chunks, samples)` to `(chunks, rows, values)`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a model's chunks lie on the clock; everything in steps of it."""
-
-    chunk: int = 250
-    """Steps of sound that the model hears at once."""
-    hop: int = 125
-    """Steps from one chunk to the next."""
-    rows: int = 250
-    """Steps that a chunk speaks for; where chunks overlap, they are averaged."""
-    lead: int = 0
-    """Steps of a chunk that lie before those it speaks for."""
-
-    def every(self, seconds: float) -> Layout:
-        """The same with another hop; a model of one row a chunk speaks for the middle of it."""
-        hop = round(seconds * CLOCK_RATE)
-        if not (abs(hop * HOP - seconds) < 1e-6 and 0 < hop <= self.chunk):
-            raise ValueError(
-                f"chunks of {self.chunk * HOP:g} s cannot lie {seconds} s apart: "
-                f"choose a multiple of {HOP:g} s up to their length"
-            )
-        if self.rows == self.chunk:
-            return replace(self, hop=hop)
-        return replace(self, hop=hop, rows=hop, lead=(self.chunk - hop) // 2)
-
-
-TEN_SECONDS = Layout()
-"""Ten seconds of sound, every five: the paper's."""
-
-CLIPS = Layout(chunk=50, hop=10, rows=10, lead=20)
-"""Two seconds of sound for each 0.4 s in their middle."""
 
 
 def hear_in_chunks(

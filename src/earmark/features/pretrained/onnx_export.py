@@ -15,12 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained.catalogue import find_checkpoint, published
 from earmark.features.pretrained.checkpoint import drop_layers, load_detector
-from earmark.features.pretrained.chunk_encoder import Weights
 from earmark.features.pretrained.detector import Detector
-from earmark.features.pretrained.onnx_encoder import CARD, ExportCard, open_session
+from earmark.features.pretrained.network import WeightsFile
+from earmark.features.pretrained.onnx_network import CARD, ExportCard
+from earmark.features.pretrained.vocabulary import class_names
 from earmark.media.atomic_file import replacing
+from earmark.models import MODELS, find_checkpoint
+from earmark.models.onnx_session import open_session
 from earmark.timeline import CLOCK_RATE, FloatArray
 
 TOLERANCE = 1e-4
@@ -52,17 +54,17 @@ def export(name: str, checkpoint: Path, target: Path, *, dropped_layers: int = 0
     Raises:
         ModelMismatch: The checkpoint is not this model's, or the copy hears something else.
     """
-    known, file = published(name), find_checkpoint(name, checkpoint)
-    detector = load_detector(known, file)
+    known, file = MODELS.named(name), find_checkpoint(name, checkpoint)
+    network, detector = known.network, load_detector(known, file)
     drop_layers(detector, dropped_layers)
     card = ExportCard(
         name=name,
-        source_sha256=Weights.of(file).digest,
+        source_sha256=WeightsFile.of(file).digest,
         drop_layers=dropped_layers,
-        sample_rate=known.sample_rate,
-        samples=known.layout.chunk * known.sample_rate // CLOCK_RATE,
-        width=known.width,
-        classes=known.classes,
+        sample_rate=network.sample_rate,
+        samples=network.layout.chunk * network.sample_rate // CLOCK_RATE,
+        width=network.width,
+        classes=class_names(known.vocabulary),
     )
     with replacing(target) as scratch:
         write(detector, card, scratch)
@@ -96,7 +98,7 @@ def prove(detector: Detector, file: Path, chunks: FloatArray) -> float:
     Raises:
         ModelMismatch: It is more than `TOLERANCE`.
     """
-    session = open_session(file, threads=1)
+    session = open_session(file)
     with torch.inference_mode():
         original = detector(torch.from_numpy(chunks)).numpy()
     together = session.run(["logits"], {"sound": chunks})[0]

@@ -1,134 +1,148 @@
-"""Encoders that run a published model: with PyTorch from its checkpoint, or exported with ONNX."""
+"""Published models as encoders: with PyTorch from their checkpoint, or exported with ONNX.
+
+`earmark models add beats BEATs_strong_1.pt` puts a checkpoint into the model store; an exported
+model beside it, `BEATs_strong_1.onnx`, is taken where there is no checkpoint or no PyTorch. A file
+that is elsewhere is named by its path: `beats:weights=/data/BEATs_strong_1.pt`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal, get_args
 
-from earmark.features.pretrained.catalogue import find_checkpoint, published, require
-from earmark.features.pretrained.chunk_encoder import ChunkEncoder, Listening, Weights
-from earmark.features.pretrained.chunks import Layout
-from earmark.features.pretrained.onnx_encoder import ExportedEncoder, read_card
-from earmark.features.pretrained.readout import Logits, Reading
-from earmark.timeline import FloatArray
+from earmark.errors import EarmarkError
+from earmark.features.pretrained.chunk_encoder import ChunkEncoder
+from earmark.features.pretrained.network import Network, NetworkOptions, WeightsFile
+from earmark.features.pretrained.vocabulary import class_names
+from earmark.models import MODELS, ModelStore, find_checkpoint, require
+from earmark.models.architecture import Architecture, Layout
 
-if TYPE_CHECKING:
-    from earmark.features.pretrained.detector import Detector
+Reads = Literal["logits", "activity", "embeddings"]
+
+UNHEARD = ("weights", "store", "batch", "threads", "expects")
+"""Options that do not change what is heard."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedEncoder(ChunkEncoder):
-    """A published model, run by PyTorch."""
+@dataclass(frozen=True, slots=True, repr=False)
+class PretrainedEncoder(ChunkEncoder):
+    """A published model; every option is a plain value, so that a gate's card can hold it.
+
+    Its `repr`, under which what was heard is kept, names the weights by what is in them.
+    """
 
     name: str
-    weights: Weights
-    reading: Reading
-    layout: Layout
-    listening: Listening
+    """Of a row of the catalogue that has an architecture."""
+    reads: Reads = "logits"
+    """What is made of it: see `ChunkEncoder`."""
+    drop_layers: int = 0
+    """Leave out so many of a transformer's last layers; embeddings only. Two fewer transferred
+    better in the authors' own tables, for BEATs and for ATST-Frame."""
+    hop: float | None = None
+    """Seconds from one chunk to the next; None for the model's own."""
+    threshold: float = 0.0
+    """Posteriors below this count as 0; activity only."""
+    excluded: tuple[str, ...] | None = None
+    """Names of the classes that are no activity; None for the documented list."""
+    weights: str | None = None
+    """The checkpoint, or the folder that holds it; None takes it from the model store."""
+    store: str | None = None
+    """The folder of the model store; None for the user's own."""
+    device: str = "cpu"
+    """Where PyTorch runs it: `cuda` and its like."""
+    half: bool | None = None
+    """Whether the network runs in half precision, spectra and posteriors aside; None for on an
+    accelerator and not on a CPU."""
+    batch: int = 4
+    """Chunks at a time: memory against overhead."""
+    threads: int | None = None
+    """Of a CPU; None leaves it to the library."""
+    expects: str | None = None
+    """SHA-256 of the checkpoint a gate was trained on; None takes any."""
+
+    def __post_init__(self) -> None:
+        self._check(reads=get_args(Reads))
+        if self.drop_layers and self.reads != "embeddings":
+            raise ValueError(f"{self.name} without its last layers has embeddings and nothing else")
+        if self.batch < 1 or (self.threads is not None and self.threads < 1):
+            raise ValueError(
+                f"a model hears at least one chunk at a time on one thread, not {self.batch} on "
+                f"{self.threads}"
+            )
+        if self.excluded is not None:  # a gate's card gives it back as a list
+            object.__setattr__(self, "excluded", tuple(self.excluded))
+
+    def __repr__(self) -> str:
+        named = [each.name for each in fields(self) if each.name not in UNHEARD]
+        options = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
+        try:
+            held = WeightsFile.of(self._file()).digest
+        except EarmarkError:
+            held = "absent"
+        return f"{type(self).__name__}({options}, weights={held})"
+
+    @property
+    def architecture(self) -> Architecture:
+        """How the model is built."""
+        return MODELS.named(self.name).network
 
     @property
     def sample_rate(self) -> int:
         """Samples a second that the model was trained at."""
-        return published(self.name).sample_rate
+        return self.architecture.sample_rate
+
+    @property
+    def layout(self) -> Layout:
+        """How its chunks lie on the clock."""
+        own = self.architecture.layout
+        return own if self.hop is None else own.every(self.hop)
+
+    @property
+    def channels(self) -> int:
+        """Values in each row of features."""
+        if self.reads == "embeddings":
+            return self.architecture.width
+        return 1 if self.reads == "activity" else len(self.classes)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the posteriors."""
-        return published(self.name).classes
+        """The names of the classes, in the order of the logits."""
+        return class_names(MODELS.named(self.name).vocabulary)
 
     @property
-    def width(self) -> int:
-        """Values in each row that is read."""
-        known = published(self.name)
-        return len(known.classes) if self.reading.output == "posteriors" else known.width
+    def is_half(self) -> bool:
+        """Whether the network runs in half precision."""
+        on_cpu = self.device.partition(":")[0] == "cpu"
+        return not on_cpu if self.half is None else self.half
 
-    @property
-    def source(self) -> str:
-        """SHA-256 of the checkpoint."""
-        return self.weights.digest
+    def network(self) -> Network:
+        """The network, in PyTorch or ONNX Runtime; read and checked once a process."""
+        return _open(
+            NetworkOptions(
+                self.name,
+                has_head=self.reads != "embeddings",
+                drop_layers=self.drop_layers,
+                device=self.device,
+                is_half=self.is_half,
+                threads=self.threads,
+            ),
+            WeightsFile.of(self._file()),
+        )
 
-    def detector(self) -> Detector:
-        """The model itself, loaded once a process."""
-        return _loaded(self.name, self.weights, self.reading.drop_layers, self.listening.device)
-
-    def hear(self, chunks: FloatArray) -> FloatArray:
-        """The rows that `reading` reads, `(chunks, rows, width)`, of `(chunks, samples)`."""
-        import torch
-
-        detector, device = self.detector(), torch.device(self.listening.device)
-        with torch.inference_mode(), _threads(self.listening.threads):
-            spectrum = detector.spectrum(torch.from_numpy(chunks).to(device))
-            with torch.autocast(device.type, torch.float16, enabled=self.listening.is_half):
-                rows = detector.embed(spectrum).float()
-                if self.reading.output == "posteriors":
-                    rows = detector.classify(rows).float()
-            rows = rows.cpu()  # not every device has the double precision of posteriors
-            if self.reading.output == "posteriors":
-                rows = detector.posteriors(rows)
-            heard: FloatArray = rows.numpy()
-        return heard
-
-
-def open_encoder(
-    name: str,
-    checkpoint: Path,
-    *,
-    reading: Reading | None = None,
-    hop: float | None = None,
-    listening: Listening | None = None,
-) -> ChunkEncoder:
-    """The encoder `name` with the weights at `checkpoint`: a published file or an exported one.
-
-    The file is read and checked here, not when the first sound is heard.
-
-    Args:
-        name: One of `PUBLISHED`.
-        checkpoint: The file, or the folder that holds it under its published name.
-        reading: What is made of the model's rows; posteriors in logit space if None.
-        hop: Seconds from one chunk to the next; the model's own if None.
-        listening: Batch, threads and device.
-
-    Raises:
-        ModelMismatch: There is no such file, or it is not this model's.
-        MissingExtra: The file is not an exported one and PyTorch is not installed.
-    """
-    known, file = published(name), find_checkpoint(name, checkpoint)
-    reading, listening = reading or Logits(), listening or Listening()
-    layout = known.layout if hop is None else known.layout.every(hop)
-    if file.suffix == ".onnx":
-        card = read_card(file, name=name, reading=reading)
-        return ExportedEncoder(name, Weights.of(file), card, reading, layout, listening)
-    require("torch", what=f"the {name} encoder")
-    encoder = PublishedEncoder(name, Weights.of(file), reading, layout, listening)
-    encoder.detector()
-    return encoder
+    def _file(self) -> Path:
+        if self.weights is not None:
+            return find_checkpoint(self.name, Path(self.weights).expanduser())
+        return ModelStore.at(self.store).find(self.name)
 
 
 @lru_cache(maxsize=1)
-def _loaded(name: str, weights: Weights, dropped: int, device: str) -> Detector:
-    from earmark.features.pretrained.checkpoint import drop_layers, load_detector
+def _open(options: NetworkOptions, weights: WeightsFile) -> Network:
+    if weights.file.suffix == ".onnx":
+        from earmark.features.pretrained.onnx_network import OnnxNetwork
 
-    detector = load_detector(published(name), weights.file)
-    drop_layers(detector, dropped)
-    try:
-        return detector.to(device)
-    except (RuntimeError, AssertionError) as error:  # how PyTorch says that it has none
-        reason = str(error).split("\n", 1)[0]
-        raise ValueError(f"PyTorch has no device {device!r} here: {reason}") from error
+        return OnnxNetwork.open(options, weights)
+    require("torch", what=f"the {options.name} encoder")
+    from earmark.features.pretrained.torch_network import TorchNetwork
 
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Run PyTorch on `count` threads, and on as many as before afterwards."""
-    import torch
-
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(count or before)
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return TorchNetwork.open(options, weights)

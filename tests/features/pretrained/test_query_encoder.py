@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import Activity, Embeddings, open_queries, read_names
+from earmark.features.pretrained import QueryEncoder, read_names
 from earmark.media import Sound
 
 QUERIES = "# in the kitchen\nchopping vegetables\n\nwater running\n"
@@ -36,6 +36,11 @@ def queries(tmp_path: Path) -> Path:
     return path
 
 
+def asked(model, queries: Path, **options: object) -> QueryEncoder:
+    given = {"weights": str(model)} if isinstance(model, Path) else {"model": model}
+    return QueryEncoder(queries=str(queries), **given, **options)
+
+
 def clicking(*times: float) -> list[Sound]:
     sound = np.zeros(12 * 32_000, np.float32)
     for time in times:
@@ -48,7 +53,7 @@ def rows_of(encoder, sound: list[Sound]) -> np.ndarray:
 
 
 def test_posteriors_are_pooled_onto_the_clock(queries):
-    encoder = open_queries(Loudness(), queries)
+    encoder = asked(Loudness(), queries)
     rows = rows_of(encoder, clicking(3.21, 7.0, 11.99))
     assert encoder.classes == ("chopping vegetables", "water running")
     assert rows.shape == (300, 2)
@@ -57,7 +62,7 @@ def test_posteriors_are_pooled_onto_the_clock(queries):
 
 
 def test_as_a_detector_every_query_counts(queries):
-    encoder = open_queries(Loudness(), queries, reading=Activity())
+    encoder = asked(Loudness(), queries, reads="activity")
     assert rows_of(encoder, clicking(3.21)).max() == pytest.approx(0.75)
 
 
@@ -91,7 +96,7 @@ def answer_model(path: Path, *, asks_for_queries: bool, sample_rate: str | None 
 
 def test_an_onnx_file_with_its_queries_inside(queries, tmp_path):
     model = answer_model(tmp_path / "dasm.onnx", asks_for_queries=False)
-    encoder = open_queries(model, queries)
+    encoder = asked(model, queries)
     rows = 1 / (1 + np.exp(-rows_of(encoder, clicking(3.21))))
     np.testing.assert_allclose(rows[75:100], [[0.375, 0.75]] * 25, atol=1e-5)
     assert rows[:75].max() < 1e-5
@@ -101,7 +106,7 @@ def test_an_onnx_file_with_its_queries_inside(queries, tmp_path):
 def test_an_onnx_file_that_asks_for_embeddings(queries, tmp_path):
     model = answer_model(tmp_path / "d.onnx", asks_for_queries=True, sample_rate="32000")
     np.save(tmp_path / "kitchen.npy", np.array([[1.0], [0.2]], np.float32))
-    encoder = open_queries(model, queries)
+    encoder = asked(model, queries)
     rows = 1 / (1 + np.exp(-rows_of(encoder, clicking(3.21))))
     np.testing.assert_allclose(rows[80], [0.75, 0.15], atol=1e-5)
 
@@ -113,23 +118,23 @@ class TestRefused:
 
         shy.sample_rate = 32_000
         with pytest.raises(ModelMismatch, match=r"answers \(2, 1, 10\) to 2 chunks and 2 queries"):
-            rows_of(open_queries(shy, queries), clicking(1.0))
+            rows_of(asked(shy, queries), clicking(1.0))
 
     def test_an_answer_that_is_no_posterior(self, queries):
         with pytest.raises(ModelMismatch, match=r"answers 0 to 2.25; posteriors are 0 to 1"):
-            rows_of(open_queries(Loudness(scale=3.0), queries), clicking(1.0))
+            rows_of(asked(Loudness(scale=3.0), queries), clicking(1.0))
 
     def test_embeddings_that_are_missing_or_too_few(self, queries, tmp_path):
         model = answer_model(tmp_path / "d.onnx", asks_for_queries=True)
         with pytest.raises(ModelMismatch, match=r"cannot read the embeddings .*kitchen.npy"):
-            open_queries(model, queries)
+            asked(model, queries).network()
         np.save(tmp_path / "kitchen.npy", np.ones((1, 1)))
         with pytest.raises(ModelMismatch, match=r"embeds 1 queries and the list names 2"):
-            open_queries(model, queries)
+            asked(model, queries).network()
 
     def test_a_model_that_is_missing_or_asks_for_something_else(self, queries, tmp_path):
         with pytest.raises(ModelMismatch, match="there is no model at"):
-            open_queries(tmp_path / "none.onnx", queries)
+            asked(tmp_path / "none.onnx", queries).network()
         value = helper.make_tensor_value_info
         graph = helper.make_graph(
             [helper.make_node("Identity", ["wave"], ["out"])],
@@ -140,11 +145,11 @@ class TestRefused:
         opset = helper.make_opsetid("", 18)
         save(helper.make_model(graph, opset_imports=[opset], ir_version=9), tmp_path / "o.onnx")
         with pytest.raises(ModelMismatch, match=r"o.onnx asks for \['wave'\]"):
-            open_queries(tmp_path / "o.onnx", queries)
+            asked(tmp_path / "o.onnx", queries).network()
 
     def test_embeddings_as_features(self, queries):
-        with pytest.raises(ValueError, match="an open-vocabulary model has none"):
-            open_queries(Loudness(), queries, reading=Embeddings())
+        with pytest.raises(ValueError, match="dasm reads logits or activity, not 'embeddings'"):
+            asked(Loudness(), queries, reads="embeddings")
 
     @pytest.mark.parametrize(
         ("text", "what"),

@@ -3,68 +3,65 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from earmark.errors import EarmarkError
-from earmark.features import SoundEncoder
-from earmark.features.pretrained import PUBLISHED, catalogue, open_encoder
-from earmark.features.pretrained.catalogue import find_checkpoint
-from earmark.features.pretrained.stored_encoder import DETECTORS_ON_SHELF, ON_SHELF
+from earmark.features import ENCODERS, SoundEncoder, detector_named
+from earmark.features.pretrained import PretrainedEncoder, class_names
 from earmark.media import Sound
+from earmark.models import MODELS, PRETRAINED, find_checkpoint, model_store
 from published_weights import seeded_sound
 
 
-def test_there_is_one_for_every_published_model():
-    assert list(ON_SHELF) == list(DETECTORS_ON_SHELF) == list(PUBLISHED)
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", PRETRAINED)
 def test_an_encoder_is_made_of_plain_values(name):
-    encoder = ON_SHELF[name]()
+    encoder, network = ENCODERS[name](), MODELS[name].network
     assert isinstance(encoder, SoundEncoder)
-    again = ON_SHELF[name](**json.loads(json.dumps(asdict(encoder))))
-    assert again == encoder
-    assert encoder.channels == len(encoder.classes) == len(PUBLISHED[name].classes)
-    assert encoder.sample_rate == PUBLISHED[name].sample_rate
-    assert ON_SHELF[name](reads="embeddings").channels == PUBLISHED[name].width
-    assert DETECTORS_ON_SHELF[name]().channels == 1
+    assert PretrainedEncoder(**json.loads(json.dumps(asdict(encoder)))) == encoder
+    assert pickle.loads(pickle.dumps(encoder)) == encoder and hash(encoder)
+    assert encoder.channels == len(encoder.classes)
+    assert encoder.classes == class_names(MODELS[name].vocabulary)
+    assert encoder.sample_rate == network.sample_rate
+    assert ENCODERS[name](reads="embeddings").channels == network.width
+    assert detector_named(name).channels == 1
 
 
-def test_weights_come_from_the_shelf(light_checkpoint, tmp_path, monkeypatch):
+def test_weights_come_from_the_store(light_checkpoint, tmp_path, monkeypatch):
     sound = [Sound(seeded_sound(2.0, 16_000), 0.0, 16_000)]
     monkeypatch.setenv("HOME", str(tmp_path))
-    encoder = ON_SHELF["frame-mn06"]()
+    encoder = PretrainedEncoder("frame-mn06")
     with pytest.raises(EarmarkError, match=r"earmark models add frame-mn06 FILE"):
         list(encoder.encode(sound))
-    shelf = tmp_path / ".cache" / "earmark" / "models"
-    shelf.mkdir(parents=True)
-    (shelf / light_checkpoint.name).write_bytes(light_checkpoint.read_bytes())
+    store = tmp_path / ".cache" / "earmark" / "models"
+    store.mkdir(parents=True)
+    (store / light_checkpoint.name).write_bytes(light_checkpoint.read_bytes())
     rows = np.concatenate([track.values for track in encoder.encode(sound)])
-    by_path = open_encoder("frame-mn06", light_checkpoint)
+    by_path = PretrainedEncoder("frame-mn06", weights=str(light_checkpoint))
     expected = np.concatenate([track.values for track in by_path.encode(sound)])
     np.testing.assert_array_equal(rows, expected)
 
 
 def test_what_cannot_be_read_is_refused():
     with pytest.raises(ValueError, match="beats reads logits, activity or embeddings, not 'tags'"):
-        ON_SHELF["beats"](reads="tags")
+        PretrainedEncoder("beats", reads="tags")
     with pytest.raises(ValueError, match="has embeddings and nothing else"):
-        ON_SHELF["beats"](drop_layers=2)
+        PretrainedEncoder("beats", drop_layers=2)
     with pytest.raises(ValueError, match="has a threshold for its activity and for nothing else"):
-        ON_SHELF["beats"](threshold=0.5)
+        PretrainedEncoder("beats", threshold=0.5)
     with pytest.raises(ValueError, match=r"a threshold on posteriors is 0 to 1, not 1\.0"):
-        ON_SHELF["beats"](reads="activity", threshold=1.0)
+        PretrainedEncoder("beats", reads="activity", threshold=1.0)
 
 
 def test_weights_by_path_are_named_by_what_is_in_them(light_checkpoint, tmp_path):
     """What was heard is kept under this name: another file must not be taken for it."""
-    first = ON_SHELF["frame-mn06"](weights=str(light_checkpoint))
+    first = PretrainedEncoder("frame-mn06", weights=str(light_checkpoint))
     copy = tmp_path / "elsewhere.pt"
     copy.write_bytes(light_checkpoint.read_bytes())
-    second = ON_SHELF["frame-mn06"](weights=str(copy))
+    second = PretrainedEncoder("frame-mn06", weights=str(copy))
     assert repr(first) == repr(second)
     copy.write_bytes(light_checkpoint.read_bytes() + b"!")
     assert repr(first) != repr(second)
@@ -76,13 +73,13 @@ def test_an_exported_model_in_a_folder_is_found_first_without_pytorch(tmp_path, 
     (tmp_path / "BEATs_strong_1.pt").touch()
     (tmp_path / "BEATs_strong_1.onnx").touch()
     assert find_checkpoint("beats", tmp_path).suffix == ".pt"
-    monkeypatch.setattr(catalogue, "find_spec", lambda _: None)
+    monkeypatch.setattr(model_store, "find_spec", lambda _: None)
     assert find_checkpoint("beats", tmp_path).suffix == ".onnx"
 
 
 def test_how_it_is_run_is_no_part_of_what_is_heard(light_checkpoint):
-    quick = ON_SHELF["frame-mn06"](weights=str(light_checkpoint), batch=2, threads=1)
-    plain = ON_SHELF["frame-mn06"](weights=str(light_checkpoint))
+    quick = PretrainedEncoder("frame-mn06", weights=str(light_checkpoint), batch=2, threads=1)
+    plain = PretrainedEncoder("frame-mn06", weights=str(light_checkpoint))
     assert repr(quick) == repr(plain)
     sound = [Sound(seeded_sound(12.0, 16_000), 0.0, 16_000)]
     heard, expected = (
@@ -90,14 +87,16 @@ def test_how_it_is_run_is_no_part_of_what_is_heard(light_checkpoint):
     )
     np.testing.assert_allclose(heard, expected, atol=1e-4)
     with pytest.raises(ValueError, match="at least one chunk at a time on one thread, not 0 on"):
-        ON_SHELF["beats"](batch=0)
+        PretrainedEncoder("beats", batch=0)
 
 
 def test_a_gate_holds_its_encoder_to_the_weights_it_was_trained_on(light_checkpoint):
-    made = ON_SHELF["frame-mn06"](weights=str(light_checkpoint))
+    made = PretrainedEncoder("frame-mn06", weights=str(light_checkpoint))
     sound = [Sound(seeded_sound(1.0, 16_000), 0.0, 16_000)]
-    same = ON_SHELF["frame-mn06"](weights=str(light_checkpoint), expects=made.fingerprint())
+    same = PretrainedEncoder(
+        "frame-mn06", weights=str(light_checkpoint), expects=made.fingerprint()
+    )
     assert repr(same) == repr(made) and len(list(same.encode(sound))) == 1
-    other = ON_SHELF["frame-mn06"](weights=str(light_checkpoint), expects="0" * 64)
+    other = PretrainedEncoder("frame-mn06", weights=str(light_checkpoint), expects="0" * 64)
     with pytest.raises(EarmarkError, match="trained on another frame-mn06: sha256 000000000000"):
         list(other.encode(sound))

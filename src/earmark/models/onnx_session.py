@@ -1,0 +1,39 @@
+"""Opens ONNX models; ONNX Runtime lives here alone."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from earmark.errors import ModelMismatch
+
+
+def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
+    """An ONNX Runtime session of the file or the bytes of a model, on the CPU.
+
+    Args:
+        model: Where the file lies, or what is in it.
+        threads: Of the CPU; None leaves it to the library.
+
+    Raises:
+        ModelMismatch: there is no model in it.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    name, source = (model.name, str(model)) if isinstance(model, Path) else ("the model", model)
+    try:
+        return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime's own have no common parent but this
+        reason = str(error).split("\n", 1)[0][:200]
+        raise ModelMismatch(f"{name} is cut off or no ONNX model: {reason}") from error
+
+
+@lru_cache(maxsize=8)
+def shared_session(model: bytes) -> Any:
+    """The session of the bytes `model` on one thread; the same bytes share one a process."""
+    return open_session(model)
