@@ -64,12 +64,9 @@ def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> Floa
 
     Mel as 2595 log10(1 + f / 700) (O'Shaughnessy). Every band holds at least one bin.
     """
-    mels = np.linspace(_mel(low), _mel(high), bands + 2)
-    edges = 700.0 * (10.0 ** (mels / 2595.0) - 1.0)
+    edges = to_hertz(np.linspace(to_mel(low), to_mel(high), bands + 2))
     bins = np.arange(WINDOW // 2 + 1)[:, None] * SAMPLE_RATE / WINDOW
-    rising = (bins - edges[:-2]) / np.diff(edges)[:-1]
-    falling = (edges[2:] - bins) / np.diff(edges)[1:]
-    triangles = np.clip(np.minimum(rising, falling), 0, None)
+    triangles = triangles_between(edges, bins)
     nearest = np.abs(bins - edges[1:-1]).argmin(axis=0)
     empty = triangles.sum(axis=0) == 0
     triangles[nearest[empty], np.flatnonzero(empty)] = 1.0
@@ -77,5 +74,23 @@ def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> Floa
     return weights
 
 
-def _mel(frequency: float) -> float:
-    return 2595.0 * float(np.log10(1.0 + frequency / 700.0))
+def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
+    """Each from 0 at an edge over 1 at the next to 0 at the one after, `(bins, bands)`.
+
+    `edges` has two more values than there are bands; `bins` is a column, both in hertz.
+    """
+    rising = (bins - edges[:-2]) / (edges[1:-1] - edges[:-2])
+    falling = (edges[2:] - bins) / (edges[2:] - edges[1:-1])
+    return np.clip(np.minimum(rising, falling), 0.0, None)
+
+
+def to_mel(frequency: FloatArray | float) -> FloatArray:
+    """Hertz on O'Shaughnessy's mel scale."""
+    mel: FloatArray = 2595.0 * np.log10(1.0 + frequency / 700.0)
+    return mel
+
+
+def to_hertz(mel: FloatArray) -> FloatArray:
+    """The frequency at a place on O'Shaughnessy's mel scale."""
+    frequency: FloatArray = 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
+    return frequency

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
+from earmark.features.spectrum import to_hertz, to_mel, triangles_between
 from earmark.timeline import FloatArray
 
 
@@ -117,29 +118,12 @@ def hertz_bands(
     Evenly spaced either on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal
     areas.
     """
-    to_mel, to_hertz = (_slaney_mel, _slaney_hertz) if slaney else (_mel, _hertz)
-    mels = np.linspace(to_mel(np.array(low)), to_mel(np.array(high)), bands + 2)
-    edges = to_hertz(mels)[:, None]
-    triangles = _triangles(edges, np.arange(size // 2 + 1) * sample_rate / size)
+    mel, hertz = (_slaney_mel, _slaney_hertz) if slaney else (to_mel, to_hertz)
+    edges = hertz(np.linspace(mel(np.array(low)), mel(np.array(high)), bands + 2))
+    triangles = triangles_between(edges, np.arange(size // 2 + 1)[:, None] * sample_rate / size)
     if slaney:
         triangles *= 2.0 / (edges[2:] - edges[:-2])
-    return triangles
-
-
-def _triangles(edges: FloatArray, bins: FloatArray) -> FloatArray:
-    rising = (bins - edges[:-2]) / (edges[1:-1] - edges[:-2])
-    falling = (edges[2:] - bins) / (edges[2:] - edges[1:-1])
-    return np.clip(np.minimum(rising, falling), 0.0, None)
-
-
-def _mel(frequency: FloatArray) -> FloatArray:
-    mel: FloatArray = 2595.0 * np.log10(1.0 + frequency / 700.0)
-    return mel
-
-
-def _hertz(mel: FloatArray) -> FloatArray:
-    frequency: FloatArray = 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
-    return frequency
+    return triangles.T
 
 
 def _slaney_mel(frequency: FloatArray) -> FloatArray:
