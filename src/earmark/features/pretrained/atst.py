@@ -23,20 +23,16 @@ DEPTH_DB = 80.0
 class AtstFrame(StrongDetector):
     """250 tokens of 40 ms, each all 64 mel bands of four spectra."""
 
+    layers_at = "model.atst.blocks"
+
     def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
         size = size or Transformer()
-        network = _Network(size)
+        network = _FrameTransformer(size)
         super().__init__("atst", network, width=size.width, classes=classes)
         self._power = PowerSpectrum(hann(1024), size=1024, hop=160)
         self._bands = Bands(
             hertz_bands(BANDS, size=1024, sample_rate=16_000, low=60, high=7_800, slaney=False)
         )
-
-    def layers(self) -> nn.Sequential:
-        """The blocks of the transformer."""
-        blocks = self.get_submodule("model.atst.blocks")
-        assert isinstance(blocks, nn.Sequential)
-        return blocks
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Log-mel levels brought to about -1..1, `(batch, 64, 1001)`.
@@ -51,7 +47,7 @@ class AtstFrame(StrongDetector):
         return (level - low) / (high - low) * 2.0 - 1.0
 
 
-class _Network(nn.Module):
+class _FrameTransformer(nn.Module):
     """The transformer, by the names in the checkpoint."""
 
     def __init__(self, size: Transformer) -> None:

@@ -33,9 +33,11 @@ class Beats(StrongDetector):
     one moment, not all bands of one. That is how the head was trained.
     """
 
+    layers_at = "model.beats.encoder.layers"
+
     def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
         size = size or Transformer()
-        network = _Network(size)
+        network = _BeatsTransformer(size)
         super().__init__("beats", network, width=size.width, classes=classes)
         self._power = KaldiSpectrum(400, size=512, hop=160, emphasis=0.97)
         self._bands = Bands(
@@ -47,12 +49,6 @@ class Beats(StrongDetector):
         convolution = self.get_submodule("model.beats.encoder.pos_conv.0")
         remove_parametrizations(convolution, "weight")
 
-    def layers(self) -> nn.ModuleList:
-        """The layers of the transformer."""
-        layers = self.get_submodule("model.beats.encoder.layers")
-        assert isinstance(layers, nn.ModuleList)
-        return layers
-
     def spectrum(self, sound: Tensor) -> Tensor:
         """Kaldi's log-mel energies, normalised, `(batch, 998, 128)`."""
         energy = self._bands(self._power(sound * FULL_SCALE))
@@ -60,7 +56,7 @@ class Beats(StrongDetector):
         return ((torch.log(energy.clamp(min=least)) - MEAN) / (2 * SPREAD)).transpose(1, 2)
 
 
-class _Network(nn.Module):
+class _BeatsTransformer(nn.Module):
     """The patches and the transformer, by the names in the checkpoint."""
 
     def __init__(self, size: Transformer) -> None:

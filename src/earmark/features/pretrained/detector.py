@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +23,16 @@ class Detector(nn.Module):
     def settle(self) -> None:
         """Make ready to listen once the weights are in."""
 
+    layers_at: ClassVar[str] = ""
+    """Where the transformer's layers are; empty where it has none."""
+
     def layers(self) -> nn.Sequential | nn.ModuleList | None:
         """The transformer's layers, of which the last may be dropped; none where it has none."""
-        return None
+        if not self.layers_at:
+            return None
+        layers = self.get_submodule(self.layers_at)
+        assert isinstance(layers, nn.Sequential | nn.ModuleList)
+        return layers
 
     @abstractmethod
     def spectrum(self, sound: Tensor) -> Tensor:

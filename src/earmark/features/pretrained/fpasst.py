@@ -32,17 +32,13 @@ class EmphasisedLogMel(nn.Module):
 class FrequencyPasst(StrongDetector):
     """250 tokens of 40 ms, each the whole spectrum as three convolutions leave it."""
 
+    layers_at = "model.fpasst.blocks"
+
     def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
         size = size or Transformer()
-        network = _Network(size)
+        network = _FrequencyTransformer(size)
         super().__init__("fpasst", network, width=size.width, classes=classes)
         self._mel = EmphasisedLogMel(periodic=True)
-
-    def layers(self) -> nn.Sequential:
-        """The blocks of the transformer."""
-        blocks = self.get_submodule("model.fpasst.blocks")
-        assert isinstance(blocks, nn.Sequential)
-        return blocks
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """The log-mel spectrum, `(batch, 128, 1000)`."""
@@ -50,7 +46,7 @@ class FrequencyPasst(StrongDetector):
         return mel
 
 
-class _Network(nn.Module):
+class _FrequencyTransformer(nn.Module):
     """Three convolutions and the transformer, by the names in the checkpoint."""
 
     def __init__(self, size: Transformer) -> None:

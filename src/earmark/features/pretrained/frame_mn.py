@@ -51,7 +51,7 @@ class FrameMobileNet(StrongDetector):
     """Convolutions alone; their strides squeeze all frequencies into one and leave 250 rows."""
 
     def __init__(self, *, width: float = 1.0, classes: int = 447) -> None:
-        network = _Network(width)
+        network = _MobileNet(width)
         super().__init__("frame_mn", network, width=network.width, classes=classes)
         self._mel = EmphasisedLogMel(periodic=False)
 
@@ -61,7 +61,7 @@ class FrameMobileNet(StrongDetector):
         return mel
 
 
-class _Network(nn.Module):
+class _MobileNet(nn.Module):
     """The stem, fifteen blocks and a last layer, by the names in the checkpoint."""
 
     def __init__(self, width: float) -> None:
