@@ -20,6 +20,7 @@ for name in (
     "LINES",
     "NO_COLOR",
     "PY_COLORS",
+    "EARMARK_CACHE",
     "EARMARK_CHECKPOINTS",
     "OPENAI_API_KEY",
     "OPENAI_BASE_URL",

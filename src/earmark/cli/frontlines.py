@@ -33,18 +33,20 @@ def frontlines(
         emit_json([as_row(system, state) for system, state in states.items()])
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("name", "what it is", "in the paper", "reads", "s/hour", "state"):
+    for name in ("name", "in the paper", "reads", "s/hour", "state", "what it is"):
         table.add_column(name, no_wrap=True, justify="right" if name == "s/hour" else "left")
     for system, state in states.items():
         cost = "–" if system.seconds_per_hour is None else f"{system.seconds_per_hour:g}"
         absent = system.stands_for and f"(for {system.stands_for})"
         paper = system.paper or absent or "–"
         table.add_row(
-            system.name, system.scores, paper, system.reads, cost, state.partition(": ")[0]
+            system.name, paper, system.reads, cost, state.partition(": ")[0], system.scores
         )
     out.print(table)
     out.print("\nSeconds of processor time for an hour of recording.")
-    out.print("(for …): it stands for the paper's system, whose weights are not published.")
+    out.print(
+        "(for …): stands for the paper's system, whose weights are unpublished or without a licence."
+    )
     cures = {system.name: state.partition(": ")[2] for system, state in states.items()}
     if any(cures.values()):
         out.print("To make the others ready:")

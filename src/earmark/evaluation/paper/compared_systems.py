@@ -30,7 +30,7 @@ class System:
     paper: str = ""
     """As the paper calls this very system; empty for those it has not."""
     stands_for: str = ""
-    """The paper's system in whose place it stands, for the weights of that are not published."""
+    """The paper's system in whose place it stands: its weights are unpublished or unlicensed."""
     seconds_per_hour: float | None = None
     """Seconds of processor time for an hour of recording, see experiments/LOG.md; None where there
     was nothing to measure."""
