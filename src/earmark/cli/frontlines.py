@@ -45,7 +45,7 @@ def frontlines(
     out.print(table)
     out.print("\nSeconds of processor time for an hour of recording.")
     out.print(
-        "(for …): stands for the paper's system, whose weights are unpublished or without a licence."
+        "(for …): stands for the paper's system, whose weights are unpublished or unlicensed."
     )
     cures = {system.name: state.partition(": ")[2] for system, state in states.items()}
     if any(cures.values()):
