@@ -46,12 +46,10 @@ class EnergyVariance(SoundEncoder):
 def rms(samples: FloatArray) -> FloatArray:
     """Root mean square of each whole step of `samples`."""
     steps = samples.reshape(-1, STEP)
-    energy: FloatArray = np.sqrt(np.einsum("ij,ij->i", steps, steps) / STEP)
-    return energy
+    return np.sqrt(np.einsum("ij,ij->i", steps, steps) / STEP)
 
 
 def decibels(energy: FloatArray) -> FloatArray:
     """Level of a root mean square, 0 dB at full scale and never below `SILENCE_DB`."""
     least = np.float32(10.0 ** (SILENCE_DB / 20))
-    level: FloatArray = 20 * np.log10(np.maximum(energy, least))
-    return level
+    return 20 * np.log10(np.maximum(energy, least))

@@ -52,8 +52,7 @@ class Packets:
         count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
         seen = np.flatnonzero(count > 0.5 / width**2)
         level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
-        motion: FloatArray = (level - self._drift(level)).astype(np.float32)
-        return motion
+        return (level - self._drift(level)).astype(np.float32)
 
     def _drift(self, level: FloatArray) -> FloatArray:
         """The running median, taken once a second and drawn as lines in between."""
@@ -62,8 +61,7 @@ class Packets:
         knots = np.arange(CLOCK_RATE // 2, max(len(level), CLOCK_RATE), CLOCK_RATE)
         knots = np.minimum(knots, len(level) - 1)
         middle = median_filter(level[knots], size=min(len(knots), round(self.drift)) | 1)
-        line: FloatArray = np.interp(np.arange(len(level)), knots, middle)
-        return line
+        return np.interp(np.arange(len(level)), knots, middle)
 
 
 def _smooth(values: FloatArray, width: int) -> FloatArray:
@@ -71,5 +69,4 @@ def _smooth(values: FloatArray, width: int) -> FloatArray:
     from scipy.ndimage import uniform_filter1d
 
     once = uniform_filter1d(values, width, mode="constant")
-    twice: FloatArray = uniform_filter1d(once, width, mode="constant")
-    return twice
+    return uniform_filter1d(once, width, mode="constant")

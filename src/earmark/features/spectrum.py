@@ -70,8 +70,7 @@ def mel_weights(bands: int, *, low: float = 50.0, high: float = 7_800.0) -> Floa
     nearest = np.abs(bins - edges[1:-1]).argmin(axis=0)
     empty = triangles.sum(axis=0) == 0
     triangles[nearest[empty], np.flatnonzero(empty)] = 1.0
-    weights: FloatArray = (triangles / triangles.sum(axis=0)).astype(np.float32)
-    return weights
+    return (triangles / triangles.sum(axis=0)).astype(np.float32)
 
 
 def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
@@ -86,11 +85,9 @@ def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
 
 def to_mel(frequency: FloatArray | float) -> FloatArray:
     """Hertz on O'Shaughnessy's mel scale."""
-    mel: FloatArray = 2595.0 * np.log10(1.0 + frequency / 700.0)
-    return mel
+    return 2595.0 * np.log10(1.0 + frequency / 700.0)
 
 
 def to_hertz(mel: FloatArray) -> FloatArray:
     """The frequency at a place on O'Shaughnessy's mel scale."""
-    frequency: FloatArray = 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
-    return frequency
+    return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)

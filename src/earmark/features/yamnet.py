@@ -170,13 +170,11 @@ class _QuantizedNetwork:
             self._interpreter.set_tensor(0, patch)
             self._interpreter.invoke()
             rows[place] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
-        whole: FloatArray = rows - self._zero
-        return whole
+        return rows - self._zero
 
     def embedding(self, rows: FloatArray) -> FloatArray:
         """Whole numbers in the unit of the network."""
-        values: FloatArray = (rows * self._scale).astype(np.float32)
-        return values
+        return (rows * self._scale).astype(np.float32)
 
     def logits(self, rows: FloatArray) -> FloatArray:
         """The last layer, `(patches, CLASSES)`.
@@ -185,8 +183,7 @@ class _QuantizedNetwork:
         machine nor the number of rows shows.
         """
         products = rows @ self._weights * (self._scale * self._weights_scale)
-        values: FloatArray = (products + self._biases).astype(np.float32)
-        return values
+        return (products + self._biases).astype(np.float32)
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:

@@ -66,5 +66,4 @@ class _FrameTransformer(nn.Module):
         patches = patches.transpose(1, 2).reshape(batch, tokens, bands * SPECTRA)
         rows = self.patch_embed["patch_embed"](patches)
         rows = rows + self.pos_embed[:, 1 : tokens + 1]  # place 0 was a class token's
-        out: Tensor = self.norm_frame(self.blocks(rows))
-        return out
+        return self.norm_frame(self.blocks(rows))

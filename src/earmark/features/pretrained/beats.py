@@ -69,8 +69,7 @@ class _BeatsTransformer(nn.Module):
     def forward(self, spectrum: Tensor) -> Tensor:
         """Tokens, time before frequency, `(batch, 496, width)`."""
         patches = self.patch_embedding(spectrum[:, None]).flatten(2).transpose(1, 2)
-        out: Tensor = self.encoder(self.post_extract_proj(self.layer_norm(patches)))
-        return out
+        return self.encoder(self.post_extract_proj(self.layer_norm(patches)))
 
 
 class _Encoder(nn.Module):
@@ -119,8 +118,7 @@ class _Layer(nn.Module):
         """Rows of the same shape."""
         rows = self.self_attn_layer_norm(rows * self._shortcut + self.self_attn(rows, bias))
         news = self.fc2(F.gelu(self.fc1(rows)))
-        out: Tensor = self.final_layer_norm(rows * self._shortcut + news)
-        return out
+        return self.final_layer_norm(rows * self._shortcut + news)
 
 
 class _GatedAttention(nn.Module):
@@ -153,15 +151,13 @@ class _GatedAttention(nn.Module):
         shrunk = query / math.sqrt(query.shape[-1])  # before the product: half precision ends soon
         likeness = shrunk @ key.transpose(2, 3)
         seen = torch.softmax(likeness + self._gate(query) * bias, dim=-1) @ value
-        out: Tensor = self.out_proj(seen.transpose(1, 2).flatten(2))
-        return out
+        return self.out_proj(seen.transpose(1, 2).flatten(2))
 
     def _gate(self, query: Tensor) -> Tensor:
         """How much positions count for each query, `(batch, heads, rows, 1)`."""
         halves = self.grep_linear(query).unflatten(-1, (2, 4)).sum(-1).sigmoid()
         update, reset = halves.chunk(2, dim=-1)
-        gate: Tensor = update * (reset * self.grep_a - 1.0) + 2.0
-        return gate
+        return update * (reset * self.grep_a - 1.0) + 2.0
 
 
 def _buckets(count: int, device: torch.device) -> Tensor:

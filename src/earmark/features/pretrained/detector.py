@@ -82,8 +82,7 @@ class StrongDetector(Detector):
 
     def classify(self, rows: Tensor) -> Tensor:
         """Logits of the AudioSet-Strong classes."""
-        logits: Tensor = self.strong_head(rows)
-        return logits
+        return self.strong_head(rows)
 
 
 @dataclass(frozen=True, slots=True)

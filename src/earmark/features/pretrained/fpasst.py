@@ -42,8 +42,7 @@ class FrequencyPasst(StrongDetector):
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """The log-mel spectrum, `(batch, 128, 1000)`."""
-        mel: Tensor = self._mel(sound)
-        return mel
+        return self._mel(sound)
 
 
 class _FrequencyTransformer(nn.Module):
@@ -75,5 +74,4 @@ class _FrequencyTransformer(nn.Module):
         rows = (rows + self.freq_new_pos_embed).flatten(2).transpose(1, 2)
         whole = torch.cat([self.cls_token, self.dist_token], dim=1) + self.new_pos_embed
         rows = torch.cat([whole.expand(rows.shape[0], -1, -1), rows], dim=1)
-        out: Tensor = self.norm(self.blocks(rows))[:, 2:]
-        return out
+        return self.norm(self.blocks(rows))[:, 2:]

@@ -57,8 +57,7 @@ class FrameMobileNet(StrongDetector):
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """The log-mel spectrum, `(batch, 128, 1000)`."""
-        mel: Tensor = self._mel(sound)
-        return mel
+        return self._mel(sound)
 
 
 class _MobileNet(nn.Module):
@@ -129,8 +128,7 @@ class _Weighing(nn.Module):
         layer = self.conc_se_layers[0]
         assert isinstance(layer, nn.ModuleDict)
         weight = layer["fc2"](layer["fc1"](maps.mean(dim=(2, 3))).relu()).sigmoid()
-        weighed: Tensor = maps * weight[:, :, None, None]
-        return weighed
+        return maps * weight[:, :, None, None]
 
 
 def _convolution(

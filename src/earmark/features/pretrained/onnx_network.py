@@ -81,8 +81,7 @@ class OnnxNetwork:
 
     def __call__(self, chunks: FloatArray, /) -> FloatArray:
         """Posteriors or embeddings, `(chunks, rows, width)`, of `(chunks, samples)`."""
-        heard: FloatArray = self.session.run([self.output], {"sound": chunks})[0]
-        return heard
+        return self.session.run([self.output], {"sound": chunks})[0]
 
 
 def read_card(session: Any, file: Path, name: str) -> ExportCard:

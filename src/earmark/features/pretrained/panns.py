@@ -58,8 +58,7 @@ class Cnn14(Detector):
 
     def classify(self, rows: Tensor) -> Tensor:
         """Logits of the AudioSet classes."""
-        logits: Tensor = self.fc_audioset(rows)
-        return logits
+        return self.fc_audioset(rows)
 
 
 def hold(rows: Tensor) -> Tensor:

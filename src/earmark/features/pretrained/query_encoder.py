@@ -189,8 +189,7 @@ class OnnxQueries:
         given = {"sound": sound}
         if self.embeddings is not None:
             given["queries"] = read_embeddings(self.embeddings.file)
-        answer: FloatArray = self.session.run(None, given)[0]
-        return answer
+        return self.session.run(None, given)[0]
 
 
 def read_embeddings(file: Path) -> FloatArray:
@@ -201,8 +200,7 @@ def read_embeddings(file: Path) -> FloatArray:
         raise ModelMismatch(f"cannot read the embeddings of the queries: {error}") from error
     if array.ndim != 2:
         raise ModelMismatch(f"{file.name} is {array.shape}; expected (queries, width)")
-    embedded: FloatArray = array.astype(np.float32)
-    return embedded
+    return array.astype(np.float32)
 
 
 @lru_cache(maxsize=1)

@@ -36,8 +36,7 @@ def strongest(
     """
     names = not_manipulation() if excluded is None else frozenset(excluded)
     most = rows[:, kept_classes(classes, names)].max(axis=1)
-    activity: FloatArray = np.where(most >= threshold, most, 0.0).astype(np.float32)
-    return activity
+    return np.where(most >= threshold, most, 0.0).astype(np.float32)
 
 
 def logit(posteriors: FloatArray) -> FloatArray:

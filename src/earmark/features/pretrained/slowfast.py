@@ -65,8 +65,7 @@ class SlowFast(Detector):
 
     def classify(self, rows: Tensor) -> Tensor:
         """Logits of the EPIC-SOUNDS classes."""
-        logits: Tensor = self.head["projection"](rows)
-        return logits
+        return self.head["projection"](rows)
 
     def posteriors(self, logits: Tensor) -> Tensor:
         """How likely each class is, in double precision; they sum to 1."""

@@ -106,8 +106,7 @@ def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: fl
     bins = 1127.0 * (1.0 + sample_rate / size * torch.arange(size // 2) / 700.0).log()
     rising, falling = (bins - left) / (centre - left), (right - bins) / (right - centre)
     triangles = torch.minimum(rising, falling).clamp(min=0.0)
-    weights: FloatArray = F.pad(triangles, (0, 1)).numpy()
-    return weights
+    return F.pad(triangles, (0, 1)).numpy()
 
 
 def hertz_bands(

@@ -24,8 +24,7 @@ class Block(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the same shape, `(batch, rows, width)`."""
         rows = rows + self.attn(self.norm1(rows))
-        moved: Tensor = rows + self.mlp(self.norm2(rows))
-        return moved
+        return rows + self.mlp(self.norm2(rows))
 
 
 class Attention(nn.Module):
@@ -43,8 +42,7 @@ class Attention(nn.Module):
         parts = self.qkv(rows).reshape(batch, count, 3, self._heads, width // self._heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (batch, heads, rows, width / heads)
         seen = F.scaled_dot_product_attention(query, key, value)
-        out: Tensor = self.proj(seen.transpose(1, 2).reshape(batch, count, width))
-        return out
+        return self.proj(seen.transpose(1, 2).reshape(batch, count, width))
 
 
 class FeedForward(nn.Module):
@@ -57,5 +55,4 @@ class FeedForward(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the same shape."""
-        out: Tensor = self.fc2(F.gelu(self.fc1(rows)))
-        return out
+        return self.fc2(F.gelu(self.fc1(rows)))
