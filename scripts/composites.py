@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from earmark.evaluation.annotations.actions import Annotations
-from earmark.evaluation.annotations.formats import read_annotations
+from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
 from earmark.training.split import hold_out
 

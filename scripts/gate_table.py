@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from make_default_gate import SYSTEMS
 
-from earmark.evaluation.benchmark import BUDGETS, Case, Row, run_case, write_rows
+from earmark.evaluation.benchmark import BUDGETS, BenchmarkRow, Case, run_case, write_rows
 from earmark.evaluation.metrics.coverage_counts import dash
 from earmark.evaluation.metrics.significance import compare_paired
 from earmark.evaluation.tables.table import p_value
@@ -81,7 +81,7 @@ def main() -> None:
     print(text)
 
 
-def judge(data: Path, runs: Path) -> list[Row]:
+def judge(data: Path, runs: Path) -> list[BenchmarkRow]:
     """Every frontline and rule on every test recording; the blind rules once, as `none`."""
     _, test = composites.annotations(data)
 
@@ -93,7 +93,7 @@ def judge(data: Path, runs: Path) -> list[Row]:
     for system in SYSTEMS:
         for path in sorted((runs / system).glob("seed-*.gate")):
             gates[f"{system}/{path.stem.removeprefix('seed-')}"] = Gate.load(path)
-    rows: list[Row] = []
+    rows: list[BenchmarkRow] = []
     for name, gate in gates.items():
         rows += run_frontline(heard(gate.card.encoder), gate.frontline(name=name), RULES)
     for system in ALONE:
@@ -104,8 +104,10 @@ def judge(data: Path, runs: Path) -> list[Row]:
     return rows + [replace(row, frontline="none") for row in blind]
 
 
-def run_frontline(material: Material, frontline: Frontline, rules: Sequence[str]) -> list[Row]:
-    rows: list[Row] = []
+def run_frontline(
+    material: Material, frontline: Frontline, rules: Sequence[str]
+) -> list[BenchmarkRow]:
+    rows: list[BenchmarkRow] = []
     for name, heard in material.items():
         tracks = list(frontline.scorer([Track(heard.features)]))
         scores = Track(np.concatenate([track.values for track in tracks]))
@@ -116,7 +118,7 @@ def run_frontline(material: Material, frontline: Frontline, rules: Sequence[str]
     return rows
 
 
-def run_heads(material: Material, runs: Path, system: str) -> list[Row]:
+def run_heads(material: Material, runs: Path, system: str) -> list[BenchmarkRow]:
     """Every trained head of one system by itself, by score alone: no averaging, no rates."""
     settings, rows = SYSTEMS[system], []
     for path in sorted((runs / system / "checkpoints").glob("*.pt")):
@@ -133,7 +135,7 @@ def run_heads(material: Material, runs: Path, system: str) -> list[Row]:
 class Coverages:
     """Points of coverage by system and budget, a value a recording, meaned over seeds."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[BenchmarkRow]) -> None:
         self.cells: dict[tuple[str, str, float], dict[str, dict[str, float]]] = {}
         for row in rows:
             frontline, _, seed = row.frontline.partition("/")
@@ -152,7 +154,7 @@ class Coverages:
         return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
 
 
-def write_up(rows: Sequence[Row]) -> str:
+def write_up(rows: Sequence[BenchmarkRow]) -> str:
     """The table, and the shipped gate against each baseline."""
     found = Coverages(rows)
     phases = {budget: found.points("none", "phases", budget) for budget in BUDGETS}
@@ -201,7 +203,7 @@ def write_up(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(rows: Sequence[BenchmarkRow]) -> str:
     """Mean coverage over recordings in points, on composites, a line for each seed and budget."""
     lines = ["frontline,seed,rule,budget,coverage_composites"]
     for (frontline, rule, budget), seeds in Coverages(rows).cells.items():

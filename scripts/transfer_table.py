@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from make_default_gate import commit, show
 
-from earmark.evaluation.metrics.coverage_counts import Kept, count_kept, dash
+from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept, dash
 from earmark.evaluation.metrics.significance import welch
 from earmark.features import encoder_named
 from earmark.gate.gate import Gate
@@ -57,7 +57,7 @@ def main() -> None:
     print("\np: Welch's test of the reduction against the first encoder's")
 
 
-def judge(data: Path, runs: Path, encoder: str, seeds: int) -> list[Kept]:
+def judge(data: Path, runs: Path, encoder: str, seeds: int) -> list[EpisodeCounts]:
     """What each seed of one encoder keeps of the held-out recordings."""
     channels = encoder_named(encoder).channels
     settings = recommended(encoder, channels, objective="span", seeds=seeds)
@@ -71,7 +71,7 @@ def judge(data: Path, runs: Path, encoder: str, seeds: int) -> list[Kept]:
     return [keep(Gate.load(folder / f"seed-{seed}.gate"), test) for seed in settings.all_seeds]
 
 
-def row(encoder: str, kept: Sequence[Kept], first: Sequence[Kept]) -> str:
+def row(encoder: str, kept: Sequence[EpisodeCounts], first: Sequence[EpisodeCounts]) -> str:
     """One row of the table: mean and standard deviation over seeds."""
     recall = 100 * np.array([each.recall for each in kept])
     reduction, against = (
@@ -85,10 +85,10 @@ def row(encoder: str, kept: Sequence[Kept], first: Sequence[Kept]) -> str:
     )
 
 
-def keep(gate: Gate, test: Material) -> Kept:
+def keep(gate: Gate, test: Material) -> EpisodeCounts:
     """What the episodes of `gate` keep and reach over all test recordings."""
     rule = gate.episodes(recall=RECALL)
-    total = Kept()
+    total = EpisodeCounts()
     for heard in test.values():
         features = Track(heard.features)
         episodes = list(rule(list(gate.scorer([features]))))

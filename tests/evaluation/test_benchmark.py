@@ -20,12 +20,20 @@ from earmark.evaluation.benchmark import (
     read_rows,
     run_case,
 )
-from earmark.evaluation.comparison import PER_RECORDING, Design, Ran, report, run
-from earmark.evaluation.score_sources import evidence_tasks, plan_fitting
+from earmark.evaluation.benchmark_run import (
+    PER_RECORDING,
+    BenchmarkDesign,
+    BenchmarkRun,
+    report,
+    run,
+)
+from earmark.evaluation.score_sources import evidence_tasks, split_for_fitting
 from earmark.selection import RULES
 from made_kitchen import kitchen
 
-SMALL = Design(rules=("uniform", "rank", "coverage", "phases", "oracle"), budgets=(0.25, 0.5))
+SMALL = BenchmarkDesign(
+    rules=("uniform", "rank", "coverage", "phases", "oracle"), budgets=(0.25, 0.5)
+)
 
 
 def case(drawn: str, *actions: tuple[float, float]) -> Case:
@@ -75,7 +83,7 @@ def test_phases_average_over_every_start():
 
 def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
     actions, events = kitchen(6)
-    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
     unbroken = run(tasks, SMALL)
     done: list[str] = []
 
@@ -105,7 +113,7 @@ def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
 
 def test_a_recording_that_fails_is_a_note_and_the_others_go_on():
     actions, events = kitchen(3)
-    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
 
     def broken() -> Case:
         raise UnreadableFile("K01.mp4 is empty")
@@ -115,7 +123,7 @@ def test_a_recording_that_fails_is_a_note_and_the_others_go_on():
     outcome = report(ran, actions, SMALL, settings={})
     assert "left out: K01 (evidence): K01.mp4 is empty" in outcome.notes
     with pytest.raises(EarmarkError, match="nothing could be evaluated"):
-        report(Ran((), {}, {}), actions, SMALL, settings={})
+        report(BenchmarkRun((), {}, {}), actions, SMALL, settings={})
 
 
 def test_a_recording_without_actions_is_a_dash():
@@ -126,7 +134,7 @@ def test_a_recording_without_actions_is_a_dash():
 
 def test_rows_are_read_back_as_written(tmp_path: Path):
     actions, events = kitchen(2)
-    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
     ran = run(tasks, SMALL, folder=tmp_path)
     again = read_rows(tmp_path / PER_RECORDING)
     assert len(again) == len(ran.rows)
@@ -142,19 +150,19 @@ def test_rows_are_read_back_as_written(tmp_path: Path):
 
 def test_a_design_is_checked():
     with pytest.raises(ValueError, match="no rule 'best'; there are uniform"):
-        Design(rules=("best",))
+        BenchmarkDesign(rules=("best",))
     with pytest.raises(ValueError, match=r"a budget lies above 0 % and up to 100 %, not 150 %"):
-        Design(budgets=(1.5,))
+        BenchmarkDesign(budgets=(1.5,))
     with pytest.raises(ValueError, match="at least one rule and one budget"):
-        Design(rules=())
+        BenchmarkDesign(rules=())
     with pytest.raises(ValueError, match="no rule 'worst'"):
-        Design(baseline="worst")
+        BenchmarkDesign(baseline="worst")
 
 
 def test_a_rule_that_was_not_run_is_replaced_and_the_notes_say_so():
     actions, events = kitchen(3)
-    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
-    design = Design(rules=("strata", "rank"), budgets=(0.25,))
+    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    design = BenchmarkDesign(rules=("strata", "rank"), budgets=(0.25,))
     outcome = report(run(tasks, design), actions, design, settings={})
     assert "the rule coverage was not run, so rank stands in its place" in outcome.notes
     assert "the rule uniform was not run, so strata stands in its place" in outcome.notes
@@ -170,7 +178,7 @@ def test_names_with_commas_survive_a_resumed_run(tmp_path: Path):
         )
         for each in (actions, events)
     ]
-    tasks = evidence_tasks(*renamed, plan_fitting(renamed[0]), window=4.0)
+    tasks = evidence_tasks(*renamed, split_for_fitting(renamed[0]), window=4.0)
     first = run(tasks, SMALL, folder=tmp_path)
     again = run(dict.fromkeys(tasks, lambda: pytest.fail("judged twice")), SMALL, folder=tmp_path)
     assert [row.recording for row in again.rows] == [row.recording for row in first.rows]

@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations
-from earmark.evaluation.score_sources import FOLDS, evidence_tasks, plan_fitting
+from earmark.evaluation.score_sources import FOLDS, evidence_tasks, split_for_fitting
 from earmark.evaluation.sound_event_listener import (
     NEIGHBOURS,
     RIDGE,
-    Listener,
+    SoundEventListener,
     count_sounding,
     count_starts,
     features,
@@ -65,7 +65,7 @@ def test_without_anything_to_hear_the_rate_is_the_mean():
 
 def test_a_listener_expects_about_what_there_is():
     actions, events = kitchen()
-    fitted = Listener.fit(actions.without(["K00"]), events)
+    fitted = SoundEventListener.fit(actions.without(["K00"]), events)
     windows = fitted.windows(events.recordings["K00"], actions.durations["K00"])
     assert windows.rates.sum() == pytest.approx(len(actions.recordings["K00"]), rel=0.4)
     starts = count_starts(actions.recordings["K00"], len(windows), window=4.0)
@@ -77,27 +77,27 @@ def test_a_listener_needs_actions_and_events():
     actions, events = kitchen(2)
     nothing = Annotations({name: [] for name in actions.recordings}, actions.durations)
     with pytest.raises(AnnotationError, match="no action in the recordings to fit on"):
-        Listener.fit(nothing, events)
+        SoundEventListener.fit(nothing, events)
     with pytest.raises(AnnotationError, match="no event in the recordings to fit on"):
-        Listener.fit(actions, nothing)
+        SoundEventListener.fit(actions, nothing)
 
 
 def test_recordings_are_never_judged_by_a_listener_that_saw_them():
     actions, _ = kitchen(7)
-    held_out = plan_fitting(actions, ["K01", "K04"])
+    held_out = split_for_fitting(actions, ["K01", "K04"])
     assert held_out.evaluated == ("K01", "K04")
     assert set(held_out.fitted["K01"]) == {"K00", "K02", "K03", "K05", "K06"}
-    dealt = plan_fitting(actions)
+    dealt = split_for_fitting(actions)
     assert dealt.evaluated == tuple(actions.recordings)
     assert all(name not in seen for name, seen in dealt.fitted.items())
     assert len(set(dealt.fitted.values())) == FOLDS
     with pytest.raises(AnnotationError, match="none is left to fit on"):
-        plan_fitting(actions, list(actions.recordings))
+        split_for_fitting(actions, list(actions.recordings))
 
 
 def test_the_actions_of_a_judged_recording_do_not_move_its_rates():
     actions, events = kitchen(4)
-    fitting = plan_fitting(actions, ["K02"])
+    fitting = split_for_fitting(actions, ["K02"])
     other = Annotations({**actions.recordings, "K02": []}, actions.durations)
     both = [
         evidence_tasks(marked, events, fitting, window=4.0)["evidence", "K02"]()

@@ -14,9 +14,9 @@ from earmark.cli.evaluate import Fresh, Out, Shown, share, show, words
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.table_readers import reading
 from earmark.evaluation.benchmark import read_rows, rows_fingerprint
-from earmark.evaluation.paper.cost_model import SHARES, Prices, report
-from earmark.evaluation.result_folder import claim
-from earmark.evaluation.result_rows import Results
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.experiment_report import claim_folder
+from earmark.evaluation.paper.cost_model import SHARES, CostModel, report
 
 SHARE_WORDS = ",".join(f"{100 * each:g}" for each in SHARES)
 
@@ -53,7 +53,7 @@ def cost(
 
       earmark cost --hours 5000 --call 0.4 --gpu-hour 1.8 --results results/per_recording.csv
     """
-    prices = Prices(
+    prices = CostModel(
         hours=hours,
         window=window,
         call=call,
@@ -65,7 +65,7 @@ def cost(
         gpu_hour=gpu_hour,
     )
     rows = read_rows(results) if results else []
-    reached = Results.of_rows(rows) if rows else None
+    reached = BenchmarkResults.of_rows(rows) if rows else None
     named = _naming(naming) if naming else None
     settings = {
         "experiment": "cost",
@@ -75,7 +75,7 @@ def cost(
         "naming": named,
     }
     if output:
-        claim(output, settings, fresh=fresh)
+        claim_folder(output, settings, fresh=fresh)
     outcome = report(prices, reached, named, shares=settings["budgets"], settings=settings)
     if output:
         outcome.write(output)

@@ -14,12 +14,12 @@ import typer
 from earmark.cli import options
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import emit_json, err, out, progress_bar, warn
-from earmark.evaluation import study
-from earmark.evaluation.annotations.formats import FORMATS
+from earmark.evaluation import coverage_evaluation as study
+from earmark.evaluation.annotations.readers import FORMATS
 from earmark.evaluation.benchmark import BUDGETS, COMPARED
-from earmark.evaluation.comparison import Design, Watch
+from earmark.evaluation.benchmark_run import BenchmarkDesign, Watch
+from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS
-from earmark.evaluation.result_folder import Outcome
 from earmark.evaluation.tables.figures import can_draw
 from earmark.gate.frontline_registry import FRONTLINES
 
@@ -131,7 +131,7 @@ def evaluate(
       earmark evaluate EPIC_100_validation.csv --durations EPIC_100_video_info.csv
       --evidence EPIC_Sounds_validation.csv --recordings paper --out results/
     """
-    design = Design(
+    design = BenchmarkDesign(
         rules=tuple(words(rules)),
         budgets=tuple(share(word) for word in words(budgets)),
         window=window,
@@ -140,7 +140,7 @@ def evaluate(
         rounding="floor" if floor else "round",
     )
     heard = options.cache_at(cache, no_cache)
-    question = study.Question(
+    question = study.EvaluationPlan(
         spans=tuple(spans),
         spans_format=spans_format,
         durations=durations,
@@ -175,7 +175,7 @@ def watching(what: str) -> Iterator[Watch]:
         yield watch
 
 
-def show(outcome: Outcome, format: Shown, folder: Path | None) -> None:
+def show(outcome: ExperimentReport, format: Shown, folder: Path | None) -> None:
     """Print an outcome, and where it was written."""
     if format is Shown.json:
         emit_json(outcome.to_json())

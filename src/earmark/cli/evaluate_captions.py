@@ -19,19 +19,19 @@ from earmark.cli.console import Format, emit_json, err, out, progress_bar
 from earmark.cli.formatting import as_share, counted
 from earmark.errors import AnnotationError, EarmarkError
 from earmark.evaluation.metrics.caption_naming import Vocabulary
-from earmark.evaluation.paper.caption_log import Kept
-from earmark.evaluation.paper.caption_page import Show, captions_page
-from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside, draw, read_stimuli
-from earmark.evaluation.paper.caption_study import (
+from earmark.evaluation.paper.caption_comparison import (
     TOKENS,
-    Means,
-    Row,
-    Variant,
+    CaptionTools,
+    CaptionVariant,
+    VariantScore,
     Watch,
     compare,
     picture_of,
     variants,
 )
+from earmark.evaluation.paper.caption_log import CaptionLog
+from earmark.evaluation.paper.caption_page import Show, captions_page
+from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside, draw, read_stimuli
 from earmark.evaluation.score_sources import find_media
 from earmark.features import YAMNet
 from earmark.media import Recording, open_recording
@@ -93,16 +93,16 @@ def captions(
     chosen = draw(known_at(actions, recordings, **classes), stimuli, seed=seed)
     wanted = Wanted(vlm=vlm, model=model, gguf=gguf, mmproj=mmproj)
     with watching(ways) as watch:
-        means = Means(
+        means = CaptionTools(
             wanted.captioner(
                 concurrency=concurrency,
                 tokens=max(way.tokens for way in ways),
             ),
             prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
-            crop=HandCrop(HandFinder(weights=model_store().find("hands"))) if hands else None,
-            tags=YAMNet(store=model_store().folder).tags if sounds else None,
-            kept=Kept.open(keep) if keep else Kept(),
+            crop=HandCrop() if hands else None,
+            tags=YAMNet().tags if sounds else None,
+            kept=CaptionLog.open(keep) if keep else CaptionLog(),
             watch=watch,
         )
         rows = compare(chosen, recordings, ways, means, **classes)
@@ -121,7 +121,7 @@ def captions(
 
 
 @contextmanager
-def watching(ways: list[Variant]) -> Iterator[Watch]:
+def watching(ways: list[CaptionVariant]) -> Iterator[Watch]:
     """A bar over all the variants."""
     with progress_bar("asked") as bar:
         task = bar.add_task("listening" if any(way.tells_sounds for way in ways) else "")
@@ -134,7 +134,7 @@ def watching(ways: list[Variant]) -> Iterator[Watch]:
         yield watch
 
 
-def shows(recordings: dict[str, Recording], means: Means) -> Show:
+def shows(recordings: dict[str, Recording], means: CaptionTools) -> Show:
     """What a variant showed of a moment, decoded once more for the page."""
     return lambda each, row: picture_of(each, row.variant, recordings, means.crop)[0]
 
@@ -160,7 +160,7 @@ def known_at(
     return known
 
 
-def tell_failures(rows: list[Row]) -> None:
+def tell_failures(rows: list[VariantScore]) -> None:
     """Why calls failed, each reason once, on stderr."""
     reasons = Counter(reason for row in rows for reason in row.failures)
     for reason, count in reasons.most_common(5):
@@ -187,7 +187,7 @@ def parse_tokens(text: str) -> list[int]:
     return numbers
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: list[VariantScore]) -> None:
     """One line a variant; p is McNemar's, against the first."""
     table = Table(box=None, pad_edge=False)
     for name in ("variant", "n", "noun", "p", "verb", "p", "failed", "whole", "tokens in"):
@@ -207,7 +207,7 @@ def show(rows: list[Row]) -> None:
     out.print(table)
 
 
-def as_row(row: Row) -> dict[str, Any]:
+def as_row(row: VariantScore) -> dict[str, Any]:
     """One variant as plain values; null where nothing was answered or there is no comparison."""
     asked = row.nouns.asked
     return {

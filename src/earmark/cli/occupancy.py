@@ -21,7 +21,7 @@ from earmark.cli.evaluate import (
     watching,
     words,
 )
-from earmark.evaluation.paper.occupancy_survey import WINDOWS, Survey, survey
+from earmark.evaluation.paper.occupancy_survey import WINDOWS, OccupancyPlan, survey
 
 WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
 
@@ -59,7 +59,7 @@ def occupancy(
 
       earmark occupancy EPIC=EPIC_100_validation.csv@paper goalstep_valid.json --out occupancy/
     """
-    asked = Survey(
+    asked = OccupancyPlan(
         sets=tuple(sets),
         durations=durations,
         window=window,

@@ -13,7 +13,7 @@ from earmark.cli.console import err, out, progress_bar
 from earmark.cli.formatting import as_share
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.actions import reconcile
-from earmark.evaluation.annotations.formats import read_annotations
+from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.score_sources import find_media
 from earmark.features import encoder_named
 

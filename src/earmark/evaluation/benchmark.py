@@ -15,8 +15,8 @@ import numpy as np
 from earmark.errors import LedgerError
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import (
-    Counts,
-    Forecast,
+    CoverageCounts,
+    ForecastCounts,
     count_covered,
     covered,
     forecast_error,
@@ -57,7 +57,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchmarkRow:
     """What one rule came to on one recording at one budget."""
 
     recording: str
@@ -72,31 +72,31 @@ class Row:
     strict: float
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> CoverageCounts:
         """The counts, to be added up."""
-        return Counts(self.windows, self.calls, self.actions, self.covered, self.strict)
+        return CoverageCounts(self.windows, self.calls, self.actions, self.covered, self.strict)
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
+COLUMNS = tuple(field.name for field in fields(BenchmarkRow))
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CaseResult:
     """What came of one recording."""
 
-    rows: list[Row]
-    forecasts: dict[float, Forecast]
+    rows: list[BenchmarkRow]
+    forecasts: dict[float, ForecastCounts]
     """How far the forecast of the rule `coverage` was off, by budget; empty if it was not run."""
 
 
 def run_case(
     case: Case, rules: Sequence[str], budgets: Sequence[float], *, rounding: Rounding = "round"
-) -> Judged:
+) -> CaseResult:
     """Every rule at every budget on one recording, rules first."""
     size = len(case.windows)
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
-    rows: list[Row] = []
-    forecasts: dict[float, Forecast] = {}
+    rows: list[BenchmarkRow] = []
+    forecasts: dict[float, ForecastCounts] = {}
     for rule in rules:
         if rule == PHASES:
             counted = [average_phases(case, each) for each in calls]
@@ -107,16 +107,18 @@ def run_case(
                 told = zip(budgets, picked, counted, strict=True)
                 forecasts = {b: foretell(case, picks, counts) for b, picks, counts in told}
         pairs = zip(budgets, counted, strict=True)
-        rows += [Row(case.recording, case.frontline, rule, b, *astuple(c)) for b, c in pairs]
-    return Judged(rows, forecasts)
+        rows += [
+            BenchmarkRow(case.recording, case.frontline, rule, b, *astuple(c)) for b, c in pairs
+        ]
+    return CaseResult(rows, forecasts)
 
 
-def count_picks(case: Case, picks: Sequence[Pick]) -> Counts:
+def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     """What `picks` come to."""
     return count_covered(case.actions, picks, windows=len(case.windows), length=case.windows.length)
 
 
-def foretell(case: Case, picks: Sequence[Pick], counts: Counts) -> Forecast:
+def foretell(case: Case, picks: Sequence[Pick], counts: CoverageCounts) -> ForecastCounts:
     """How far what `picks` were expected to touch is from what they did."""
     expected = sum(pick.expected for pick in picks)
     return forecast_error(counts, expected=expected, foreseen=float(case.windows.rates.sum()))
@@ -139,14 +141,14 @@ def choose(case: Case, rule: str, calls: Sequence[int]) -> list[list[Pick]]:
     return [chosen(case.windows, budget=budget) for budget in calls]
 
 
-def average_phases(case: Case, calls: int) -> Counts:
+def average_phases(case: Case, calls: int) -> CoverageCounts:
     """Even spacing averaged over every whole-window phase; counts are means, so fractions.
 
     M = 10, K = 3    ^..^..^...    .^..^..^..    ..^..^..^.    ...^..^..^
     """
     size, length = len(case.windows), case.windows.length
     if calls == 0:
-        return Counts(size, 0, len(case.actions), 0, 0)
+        return CoverageCounts(size, 0, len(case.actions), 0, 0)
     step = size / calls
     offsets = np.arange(int(np.ceil(step)))
     hit = strict = 0.0
@@ -154,16 +156,16 @@ def average_phases(case: Case, calls: int) -> Counts:
         chosen = (offset + np.floor(np.arange(calls) * step).astype(np.intp)) % size
         hit += covered(case.actions, chosen, windows=size, length=length).sum()
         strict += holding(case.actions, case.windows.instants[chosen]).sum()
-    return Counts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
+    return CoverageCounts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
 
 
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
+def write_rows(path: Path, rows: Iterable[BenchmarkRow]) -> None:
     """Write `per_recording.csv`; the file is whole or not there."""
     with replacing(path) as scratch:
         scratch.write_text(rows_as_csv(rows), encoding="utf-8")
 
 
-def rows_as_csv(rows: Iterable[Row]) -> str:
+def rows_as_csv(rows: Iterable[BenchmarkRow]) -> str:
     """The rows with their header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -183,12 +185,12 @@ def exactly(value: str | float) -> str:
     return str(int(value)) if is_whole else str(value)
 
 
-def rows_fingerprint(rows: Iterable[Row]) -> str:
+def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
     """A short hash of the rows, to tell one evaluation from another."""
     return hashlib.sha256(rows_as_csv(rows).encode()).hexdigest()[:16]
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[BenchmarkRow]:
     """The rows of a `per_recording.csv`.
 
     Raises:
@@ -207,9 +209,9 @@ def read_rows(path: Path) -> list[Row]:
         raise LedgerError(f"{path} is no per_recording.csv of an evaluation: {error}") from error
 
 
-def _row(cells: Mapping[str, str]) -> Row:
+def _row(cells: Mapping[str, str]) -> BenchmarkRow:
     """One row from its text."""
-    return Row(
+    return BenchmarkRow(
         recording=cells["recording"],
         frontline=cells["frontline"],
         rule=cells["rule"],

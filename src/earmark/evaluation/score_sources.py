@@ -11,8 +11,8 @@ from pathlib import Path
 from earmark.errors import AnnotationError, MediaError
 from earmark.evaluation.annotations.actions import Annotations, few
 from earmark.evaluation.benchmark import Case
-from earmark.evaluation.comparison import Task
-from earmark.evaluation.sound_event_listener import Listener
+from earmark.evaluation.benchmark_run import Task
+from earmark.evaluation.sound_event_listener import SoundEventListener
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.score_cache import ScoreCache
 from earmark.media import Recording, Source, find, open_recording
@@ -85,7 +85,7 @@ def media_tasks(
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class FittingSplit:
     """Which recordings a listener is fitted on, for each that is evaluated."""
 
     evaluated: tuple[str, ...]
@@ -95,7 +95,7 @@ class Fitting:
     """One line for a reader of the results."""
 
 
-def plan_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> Fitting:
+def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> FittingSplit:
     """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
 
     In that case recordings are dealt into five parts in turn, and each part is judged by a listener
@@ -111,17 +111,17 @@ def plan_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> Fit
         if not rest:
             raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
         words = f"fitted on the {len(rest)} other annotated recordings"
-        return Fitting(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
+        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
     if len(names) < 2:
         raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
     parts = min(FOLDS, len(names))
     others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
     fitted = {name: others[place % parts] for place, name in enumerate(names)}
-    return Fitting(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")
+    return FittingSplit(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")
 
 
 def evidence_tasks(
-    annotations: Annotations, events: Annotations, fitting: Fitting, *, window: float
+    annotations: Annotations, events: Annotations, fitting: FittingSplit, *, window: float
 ) -> dict[tuple[str, str], Task]:
     """One task for each evaluated recording: rate its windows by the events marked in it."""
     listener = listeners(annotations, events, window=window)
@@ -139,12 +139,12 @@ def evidence_tasks(
 
 def listeners(
     annotations: Annotations, events: Annotations, *, window: float
-) -> Callable[[tuple[str, ...]], Listener]:
+) -> Callable[[tuple[str, ...]], SoundEventListener]:
     """A function that fits a listener on the named recordings, each set of them once."""
 
     @cache
-    def fit(names: tuple[str, ...]) -> Listener:
-        return Listener.fit(annotations.only(names), events, window=window)
+    def fit(names: tuple[str, ...]) -> SoundEventListener:
+        return SoundEventListener.fit(annotations.only(names), events, window=window)
 
     return fit
 

@@ -35,7 +35,7 @@ This and the choice of features are those of highest likelihood, left out by par
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listener:
+class SoundEventListener:
     """Rates windows by the sound events marked in and around them."""
 
     window: float
@@ -52,7 +52,9 @@ class Listener:
     """Recordings it was fitted on."""
 
     @classmethod
-    def fit(cls, actions: Annotations, events: Annotations, *, window: float = 4.0) -> Listener:
+    def fit(
+        cls, actions: Annotations, events: Annotations, *, window: float = 4.0
+    ) -> SoundEventListener:
         """Fit on the recordings of `actions`; one without any event counts as silent.
 
         Raises:

@@ -12,7 +12,7 @@ from scipy.ndimage import median_filter
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, run_case
-from earmark.evaluation.metrics.coverage_counts import Forecast, count_covered
+from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_covered
 from earmark.gate.card import Honesty
 from earmark.gate.episodes import Episodes, bill
 from earmark.gate.fitted_rates import Fit, FittedRates, describe
@@ -186,7 +186,7 @@ def crossed_cases(scores: Scores, material: Material, folds: Sequence[Sequence[s
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
     """Forecast and actual coverage over all cases, at every budget of the paper."""
-    totals = dict.fromkeys(BUDGETS, Forecast())
+    totals = dict.fromkeys(BUDGETS, ForecastCounts())
     for case in judged:
         for budget, told in run_case(case, ["coverage"], BUDGETS).forecasts.items():
             totals[budget] = totals[budget] + told

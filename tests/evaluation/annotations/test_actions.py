@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import Entry, Listing, gather, reconcile
+from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow, gather, reconcile
 from earmark.evaluation.annotations.table_readers import read_durations
 
 
-def listing(*rows: tuple[float, float], name: str = "a") -> Listing:
-    return Listing(tuple(Entry(name, *row, "x", f"f.csv line {n}") for n, row in enumerate(rows)))
+def listing(*rows: tuple[float, float], name: str = "a") -> AnnotationFile:
+    return AnnotationFile(
+        tuple(AnnotationRow(name, *row, "x", f"f.csv line {n}") for n, row in enumerate(rows))
+    )
 
 
 def test_actions_come_in_order_of_time_with_the_length_they_are_given():
@@ -68,7 +70,9 @@ def test_rows_that_say_the_same_are_kept_and_counted():
 
 
 def test_an_id_used_twice_is_refused():
-    twice = Listing(tuple(Entry("a", n, n + 1, "", f"f.csv line {n}", "k7") for n in (1, 2)))
+    twice = AnnotationFile(
+        tuple(AnnotationRow("a", n, n + 1, "", f"f.csv line {n}", "k7") for n in (1, 2))
+    )
     with pytest.raises(AnnotationError, match=r"line 2: the id k7 was used before \(f.csv line 1"):
         gather([twice])
 

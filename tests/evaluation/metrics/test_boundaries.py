@@ -15,28 +15,28 @@ from scipy.optimize import linear_sum_assignment
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.boundaries import (
-    Hits,
+    MatchCounts,
     boundaries,
-    boundary_hits,
-    class_hits,
     compare_boundaries,
     even_segments,
-    event_hits,
+    match_boundaries,
+    match_by_class,
+    match_events,
 )
 from earmark.timeline import Span
 
 
 def test_the_nearest_pair_goes_first_and_each_boundary_is_used_once():
     # 10.4 is nearest to 10.5, so 10.0 is left with 9.2 and both are hits at 1 s.
-    assert boundary_hits([10.0, 10.5], [9.2, 10.4], tolerance=1.0) == Hits(2, 2, 2)
-    assert boundary_hits([10.0], [9.8, 10.1, 10.2], tolerance=0.5) == Hits(1, 1, 3)
-    assert boundary_hits([10.0], [10.5], tolerance=0.5).hits == 1
-    assert boundary_hits([], [1.0], tolerance=0.5) == Hits(0, 0, 1)
+    assert match_boundaries([10.0, 10.5], [9.2, 10.4], tolerance=1.0) == MatchCounts(2, 2, 2)
+    assert match_boundaries([10.0], [9.8, 10.1, 10.2], tolerance=0.5) == MatchCounts(1, 1, 3)
+    assert match_boundaries([10.0], [10.5], tolerance=0.5).hits == 1
+    assert match_boundaries([], [1.0], tolerance=0.5) == MatchCounts(0, 0, 1)
 
 
 def test_greedy_is_not_optimal_and_is_what_the_paper_asks_for():
     # Nearest first takes (1.0, 1.1) and strands 0.6 and 1.5; an optimal matching finds two.
-    assert boundary_hits([1.0, 1.5], [0.6, 1.1], tolerance=0.45).hits == 1
+    assert match_boundaries([1.0, 1.5], [0.6, 1.1], tolerance=0.45).hits == 1
 
 
 times = st.lists(st.integers(0, 60).map(lambda tick: tick / 4), max_size=8, unique=True)
@@ -52,7 +52,7 @@ def test_boundaries_equal_the_obvious_loop(reference: list[float], found: list[f
         left.remove(a)
         right.remove(b)
         hits += 1
-    assert boundary_hits(reference, found, tolerance=1.0).hits == hits
+    assert match_boundaries(reference, found, tolerance=1.0).hits == hits
 
 
 def test_boundaries_are_compared_at_equal_segment_counts_only():
@@ -68,10 +68,10 @@ def test_boundaries_are_compared_at_equal_segment_counts_only():
 
 
 def test_hits_add_up():
-    both = Hits(1, 2, 4) + Hits(2, 2, 2)
+    both = MatchCounts(1, 2, 4) + MatchCounts(2, 2, 2)
     assert (both.precision, both.recall, both.f1) == (0.5, 0.75, 0.6)
-    assert math.isnan(Hits().f1)
-    assert math.isnan(Hits(0, 0, 3).recall)
+    assert math.isnan(MatchCounts().f1)
+    assert math.isnan(MatchCounts(0, 0, 3).recall)
 
 
 events = st.lists(
@@ -85,15 +85,19 @@ def test_events_are_matched_as_many_as_can_be(reference: list[Action], found: li
         [[a.label == b.label and abs(a.start - b.start) <= 0.5 for b in found] for a in reference]
     ).reshape(len(reference), len(found))
     best = close[linear_sum_assignment(close, maximize=True)].sum()
-    assert event_hits(reference, found) == Hits(int(best), len(reference), len(found))
+    assert match_events(reference, found) == MatchCounts(int(best), len(reference), len(found))
 
 
 def test_class_hits_add_up_to_all_hits():
     reference = [Action(0, 1, "a"), Action(2, 3, "a"), Action(2, 3, "b")]
     found = [Action(0.2, 1, "a"), Action(2, 3, "c")]
-    by_class = class_hits(reference, found)
-    assert by_class == {"a": Hits(1, 2, 1), "b": Hits(0, 1, 0), "c": Hits(0, 0, 1)}
-    assert sum(by_class.values(), Hits()) == event_hits(reference, found)
+    by_class = match_by_class(reference, found)
+    assert by_class == {
+        "a": MatchCounts(1, 2, 1),
+        "b": MatchCounts(0, 1, 0),
+        "c": MatchCounts(0, 0, 1),
+    }
+    assert sum(by_class.values(), MatchCounts()) == match_events(reference, found)
 
 
 GOLDEN = json.loads((Path(__file__).parent / "sed_eval.json").read_text(encoding="utf-8"))
@@ -106,10 +110,10 @@ def test_events_agree_with_sed_eval(case: dict[str, Any]):
         [Action(onset, onset + 1, label) for onset, label in case[side]]
         for side in ("reference", "found")
     )
-    by_label = {label: Hits(*counts) for label, counts in case["counts"].items()}
-    assert event_hits(reference, found) == by_label.pop("overall")
-    ours = class_hits(reference, found)
-    assert {label: ours.get(label, Hits()) for label in by_label} == by_label
+    by_label = {label: MatchCounts(*counts) for label, counts in case["counts"].items()}
+    assert match_events(reference, found) == by_label.pop("overall")
+    ours = match_by_class(reference, found)
+    assert {label: ours.get(label, MatchCounts()) for label in by_label} == by_label
 
 
 def test_the_kept_cases_are_worth_comparing():

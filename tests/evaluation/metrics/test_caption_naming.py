@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.metrics.caption_naming import Named, Vocabulary, count_named
+from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary, count_named
 
 NOUNS = Vocabulary({"knife": ("knife", "knife:bread"), "cup": ("cup", "mug"), "dish:soap": ()})
 VERBS = Vocabulary({"cut": ("cut", "chop", "slice"), "put": ("put", "put-down"), "dry": ("dry",)})
@@ -44,10 +44,10 @@ def test_verbs(caption: str, label: str, expected: bool):
 
 
 def test_named_counts_add_up():
-    total = count_named([("cup", "a mug"), ("cup", "a fork")], NOUNS) + Named(1, 2)
-    assert total == Named(2, 4)
+    total = count_named([("cup", "a mug"), ("cup", "a fork")], NOUNS) + NamingCounts(1, 2)
+    assert total == NamingCounts(2, 4)
     assert total.accuracy == 0.5
-    assert math.isnan(Named().accuracy)
+    assert math.isnan(NamingCounts().accuracy)
 
 
 def test_epic_classes(tmp_path: Path):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import (
-    Counts,
-    Forecast,
-    Kept,
-    Occupied,
+    CoverageCounts,
+    EpisodeCounts,
+    ForecastCounts,
+    OccupancyCounts,
     calls_saved,
     count_covered,
     count_kept,
@@ -61,15 +61,15 @@ def test_an_action_is_covered_by_any_window_it_overlaps():
 def test_strict_coverage_wants_the_instant_inside():
     counts = count_covered(DRAWN, [pick(0, 2.0), pick(1, 4.25)], windows=3, length=4.0)
     # 2.0 s is where the first action ends, so it is outside; 4.25 s is in the second and third.
-    assert counts == Counts(windows=3, calls=2, actions=4, covered=3, strict=2)
+    assert counts == CoverageCounts(windows=3, calls=2, actions=4, covered=3, strict=2)
     assert counts.cost == pytest.approx(2 / 3)
     assert counts.coverage == 0.75
     assert counts.strict_coverage == 0.5
 
 
 def test_counts_add_up_before_a_share_is_taken():
-    both = Counts(10, 5, 8, 8, 4) + Counts(30, 5, 2, 0, 0)
-    assert both == Counts(40, 10, 10, 8, 4)
+    both = CoverageCounts(10, 5, 8, 8, 4) + CoverageCounts(30, 5, 2, 0, 0)
+    assert both == CoverageCounts(40, 10, 10, 8, 4)
     assert both.coverage == 0.8
 
 
@@ -77,9 +77,9 @@ def test_nothing_to_find_is_a_dash_and_never_nought():
     empty = count_covered([], [pick(0, 1.0)], windows=3, length=4.0)
     assert math.isnan(empty.coverage)
     assert math.isnan(empty.strict_coverage)
-    assert math.isnan(Counts().cost)
-    assert math.isnan(Occupied().occupancy)
-    assert math.isnan(Kept().recall)
+    assert math.isnan(CoverageCounts().cost)
+    assert math.isnan(OccupancyCounts().occupancy)
+    assert math.isnan(EpisodeCounts().recall)
     assert dash(empty.coverage) == "—"
     assert dash(0.0) == "0.0"
 
@@ -146,11 +146,11 @@ def test_episodes_end_with_the_recording():
 def test_an_action_that_lasts_nothing_touches_nothing():
     moments = [Action(5.0, 5.0), Action(4.0, 4.0)]
     assert covered(moments, np.array([0, 1, 2]), windows=3, length=4.0).tolist() == [0, 0]
-    assert count_occupied(moments, 12.0, window=4.0) == Occupied(3, 0, 0)
+    assert count_occupied(moments, 12.0, window=4.0) == OccupancyCounts(3, 0, 0)
 
 
 def test_the_paper_s_undercount():
-    deployed = Kept(seconds=8700, kept=1201 * 4.0, episodes=2809, windows=2181, calls=2109)
+    deployed = EpisodeCounts(seconds=8700, kept=1201 * 4.0, episodes=2809, windows=2181, calls=2109)
     assert round(deployed.undercount, 2) == 1.76
 
 
@@ -188,10 +188,10 @@ def test_calls_saved_equals_walking_along_the_curve(curve: list[tuple[int, int]]
 
 
 def test_forecast_error_counts_recordings_with_actions_only():
-    first = forecast_error(Counts(10, 2, 10, 5, 0), expected=6, foreseen=12)
-    second = forecast_error(Counts(10, 2, 10, 9, 0), expected=6, foreseen=8)
-    nothing = forecast_error(Counts(10, 2, 0, 0, 0), expected=6, foreseen=8)
-    assert nothing == Forecast()
+    first = forecast_error(CoverageCounts(10, 2, 10, 5, 0), expected=6, foreseen=12)
+    second = forecast_error(CoverageCounts(10, 2, 10, 9, 0), expected=6, foreseen=8)
+    nothing = forecast_error(CoverageCounts(10, 2, 0, 0, 0), expected=6, foreseen=8)
+    assert nothing == ForecastCounts()
     both = first + second + nothing
     assert both.error == pytest.approx((0.0 + 0.15) / 2)
     assert both.forecast == pytest.approx(12 / 20)

@@ -9,8 +9,8 @@ import pytest
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.paper.downsampling import (
-    Scores,
-    Setting,
+    DownsampleSetting,
+    ScoredRecording,
     choose_settings,
     count_setting,
     downsample_table,
@@ -20,11 +20,11 @@ from earmark.evaluation.paper.downsampling import (
 from earmark.timeline import Span, Track
 
 
-def scores(drawing: str, *actions: tuple[float, float]) -> Scores:
+def scores(drawing: str, *actions: tuple[float, float]) -> ScoredRecording:
     """One character a second; digits over ten are scores, dots are 0."""
     values = np.array([0 if sign == "." else int(sign) for sign in drawing]) / 10
     marked = [Action(*each) for each in actions]
-    return Scores("a", Track(values, hop=1.0), float(len(drawing)), marked)
+    return ScoredRecording("a", Track(values, hop=1.0), float(len(drawing)), marked)
 
 
 def test_stretches_above_a_threshold():
@@ -47,15 +47,15 @@ def test_the_setting_that_throws_most_away_at_the_target():
     # Two loud actions and one silent one: the threshold alone must keep everything to reach all.
     one = scores("..99............99..", (2, 4), (9, 11), (16, 18))
     alone = choose_settings([one], [0.6, 1.0], every=[None], window=4.0)
-    assert alone[0.6] == Setting(0.9)
-    assert alone[1.0] == Setting(0.0)
+    assert alone[0.6] == DownsampleSetting(0.9)
+    assert alone[1.0] == DownsampleSetting(0.0)
     looking = choose_settings([one], [1.0], every=[None, 4.0], window=4.0)
-    assert looking[1.0] == Setting(0.9, 4.0)
+    assert looking[1.0] == DownsampleSetting(0.9, 4.0)
     kept = count_setting([one], 0.9, [4.0], window=4.0)[0]
     assert (kept.recall, kept.kept) == (1.0, 10.0)
     assert kept.calls == 5  # but every window is called: seconds hide it
     counted = choose_settings([one], [1.0], every=[None, 4.0], window=4.0, unit="calls")
-    assert counted[1.0] == Setting(0.0)  # nothing is saved, so the first of equals
+    assert counted[1.0] == DownsampleSetting(0.0)  # nothing is saved, so the first of equals
 
 
 def test_the_table_has_a_dash_where_no_setting_reaches_the_target():

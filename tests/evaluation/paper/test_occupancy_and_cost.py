@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError, LedgerError
-from earmark.evaluation.benchmark import Row, read_rows, run_case, write_rows
+from earmark.evaluation.benchmark import BenchmarkRow, read_rows, run_case, write_rows
+from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.paper.cost_model import (
-    Prices,
+    CostModel,
     break_even_table,
     composition_table,
     cost_table,
@@ -19,7 +20,7 @@ from earmark.evaluation.paper.cost_model import (
 from earmark.evaluation.paper.cost_model import report as cost_report
 from earmark.evaluation.paper.occupancy_survey import (
     DataSet,
-    Survey,
+    OccupancyPlan,
     gain_sweep,
     measure,
     occupancy_table,
@@ -27,8 +28,7 @@ from earmark.evaluation.paper.occupancy_survey import (
     report,
     survey,
 )
-from earmark.evaluation.result_rows import Results
-from earmark.evaluation.score_sources import evidence_tasks, plan_fitting
+from earmark.evaluation.score_sources import evidence_tasks, split_for_fitting
 from made_kitchen import kitchen, write_csv, write_durations
 
 
@@ -78,7 +78,7 @@ def test_the_report_sweeps_windows_and_reads_gains(tmp_path: Path):
     sets = read_data_sets(
         [str(write_csv(tmp_path / "k.csv", actions))], durations=actions.durations
     )
-    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
     rows = [
         row for task in tasks.values() for row in run_case(task(), ("uniform", "rank"), [0.1]).rows
     ]
@@ -91,9 +91,9 @@ def test_the_report_sweeps_windows_and_reads_gains(tmp_path: Path):
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Survey:
+def asked(tmp_path: Path) -> OccupancyPlan:
     actions, events = kitchen(4)
-    return Survey(
+    return OccupancyPlan(
         sets=(f"kitchen={write_csv(tmp_path / 'k.csv', actions)}",),
         durations=write_durations(tmp_path / "lengths.csv", actions),
         windows=(2.0, 4.0),
@@ -101,7 +101,9 @@ def asked(tmp_path: Path) -> Survey:
     )
 
 
-def test_a_survey_goes_on_where_it_was_and_equals_an_unbroken_one(asked: Survey, tmp_path: Path):
+def test_a_survey_goes_on_where_it_was_and_equals_an_unbroken_one(
+    asked: OccupancyPlan, tmp_path: Path
+):
     unbroken = survey(asked)
     seen: list[str] = []
 
@@ -120,7 +122,7 @@ def test_a_survey_goes_on_where_it_was_and_equals_an_unbroken_one(asked: Survey,
     assert (tmp_path / "out" / "index.html").exists()
 
 
-def test_rows_that_were_kept_are_not_reckoned_again(asked: Survey, tmp_path: Path):
+def test_rows_that_were_kept_are_not_reckoned_again(asked: OccupancyPlan, tmp_path: Path):
     first = survey(asked, folder=tmp_path / "out")
     rows = tmp_path / "out" / "windows" / "2s" / "per_recording.csv"
     kept = [replace(row, covered=0) for row in read_rows(rows)]
@@ -132,7 +134,7 @@ def test_rows_that_were_kept_are_not_reckoned_again(asked: Survey, tmp_path: Pat
     assert fresh.tables == first.tables
 
 
-def test_another_survey_needs_another_folder(asked: Survey, tmp_path: Path):
+def test_another_survey_needs_another_folder(asked: OccupancyPlan, tmp_path: Path):
     survey(asked, folder=tmp_path / "out")
     with pytest.raises(LedgerError, match="holds a run with another window; choose another --out"):
         survey(replace(asked, window=2.0), folder=tmp_path / "out")
@@ -142,8 +144,10 @@ def test_another_survey_needs_another_folder(asked: Survey, tmp_path: Path):
         survey(asked, folder=tmp_path / "out")
 
 
-def test_results_of_other_recordings_are_refused_before_the_work(asked: Survey, tmp_path: Path):
-    write_rows(tmp_path / "r.csv", [Row("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)])
+def test_results_of_other_recordings_are_refused_before_the_work(
+    asked: OccupancyPlan, tmp_path: Path
+):
+    write_rows(tmp_path / "r.csv", [BenchmarkRow("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)])
     with pytest.raises(AnnotationError, match="Z9 not in the annotations, which know K00"):
         survey(replace(asked, results=tmp_path / "r.csv"), watch=lambda *_: pytest.fail("too late"))
 
@@ -151,7 +155,7 @@ def test_results_of_other_recordings_are_refused_before_the_work(asked: Survey, 
 @pytest.mark.parametrize("windows", [(0.0,), (-1.0, 4.0), (float("nan"),), ()])
 def test_windows_last_some_time(windows: tuple[float, ...]):
     with pytest.raises(ValueError, match=r"a window lasts more than 0 s|at least one window"):
-        Survey(sets=("a",), windows=windows)
+        OccupancyPlan(sets=("a",), windows=windows)
 
 
 def test_gains_by_window_length():
@@ -166,7 +170,7 @@ def test_gains_by_window_length():
 
 
 def test_the_paper_s_costs():
-    prices = Prices()
+    prices = CostModel()
     assert round(prices.full) == 185
     assert round(prices.hours / prices.audio_speed) == 6
     flow = prices.triage(0.5, speed=prices.visual_speed)
@@ -182,17 +186,17 @@ def test_the_paper_s_costs():
 
 def test_prices_are_checked():
     with pytest.raises(ValueError, match="call is above 0"):
-        Prices(call=0)
+        CostModel(call=0)
     with pytest.raises(ValueError, match="the overhead is a part of a call"):
-        Prices(overhead=1.0)
+        CostModel(overhead=1.0)
     with pytest.raises(ValueError, match="a share of calls lies from 0 to 100 %: 500 %"):
-        Prices(visual_share=5.0)
+        CostModel(visual_share=5.0)
     with pytest.raises(ValueError, match="a GPU-hour costs nothing or more"):
-        Prices(gpu_hour=-1.0)
+        CostModel(gpu_hour=-1.0)
 
 
 def test_calls_and_tokens_on_one_plane():
-    prices = Prices(audio_speed=1e9, tokens=100)
+    prices = CostModel(audio_speed=1e9, tokens=100)
     table = composition_table(prices, {0.1: 40.0}, {100: 50.0, 10: 20.0})
     #        cost    calls  tokens  named
     assert [(round(float(row[0])), row[1], row[2], row[3], row[4]) for row in table.rows] == [
@@ -205,9 +209,9 @@ def test_calls_and_tokens_on_one_plane():
 
 def test_a_cost_report_with_results(tmp_path: Path):
     actions, events = kitchen(2)
-    tasks = evidence_tasks(actions, events, plan_fitting(actions), window=4.0)
+    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
     rows = [row for t in tasks.values() for row in run_case(t(), ("coverage",), [0.1, 0.5]).rows]
-    outcome = cost_report(Prices(), Results.of_rows(rows), {1024: 38.0})
+    outcome = cost_report(CostModel(), BenchmarkResults.of_rows(rows), {1024: 38.0})
     assert [table.title for table in outcome.tables][2:] == [
         "Calls and tokens on one plane",
         "Triage and compression together",
@@ -221,9 +225,10 @@ def test_a_cost_report_with_results(tmp_path: Path):
 
 def test_a_full_scan_is_listed_once_and_listens_to_nothing():
     rows = [
-        Row("a", "ear", "coverage", share, 10, round(10 * share), 4, 4, 4) for share in (0.5, 1)
+        BenchmarkRow("a", "ear", "coverage", share, 10, round(10 * share), 4, 4, 4)
+        for share in (0.5, 1)
     ]
-    outcome = cost_report(Prices(), Results.of_rows(rows), shares=(0.2,))
+    outcome = cost_report(CostModel(), BenchmarkResults.of_rows(rows), shares=(0.2,))
     assert [row[0] for row in outcome.tables[2].rows] == ["50 %", "100 %"]
     assert outcome.tables[2].rows[-1][-1] == pytest.approx(185)
     assert [row[0] for row in outcome.tables[0].rows] == [

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from earmark.evaluation.annotations.actions import Annotations
-from earmark.evaluation.annotations.formats import read_annotations
+from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import Case, Row, run_case
-from earmark.evaluation.comparison import Design, run
-from earmark.evaluation.metrics.coverage_counts import Counts, count_occupied
+from earmark.evaluation.benchmark import BenchmarkRow, Case, run_case
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.benchmark_run import BenchmarkDesign, run
+from earmark.evaluation.metrics.coverage_counts import CoverageCounts, count_occupied
 from earmark.evaluation.paper.occupancy_survey import measure
 from earmark.evaluation.paper.published_numbers import (
     OCCUPANCY,
@@ -22,8 +23,7 @@ from earmark.evaluation.paper.published_numbers import (
     WINDOW_SWEEP,
     PaperRow,
 )
-from earmark.evaluation.result_rows import Results
-from earmark.evaluation.score_sources import EVIDENCE, evidence_tasks, plan_fitting
+from earmark.evaluation.score_sources import EVIDENCE, evidence_tasks, split_for_fitting
 from earmark.evaluation.tables.coverage_tables import paper_table
 from earmark.evaluation.tables.table import mean
 from earmark.gate.survival import Survival
@@ -40,9 +40,9 @@ def epic(shared_data: Path) -> Annotations:
 
 
 @pytest.fixture(scope="module")
-def unheard(epic: Annotations) -> list[Row]:
+def unheard(epic: Annotations) -> list[BenchmarkRow]:
     """The rules that need no score, on the paper's recordings."""
-    rows: list[Row] = []
+    rows: list[BenchmarkRow] = []
     for name in RECORDINGS["paper"]:
         flat = np.zeros(Grid(4.0).count(epic.durations[name]))
         middles = (np.arange(len(flat)) + 0.5) * 4.0
@@ -53,19 +53,19 @@ def unheard(epic: Annotations) -> list[Row]:
     return rows
 
 
-def pooled(rows: list[Row], rule: str, budget: float, names: tuple[str, ...]) -> float:
+def pooled(rows: list[BenchmarkRow], rule: str, budget: float, names: tuple[str, ...]) -> float:
     """Coverage of all actions of `names` together, in points."""
     chosen = (
         row.counts
         for row in rows
         if row.rule == rule and row.budget == budget and row.recording in names
     )
-    return 100 * sum(chosen, Counts()).coverage
+    return 100 * sum(chosen, CoverageCounts()).coverage
 
 
 @pytest.mark.parametrize("printed", PAPER, ids=lambda row: row.recording)
 def test_every_row_of_the_per_recording_table(
-    epic: Annotations, unheard: list[Row], printed: PaperRow
+    epic: Annotations, unheard: list[BenchmarkRow], printed: PaperRow
 ):
     actions = epic.recordings[printed.recording]
     assert len(actions) == printed.actions
@@ -115,11 +115,11 @@ def test_the_window_table(epic: Annotations, window: float):
     assert round(100 * full.occupancy, 1) == percent
 
 
-def test_even_spacing_pooled(unheard: list[Row]):
+def test_even_spacing_pooled(unheard: list[BenchmarkRow]):
     primary, second = RECORDINGS["paper-primary"], RECORDINGS["paper-replication"]
     assert round(pooled(unheard, "uniform", 0.25, primary), 2) == 40.94
     assert round(pooled(unheard, "uniform", 0.25, second), 2) == 53.55
-    results = Results.of_rows(unheard)
+    results = BenchmarkResults.of_rows(unheard)
     assert round(mean(results.points(("none", "uniform"), 0.25)), 1) == 48.8
     printed = {0.5: 78.4, 0.335: 58.9, 0.15: 28.0, 0.1: 20.0, 0.05: 9.4}
     everything = RECORDINGS["paper"]
@@ -127,33 +127,33 @@ def test_even_spacing_pooled(unheard: list[Row]):
     assert pooled(unheard, "phases", 0.25, primary) == pytest.approx(43.1, abs=0.15)
 
 
-def test_the_ceiling(unheard: list[Row]):
+def test_the_ceiling(unheard: list[BenchmarkRow]):
     printed = {0.5: 96.9, 0.335: 83.1, 0.25: 69.1, 0.15: 48.1, 0.1: 34.9, 0.05: 19.0}
     primary = RECORDINGS["paper-primary"]
     assert {b: round(pooled(unheard, "oracle", b, primary), 1) for b in printed} == printed
 
 
 @pytest.fixture(scope="module")
-def heard(epic: Annotations, shared_data: Path) -> Results:
+def heard(epic: Annotations, shared_data: Path) -> BenchmarkResults:
     """Every rule of the comparison on annotated sound events, fitted on the other recordings."""
     files = ("EPIC_Sounds_validation.csv", "sound_events_not_categorised.csv")
     paths = [shared_data / "epic" / name for name in files]
     durations = read_durations(shared_data / "epic" / "EPIC_100_video_info.csv")
     events = read_annotations(paths, durations=durations)
-    fitting = plan_fitting(epic, RECORDINGS["paper"])
+    fitting = split_for_fitting(epic, RECORDINGS["paper"])
     assert len(fitting.fitted["P01_14"]) == 114
     rules = ("uniform", "strata", "rank", "separated", "aks", "bolt", "facility", "coverage")
-    design = Design(rules=rules, budgets=BUDGETS)
+    design = BenchmarkDesign(rules=rules, budgets=BUDGETS)
     tasks = evidence_tasks(epic, events, fitting, window=4.0)
-    return Results.of_rows(run(tasks, design).rows)
+    return BenchmarkResults.of_rows(run(tasks, design).rows)
 
 
-def points(results: Results, rule: str, budget: float) -> float:
+def points(results: BenchmarkResults, rule: str, budget: float) -> float:
     return mean(results.points((EVIDENCE, rule), budget))
 
 
 @pytest.mark.parametrize("budget", [0.05, 0.15, 0.25, 0.335, 0.5, 0.75])
-def test_expected_coverage_is_at_or_above_every_other_rule(heard: Results, budget: float):
+def test_expected_coverage_is_at_or_above_every_other_rule(heard: BenchmarkResults, budget: float):
     best = points(heard, "coverage", budget)
     others = {rule: points(heard, rule, budget) for rule in heard.rules if rule != "coverage"}
     assert best >= max(others.values()), others
@@ -161,17 +161,17 @@ def test_expected_coverage_is_at_or_above_every_other_rule(heard: Results, budge
 
 @pytest.mark.parametrize("budget", [0.05, 0.1, 0.15, 0.25, 0.335])
 @pytest.mark.parametrize("other", ["uniform", "rank", "aks"])
-def test_below_half_the_paper_s_rule_leads(heard: Results, budget: float, other: str):
+def test_below_half_the_paper_s_rule_leads(heard: BenchmarkResults, budget: float, other: str):
     gain = points(heard, "separated", budget) - points(heard, other, budget)
     # At 5 % the paper's own lead over AKS is not significant; here the two are level.
     assert gain > (-0.2 if (budget, other) == (0.05, "aks") else 0.0)
 
 
-def test_at_half_even_spacing_beats_the_paper_s_rule(heard: Results):
+def test_at_half_even_spacing_beats_the_paper_s_rule(heard: BenchmarkResults):
     assert points(heard, "uniform", 0.5) - points(heard, "separated", 0.5) > 2.0
 
 
-def test_the_paper_s_table_stands_beside_ours(heard: Results):
+def test_the_paper_s_table_stands_beside_ours(heard: BenchmarkResults):
     table = paper_table(heard, EVIDENCE)
     assert table is not None
     assert len(table.rows) == 24

@@ -10,10 +10,10 @@ import pytest
 
 from earmark.errors import LedgerError
 from earmark.evaluation.annotations.actions import Action, Annotations
-from earmark.evaluation.benchmark import Row
-from earmark.evaluation.metrics.coverage_counts import Forecast
-from earmark.evaluation.result_folder import Outcome, claim
-from earmark.evaluation.result_rows import Results
+from earmark.evaluation.benchmark import BenchmarkRow
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.experiment_report import ExperimentReport, claim_folder
+from earmark.evaluation.metrics.coverage_counts import ForecastCounts
 from earmark.evaluation.tables.coverage_tables import (
     coverage_table,
     forecast_table,
@@ -29,18 +29,18 @@ from earmark.evaluation.tables.table import Table, percent
 EAR, BLIND = ("ear", "rank"), ("ear", "uniform")
 
 
-def rows(rule: str, *covered: tuple[float, float]) -> list[Row]:
+def rows(rule: str, *covered: tuple[float, float]) -> list[BenchmarkRow]:
     """Three recordings of 100 windows and 10 actions, the last without any, at 10 and 20 %."""
     found = []
     for name, pair in zip("abc", (*covered, (0, 0)), strict=True):
         actions = 0 if name == "c" else 10
         for budget, hit in zip((0.1, 0.2), pair, strict=True):
             calls = round(100 * budget)
-            found.append(Row(name, "ear", rule, budget, 100, calls, actions, hit, hit / 2))
+            found.append(BenchmarkRow(name, "ear", rule, budget, 100, calls, actions, hit, hit / 2))
     return found
 
 
-RESULTS = Results.of_rows(rows("rank", (3, 6), (5, 6)) + rows("uniform", (2, 4), (2, 8)))
+RESULTS = BenchmarkResults.of_rows(rows("rank", (3, 6), (5, 6)) + rows("uniform", (2, 4), (2, 8)))
 MARKED = Annotations(
     {"a": [Action(0, 40)], "b": [Action(0, 80)], "c": []}, dict.fromkeys("abc", 400.0)
 )
@@ -94,7 +94,7 @@ def test_the_paper_s_table_is_for_the_paper_s_recordings():
 
 
 def test_forecasts_in_points():
-    told = forecast_table({("ear", 0.1): Forecast(2, 6.0, 5.0, 10, 10.0, 0.3)})
+    told = forecast_table({("ear", 0.1): ForecastCounts(2, 6.0, 5.0, 10, 10.0, 0.3)})
     assert told.rows[0][2:] == pytest.approx((60.0, 50.0, 10.0, 15.0))
 
 
@@ -119,7 +119,7 @@ def test_rows_of_one_budget_stand_together():
 
 
 def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
-    outcome = Outcome(
+    outcome = ExperimentReport(
         "Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", lambda: b"png")}
     )
     written = outcome.write(tmp_path / "new")
@@ -135,31 +135,31 @@ def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
 
 
 def test_a_folder_belongs_to_one_run(tmp_path: Path):
-    assert claim(tmp_path, {"rules": ("a",), "window": 4.0}) is False
-    assert claim(tmp_path, {"rules": ("a",), "window": 4.0}) is True
+    assert claim_folder(tmp_path, {"rules": ("a",), "window": 4.0}) is False
+    assert claim_folder(tmp_path, {"rules": ("a",), "window": 4.0}) is True
     with pytest.raises(LedgerError, match="holds a run with another window; choose another --out"):
-        claim(tmp_path, {"rules": ("a",), "window": 2.0})
-    assert claim(tmp_path, {"rules": ("a",), "window": 2.0}, fresh=True) is False
+        claim_folder(tmp_path, {"rules": ("a",), "window": 2.0})
+    assert claim_folder(tmp_path, {"rules": ("a",), "window": 2.0}, fresh=True) is False
     with pytest.raises(LedgerError, match="holds a run of another experiment; choose"):
-        claim(tmp_path, {"experiment": "cost"})
+        claim_folder(tmp_path, {"experiment": "cost"})
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(LedgerError, match="cannot be read"):
-        claim(tmp_path, {})
+        claim_folder(tmp_path, {})
 
 
 def test_a_new_run_clears_its_own_rows_and_nothing_else(tmp_path: Path):
     (tmp_path / "mine.csv").write_text("recording,start,end\n")
-    assert claim(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is False
+    assert claim_folder(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is False
     (tmp_path / "rows.csv").write_text("kept\n")
-    assert claim(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is True
+    assert claim_folder(tmp_path, {"window": 4.0}, rows=("rows.csv",)) is True
     assert (tmp_path / "rows.csv").exists()
-    claim(tmp_path, {"window": 2.0}, rows=("rows.csv",), fresh=True)
+    claim_folder(tmp_path, {"window": 2.0}, rows=("rows.csv",), fresh=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "run.json"]
 
 
 def test_pages_of_another_origin_are_not_overwritten(tmp_path: Path):
     (tmp_path / "index.html").write_text("my own page")
     with pytest.raises(LedgerError, match=r"holds index.html of another origin; choose another"):
-        claim(tmp_path, {"window": 4.0})
+        claim_folder(tmp_path, {"window": 4.0})
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
-    assert claim(tmp_path, {"window": 4.0}, fresh=True) is False
+    assert claim_folder(tmp_path, {"window": 4.0}, fresh=True) is False

@@ -10,27 +10,31 @@ import pytest
 
 import drawing
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import Case, Row
-from earmark.evaluation.result_rows import Results
+from earmark.evaluation.benchmark import BenchmarkRow, Case
+from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.tables import figures
-from earmark.evaluation.tables.timeline_strip import Strip, draw, strip_of
+from earmark.evaluation.tables.timeline_strip import TimelineStrip, draw, make_strip
 from earmark.media import Frame
 from earmark.timeline import Span, Track
 
 EAR, BLIND = ("ear", "coverage"), ("ear", "uniform")
 
 
-def rows(rule: str, frontline: str, *covered: int) -> list[Row]:
+def rows(rule: str, frontline: str, *covered: int) -> list[BenchmarkRow]:
     """Recordings a, b and c of 100 windows and 10, 20 and 0 actions at 10, 20 and 30 %."""
     sizes = {"a": 10, "b": 20, "c": 0}
     return [
-        Row(name, frontline, rule, budget, 100, round(100 * budget), actions, hit * actions / 10, 0)
+        BenchmarkRow(
+            name, frontline, rule, budget, 100, round(100 * budget), actions, hit * actions / 10, 0
+        )
         for name, actions in sizes.items()
         for budget, hit in zip((0.1, 0.2, 0.3), covered, strict=True)
     ]
 
 
-RESULTS = Results.of_rows(rows("coverage", "ear", 4, 6, 8) + rows("uniform", "ear", 2, 4, 6))
+RESULTS = BenchmarkResults.of_rows(
+    rows("coverage", "ear", 4, 6, 8) + rows("uniform", "ear", 2, 4, 6)
+)
 
 
 def drawn_lines(axes) -> dict[str, tuple[list[float], list[float]]]:
@@ -61,7 +65,7 @@ def test_the_four_panels_show_one_set_of_curves():
 
 
 def test_frontlines_are_told_apart():
-    several = Results.of_rows(
+    several = BenchmarkResults.of_rows(
         rows("coverage", "ear", 4, 6, 8)
         + rows("strata", "ear", 2, 4, 6)
         + rows("coverage", "eye", 3, 5, 7)
@@ -72,7 +76,7 @@ def test_frontlines_are_told_apart():
 
 
 def test_recordings_without_actions_draw_nothing_and_warn_of_nothing():
-    silent = Results.of_rows(
+    silent = BenchmarkResults.of_rows(
         [replace(row, actions=0, covered=0) for row in rows("rank", "ear", 1, 2, 3)]
     )
     picture = figures.png(figures.plane(silent, ("ear", "rank"), ("ear", "rank")))
@@ -86,11 +90,11 @@ def test_gain_against_occupancy_says_how_they_go_together():
     assert drawn.axes[0].get_xlabel().startswith("occupancy")
 
 
-def strip(**more: object) -> Strip:
+def strip(**more: object) -> TimelineStrip:
     """Two minutes of one action a quarter minute, of which the middle minute is drawn."""
     actions = [Action(start, start + 3.0, "wash the dishes") for start in range(12, 110, 15)]
     case = Case("a", "ear", drawing.windows("1..9..2...5...1..9..2...5..."), actions)
-    return replace(strip_of(case, rule="rank", budget=0.25, span=Span(20, 80)), **more)
+    return replace(make_strip(case, rule="rank", budget=0.25, span=Span(20, 80)), **more)
 
 
 def test_a_strip_names_its_colours_and_rows():

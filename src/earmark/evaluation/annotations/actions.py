@@ -1,7 +1,7 @@
 """Actions people marked in recordings, whichever file they were marked in.
 
-Readers (see `formats`) turn a file into `Entry` rows; `gather` checks the rows and lays them out by
-recording. Nothing here knows a file format, an experiment or a model.
+Readers (see `readers`) turn a file into an `AnnotationFile`; `gather` checks its rows and lays them
+out by recording. Nothing here knows a file format, an experiment or a model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AnnotationRow:
     """One row of an annotation file, before anything about it is believed."""
 
     recording: str
@@ -53,10 +53,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class AnnotationFile:
     """What one file holds."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[AnnotationRow, ...]
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds of the recordings whose length the file itself knows."""
     recordings: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def gather(
-    listings: Iterable[Listing],
+    listings: Iterable[AnnotationFile],
     *,
     durations: Mapping[str, float] | None = None,
     duration_source: str = "table",
@@ -212,7 +212,7 @@ def gather(
 
 
 def _lengths(
-    listings: list[Listing], given: Mapping[str, float], source: str
+    listings: list[AnnotationFile], given: Mapping[str, float], source: str
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The length of every recording, and where it is known from."""
     last: dict[str, float] = {}
@@ -231,7 +231,7 @@ def _lengths(
     return lengths, sources
 
 
-def _refuse_repeated_keys(listing: Listing) -> None:
+def _refuse_repeated_keys(listing: AnnotationFile) -> None:
     """Raise if two rows of one file carry the same id."""
     seen: dict[str, str] = {}
     for entry in listing.entries:
@@ -243,7 +243,7 @@ def _refuse_repeated_keys(listing: Listing) -> None:
         seen[entry.key] = entry.place
 
 
-def _action(entry: Entry, duration: float) -> Action:
+def _action(entry: AnnotationRow, duration: float) -> Action:
     """The action of a row in a recording of `duration` seconds, or an error that names the row."""
     where = f"{entry.place} ({entry.recording})"
     if not (math.isfinite(entry.start) and math.isfinite(entry.end)):

@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import Entry, Listing, few
+from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow, few
 from earmark.evaluation.annotations.table_readers import seconds
 
 _DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
@@ -33,29 +33,29 @@ def detect(path: Path, head: str) -> str:
     )
 
 
-def read_goalstep_steps(path: Path) -> Listing:
+def read_goalstep_steps(path: Path) -> AnnotationFile:
     """The steps of an Ego4D GoalStep file. Times are those of the video file."""
     return _goalstep(path, depths=(0,))
 
 
-def read_goalstep_substeps(path: Path) -> Listing:
+def read_goalstep_substeps(path: Path) -> AnnotationFile:
     """The substeps of an Ego4D GoalStep file; a step without substeps adds nothing."""
     return _goalstep(path, depths=(1,))
 
 
-def read_goalstep_all(path: Path) -> Listing:
+def read_goalstep_all(path: Path) -> AnnotationFile:
     """Steps and substeps of an Ego4D GoalStep file together."""
     return _goalstep(path, depths=(0, 1))
 
 
-def _goalstep(path: Path, *, depths: tuple[int, ...]) -> Listing:
+def _goalstep(path: Path, *, depths: tuple[int, ...]) -> AnnotationFile:
     """The segments at `depths` of every video; a video lasts until its `end_time`."""
     document = _json(path)
     videos = document.get("videos") if isinstance(document, dict) else document
     if not isinstance(videos, list):
         raise AnnotationError(f"{path.name} holds no list of videos, so it is not GoalStep")
     durations: dict[str, float] = {}
-    entries: list[Entry] = []
+    entries: list[AnnotationRow] = []
     for number, video in enumerate(videos):
         name = _field(video, "video_uid", f"{path.name} video {number}")
         if name in durations:
@@ -65,7 +65,7 @@ def _goalstep(path: Path, *, depths: tuple[int, ...]) -> Listing:
         for depth, segment in _segments(video, place, 0):
             if depth in depths:
                 entries.append(_segment(segment, name, place))
-    return Listing(tuple(entries), durations, tuple(durations))
+    return AnnotationFile(tuple(entries), durations, tuple(durations))
 
 
 def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
@@ -78,10 +78,10 @@ def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
         yield from _segments(segment, where, depth + 1)
 
 
-def _segment(segment: Any, recording: str, where: str) -> Entry:
+def _segment(segment: Any, recording: str, where: str) -> AnnotationRow:
     """The row of one step or substep."""
     start = _number(segment, "start_time", where)
-    return Entry(
+    return AnnotationRow(
         recording=recording,
         start=start,
         end=_number(segment, "end_time", f"{where} at {start:g} s"),
@@ -90,7 +90,7 @@ def _segment(segment: Any, recording: str, where: str) -> Entry:
     )
 
 
-def read_egosound(path: Path) -> Listing:
+def read_egosound(path: Path) -> AnnotationFile:
     """EgoSound questions, each standing for the moment it asks about.
 
     A timestamp is `00:10 - 00:11`; a single `00:40` is that second. Several questions about one
@@ -109,8 +109,8 @@ def read_egosound(path: Path) -> Listing:
             unreadable += 1
             continue
         label, key = (str(item.get(column, "")) for column in ("question", "question_id"))
-        entries.append(Entry(name, start, end, label, place, key))
-    return Listing(tuple(entries), recordings=tuple(names), unreadable=unreadable)
+        entries.append(AnnotationRow(name, start, end, label, place, key))
+    return AnnotationFile(tuple(entries), recordings=tuple(names), unreadable=unreadable)
 
 
 def _moment(text: str) -> tuple[float, float]:
@@ -144,7 +144,7 @@ def _items(path: Path) -> list[Any]:
     return items
 
 
-def read_elan(path: Path, *, tiers: Collection[str] = ()) -> Listing:
+def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
     """ELAN annotations that are tied to the time line, named after the file.
 
     Annotations that only refer to another one have no time of their own and are passed over; those
@@ -177,7 +177,7 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> Listing:
     }
     found = [_elan(mark, slots, path) for marks in chosen.values() for mark in marks]
     entries = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
-    return Listing(
+    return AnnotationFile(
         entries,
         recordings=(path.stem,),
         unreadable=len(found) - len(entries),
@@ -185,12 +185,12 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> Listing:
     )
 
 
-def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> Entry:
+def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> AnnotationRow:
     """The row of one annotation; nan for a time slot that was never set."""
     key = mark.get("ANNOTATION_ID", "")
     start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))
     label = (mark.findtext("ANNOTATION_VALUE") or "").strip()
-    return Entry(path.stem, start, end, label, f"{path.name} {key}", key)
+    return AnnotationRow(path.stem, start, end, label, f"{path.name} {key}", key)
 
 
 def _tier_note(path: Path, chosen: Mapping[str, Sequence[Any]]) -> tuple[str]:

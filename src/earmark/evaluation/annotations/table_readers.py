@@ -15,7 +15,7 @@ from pathlib import Path
 from sys import intern
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import Entry, Listing
+from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow
 
 FRAME = 0.1
 """Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
@@ -62,10 +62,10 @@ def detect(path: Path, head: str) -> str:
     )
 
 
-def read_epic(path: Path) -> Listing:
+def read_epic(path: Path) -> AnnotationFile:
     """EPIC-KITCHENS-100 actions, EPIC-SOUNDS events, or the train-split file."""
     rows = _rows(path, ("start_timestamp", "stop_timestamp"), name="video_id")
-    return Listing(
+    return AnnotationFile(
         tuple(
             _entry(row, row["video_id"], row["start_timestamp"], row["stop_timestamp"])
             for row in rows
@@ -73,18 +73,20 @@ def read_epic(path: Path) -> Listing:
     )
 
 
-def read_generic(path: Path) -> Listing:
+def read_generic(path: Path) -> AnnotationFile:
     """A CSV with the columns recording, start, end and, if it likes, label and id."""
     rows = _rows(path, ("start", "end"), name="recording")
-    return Listing(tuple(_entry(row, row["recording"], row["start"], row["end"]) for row in rows))
+    return AnnotationFile(
+        tuple(_entry(row, row["recording"], row["start"], row["end"]) for row in rows)
+    )
 
 
-def _entry(row: dict[str, str], recording: str, start: str, end: str) -> Entry:
+def _entry(row: dict[str, str], recording: str, start: str, end: str) -> AnnotationRow:
     """The entry of one row; names and labels that come again and again are kept once."""
     place = row[PLACE]
     times = _time(start, place), _time(end, place)
     key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
-    return Entry(intern(recording), *times, intern(_label(row)), place, key)
+    return AnnotationRow(intern(recording), *times, intern(_label(row)), place, key)
 
 
 def _label(row: dict[str, str]) -> str:
@@ -94,7 +96,7 @@ def _label(row: dict[str, str]) -> str:
     return next(filter(None, known), verb_and_noun or row.get("description", ""))
 
 
-def read_frames(path: Path) -> Listing:
+def read_frames(path: Path) -> AnnotationFile:
     """STARSS and DCASE frames: `frame, class, source, azimuth, elevation[, distance]`.
 
     A frame is 100 ms. Frames of one class and source that follow one another are one event. The
@@ -109,11 +111,13 @@ def read_frames(path: Path) -> Listing:
             )
         frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(cells[0]))
     entries = [
-        Entry(path.stem, first * FRAME, (last + 1) * FRAME, label, f"{path.name} frame {first}")
+        AnnotationRow(
+            path.stem, first * FRAME, (last + 1) * FRAME, label, f"{path.name} frame {first}"
+        )
         for (label, _), shown in frames.items()
         for first, last in _runs(sorted(shown))
     ]
-    return Listing(tuple(entries), recordings=(path.stem,))
+    return AnnotationFile(tuple(entries), recordings=(path.stem,))
 
 
 def _runs(frames: list[int]) -> Iterator[tuple[int, int]]:
@@ -127,7 +131,7 @@ def _runs(frames: list[int]) -> Iterator[tuple[int, int]]:
     yield first, previous
 
 
-def read_audacity(path: Path) -> Listing:
+def read_audacity(path: Path) -> AnnotationFile:
     """Audacity labels: `start TAB end TAB label`, one recording a file, named after the file.
 
     Lines that begin with a backslash hold a frequency range and are passed over.
@@ -140,8 +144,8 @@ def read_audacity(path: Path) -> Listing:
         if times is None:
             raise AnnotationError(f"{place}: a label is start, tab, end, tab, text: {line[:40]!r}")
         label = line.split("\t", 2)[2] if line.count("\t") > 1 else ""
-        entries.append(Entry(path.stem, *times, label.strip(), place))
-    return Listing(tuple(entries), recordings=(path.stem,))
+        entries.append(AnnotationRow(path.stem, *times, label.strip(), place))
+    return AnnotationFile(tuple(entries), recordings=(path.stem,))
 
 
 def _label_times(line: str) -> tuple[float, float] | None:

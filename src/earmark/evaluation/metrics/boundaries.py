@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.metrics.coverage_counts import Sums, share
+from earmark.evaluation.metrics.coverage_counts import Addable, share
 from earmark.timeline import Span
 
 TOLERANCES = (0.5, 1.0, 2.0)
@@ -20,10 +20,10 @@ ONSET_COLLAR = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Hits(Sums):
+class MatchCounts(Addable):
     """Matches between what is annotated and what was found; adds up over recordings.
 
-    >>> (Hits(3, 4, 6) + Hits(1, 2, 0)).recall
+    >>> (MatchCounts(3, 4, 6) + MatchCounts(1, 2, 0)).recall
     0.6666666666666666
     """
 
@@ -55,7 +55,9 @@ def boundaries(spans: Sequence[Span]) -> list[float]:
     return sorted({time for span in spans for time in (span.start, span.end)})
 
 
-def boundary_hits(reference: Sequence[float], found: Sequence[float], *, tolerance: float) -> Hits:
+def match_boundaries(
+    reference: Sequence[float], found: Sequence[float], *, tolerance: float
+) -> MatchCounts:
     """Boundaries matched nearest pair first, each used once, at most `tolerance` seconds apart.
 
     F1 rises with the number of boundaries found, so compare only at equal counts:
@@ -69,7 +71,7 @@ def boundary_hits(reference: Sequence[float], found: Sequence[float], *, toleran
             taken[0].add(marked)
             taken[1].add(guess)
             hits += 1
-    return Hits(hits, len(reference), len(found))
+    return MatchCounts(hits, len(reference), len(found))
 
 
 def _pairs_within(
@@ -92,7 +94,7 @@ def compare_boundaries(
     systems: Mapping[str, Sequence[Span]],
     *,
     tolerances: Sequence[float] = TOLERANCES,
-) -> dict[str, dict[float, Hits]]:
+) -> dict[str, dict[float, MatchCounts]]:
     """Boundary hits of several systems at each tolerance.
 
     Raises:
@@ -105,7 +107,7 @@ def compare_boundaries(
         raise ValueError(f"boundary F1 compares equal segment counts only, not {counts}")
     truth = boundaries(reference)
     return {
-        name: {t: boundary_hits(truth, boundaries(spans), tolerance=t) for t in tolerances}
+        name: {t: match_boundaries(truth, boundaries(spans), tolerance=t) for t in tolerances}
         for name, spans in systems.items()
     }
 
@@ -116,9 +118,9 @@ def even_segments(duration: float, count: int) -> list[Span]:
     return [Span(float(a), float(b)) for a, b in pairwise(edges)]
 
 
-def event_hits(
+def match_events(
     reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
-) -> Hits:
+) -> MatchCounts:
     """Sound events of the same label whose onsets lie at most `collar` seconds apart.
 
     As many as can be matched at once, each used once. All collars being equal, taking both sides
@@ -129,7 +131,7 @@ def event_hits(
         marked = sorted(event.start for event in reference if event.label == label)
         guesses = sorted(event.start for event in found if event.label == label)
         hits += _matched_in_order(marked, guesses, collar)
-    return Hits(hits, len(reference), len(found))
+    return MatchCounts(hits, len(reference), len(found))
 
 
 def _matched_in_order(marked: Sequence[float], guesses: Sequence[float], collar: float) -> int:
@@ -144,13 +146,13 @@ def _matched_in_order(marked: Sequence[float], guesses: Sequence[float], collar:
     return hits
 
 
-def class_hits(
+def match_by_class(
     reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
-) -> dict[str, Hits]:
-    """`event_hits` for each label by itself, for a mean over classes."""
+) -> dict[str, MatchCounts]:
+    """`match_events` for each label by itself, for a mean over classes."""
     labels = sorted({event.label for event in (*reference, *found)})
     return {
-        label: event_hits(
+        label: match_events(
             [event for event in reference if event.label == label],
             [event for event in found if event.label == label],
             collar=collar,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.table_readers import reading
-from earmark.evaluation.metrics.coverage_counts import Sums, share
+from earmark.evaluation.metrics.coverage_counts import Addable, share
 
 _WORD = re.compile(r"[a-z]+")
 _PARTICLES = frozenset(
@@ -21,7 +21,7 @@ _PARTICLES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Named(Sums):
+class NamingCounts(Addable):
     """Captions that name their class; adds up."""
 
     named: int = 0
@@ -80,11 +80,11 @@ class Vocabulary:
         return bool(telling) and all(_stems(word) & said for word in telling)
 
 
-def count_named(reference: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> Named:
+def count_named(reference: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> NamingCounts:
     """How many of the pairs (true class, caption) name the class."""
-    total = Named()
+    total = NamingCounts()
     for label, caption in reference:
-        total += Named(int(vocabulary.names(caption, label)), 1)
+        total += NamingCounts(int(vocabulary.names(caption, label)), 1)
     return total
 
 

@@ -35,7 +35,7 @@ def dash(value: float, spec: str = ".1f") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class Addable:
     """What was counted on one recording, to be added to another's field by field."""
 
     def __add__(self, other: Self) -> Self:
@@ -44,10 +44,10 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts(Sums):
+class CoverageCounts(Addable):
     """What some calls came to; add recordings up, then ask for shares.
 
-    >>> both = Counts(100, 25, 40, 20, 15) + Counts(50, 12, 0, 0, 0)
+    >>> both = CoverageCounts(100, 25, 40, 20, 15) + CoverageCounts(50, 12, 0, 0, 0)
     >>> round(both.cost, 3), both.coverage
     (0.247, 0.5)
     """
@@ -119,11 +119,11 @@ def holding(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
 
 def count_covered(
     reference: Sequence[Action], picks: Sequence[Pick], *, windows: int, length: float
-) -> Counts:
+) -> CoverageCounts:
     """What `picks` on a grid of `windows` windows of `length` seconds come to."""
     chosen = np.array([pick.window for pick in picks], dtype=np.intp)
     instants = np.array([pick.instant for pick in picks], dtype=float)
-    return Counts(
+    return CoverageCounts(
         windows=windows,
         calls=len(picks),
         actions=len(reference),
@@ -133,7 +133,7 @@ def count_covered(
 
 
 @dataclass(frozen=True, slots=True)
-class Occupied(Sums):
+class OccupancyCounts(Addable):
     """How full a recording's windows are; adds up over recordings."""
 
     windows: int = 0
@@ -154,17 +154,19 @@ class Occupied(Sums):
         return share(self.overlaps, self.windows)
 
 
-def count_occupied(reference: Sequence[Action], duration: float, *, window: float) -> Occupied:
+def count_occupied(
+    reference: Sequence[Action], duration: float, *, window: float
+) -> OccupancyCounts:
     """How full `duration` seconds are, in windows of `window` seconds."""
     windows = Grid(window).count(duration)
     first, after = reach(reference, windows, window)
     change = np.bincount(first, minlength=windows + 1) - np.bincount(after, minlength=windows + 1)
     depth = np.cumsum(change)[:windows]
-    return Occupied(windows, int((depth > 0).sum()), int(depth.sum()))
+    return OccupancyCounts(windows, int((depth > 0).sum()), int(depth.sum()))
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Sums):
+class EpisodeCounts(Addable):
     """What the episodes of a gate come to, in seconds and in calls; adds up over recordings."""
 
     seconds: float = 0.0
@@ -184,10 +186,12 @@ class Kept(Sums):
     reached: int = 0
     """Actions that overlap an episode."""
 
-    def __add__(self, other: Kept) -> Kept:
+    def __add__(self, other: EpisodeCounts) -> EpisodeCounts:
         if self.length != other.length and self.windows and other.windows:
             raise ValueError(f"windows of {self.length} s and {other.length} s do not add up")
-        return replace(Sums.__add__(self, other), length=(self if self.windows else other).length)
+        return replace(
+            Addable.__add__(self, other), length=(self if self.windows else other).length
+        )
 
     @property
     def retained(self) -> float:
@@ -217,7 +221,7 @@ class Kept(Sums):
 
 def count_kept(
     reference: Sequence[Action], episodes: Sequence[Span], duration: float, *, window: float
-) -> Kept:
+) -> EpisodeCounts:
     """What `episodes` of a recording of `duration` seconds keep, reach and cost.
 
     Episodes are cut at the end of the recording; those that touch one another count as one.
@@ -233,7 +237,7 @@ def count_kept(
     ends = np.array([span.end for span in joined])
     first = np.searchsorted(ends, [action.start for action in reference], side="right")
     reached = int((starts[first] < np.array([action.end for action in reference])).sum())
-    return Kept(
+    return EpisodeCounts(
         duration,
         sum(span.duration for span in joined),
         len(joined),
@@ -263,7 +267,7 @@ def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, fl
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast(Sums):
+class ForecastCounts(Addable):
     """Forecast against outcome; adds up over recordings."""
 
     recordings: int = 0
@@ -295,7 +299,7 @@ class Forecast(Sums):
         return share(self.absolute, self.recordings)
 
 
-def forecast_error(counts: Counts, *, expected: float, foreseen: float) -> Forecast:
+def forecast_error(counts: CoverageCounts, *, expected: float, foreseen: float) -> ForecastCounts:
     """How far `expected / foreseen` was from the coverage of one recording.
 
     Args:
@@ -306,6 +310,6 @@ def forecast_error(counts: Counts, *, expected: float, foreseen: float) -> Forec
     A recording without actions, or in which none was foreseen, counts for nothing.
     """
     if not counts.actions or not foreseen > 0:
-        return Forecast()
+        return ForecastCounts()
     miss = abs(expected / foreseen - counts.coverage)
-    return Forecast(1, expected, counts.covered, counts.actions, foreseen, miss)
+    return ForecastCounts(1, expected, counts.covered, counts.actions, foreseen, miss)

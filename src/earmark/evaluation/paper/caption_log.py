@@ -65,14 +65,14 @@ class Caption:
 
 
 @dataclass(slots=True)
-class Kept:
+class CaptionLog:
     """The captions there are, by the identity of their request; in a file where there is one."""
 
     path: Path | None = None
     captions: dict[str, Caption] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: Path) -> Kept:
+    def open(cls, path: Path) -> CaptionLog:
         """Go on with the file at `path`, or begin it.
 
         Raises:

@@ -7,9 +7,9 @@ import html
 from collections.abc import Callable, Sequence
 
 from earmark.evaluation.metrics.caption_naming import Vocabulary
+from earmark.evaluation.paper.caption_comparison import VariantScore
 from earmark.evaluation.paper.caption_log import Caption
 from earmark.evaluation.paper.caption_stimuli import Stimulus
-from earmark.evaluation.paper.caption_study import Row
 from earmark.evaluation.tables.results_page import page
 from earmark.evaluation.tables.table import Table
 from earmark.media import Frame
@@ -38,11 +38,11 @@ STYLE = """
 </style>
 """
 
-Show = Callable[[Stimulus, Row], Frame]
+Show = Callable[[Stimulus, VariantScore], Frame]
 """What a variant showed of a stimulus."""
 
 
-def captions_table(rows: Sequence[Row]) -> Table:
+def captions_table(rows: Sequence[VariantScore]) -> Table:
     """One row a variant; p is McNemar's, against the first."""
     return Table(
         "Ways of asking",
@@ -67,7 +67,7 @@ def captions_table(rows: Sequence[Row]) -> Table:
 
 
 def captions_page(
-    rows: Sequence[Row],
+    rows: Sequence[VariantScore],
     *,
     show: Show,
     nouns: Vocabulary,
@@ -92,7 +92,7 @@ def _p(value: float | None) -> str:
 
 
 def _moment(
-    each: Stimulus, rows: Sequence[Row], show: Show, nouns: Vocabulary, verbs: Vocabulary
+    each: Stimulus, rows: Sequence[VariantScore], show: Show, nouns: Vocabulary, verbs: Vocabulary
 ) -> str:
     answered = [row for row in rows if each in row.captions]
     pictures = [row for row in answered if row is answered[0] or row.variant.crops_hands]

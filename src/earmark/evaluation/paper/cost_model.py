@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from earmark.evaluation.result_folder import Drawing, Outcome
-from earmark.evaluation.result_rows import Results, System
+from earmark.evaluation.benchmark_results import BenchmarkResults, System
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import Cell, Table, mean, percent
 
@@ -24,7 +24,7 @@ TOKENS = (64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class CostModel:
     """What was measured once and holds for every run. The defaults are the paper's, on a V100."""
 
     hours: float = 1000.0
@@ -85,7 +85,7 @@ class Prices:
         return 1 - self.hours / speed / self.full
 
 
-def cost_table(prices: Prices, shares: Sequence[float] = SHARES) -> Table:
+def cost_table(prices: CostModel, shares: Sequence[float] = SHARES) -> Table:
     """GPU-hours and money of every way to go through the recordings."""
     rows: list[tuple[Cell, ...]] = [_row("full scan", 0.0, prices.full, prices)]
     for share in shares:
@@ -109,13 +109,13 @@ def cost_table(prices: Prices, shares: Sequence[float] = SHARES) -> Table:
     return Table("Cost", columns, tuple(rows), note)
 
 
-def _row(name: str, frontline: float, calls: float, prices: Prices) -> tuple[Cell, ...]:
+def _row(name: str, frontline: float, calls: float, prices: CostModel) -> tuple[Cell, ...]:
     """One way, with what it saves against a full scan."""
     total = frontline + calls
     return name, frontline, calls, total, total * prices.gpu_hour, 100 * (1 - total / prices.full)
 
 
-def break_even_table(prices: Prices) -> Table:
+def break_even_table(prices: CostModel) -> Table:
     """Up to which share of calls each frontline pays."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (name, 100 * prices.hours / speed / prices.full, 100 * prices.break_even(speed))
@@ -126,9 +126,13 @@ def break_even_table(prices: Prices) -> Table:
 
 
 def plane_table(
-    prices: Prices, results: Results | None = None, *, tokens: Sequence[int] = TOKENS,
-    shares: Sequence[float] = SHARES, system: System | None = None,
-) -> Table:  # fmt: skip
+    prices: CostModel,
+    results: BenchmarkResults | None = None,
+    *,
+    tokens: Sequence[int] = TOKENS,
+    shares: Sequence[float] = SHARES,
+    system: System | None = None,
+) -> Table:
     """Triage and compression on one plane: GPU-hours by calls and tokens.
 
     With `results` each row also says what coverage its calls reach; naming is not modelled.
@@ -147,7 +151,7 @@ def plane_table(
 
 
 def composition_table(
-    prices: Prices, covers: Mapping[float, float], naming: Mapping[int, float]
+    prices: CostModel, covers: Mapping[float, float], naming: Mapping[int, float]
 ) -> Table:
     """Actions touched and named, for every pair of calls and tokens, cheapest first.
 
@@ -173,7 +177,7 @@ def composition_table(
     return Table("Triage and compression together", columns, tuple(rows), note)
 
 
-def _coverage(results: Results | None, system: System | None) -> dict[float, float]:
+def _coverage(results: BenchmarkResults | None, system: System | None) -> dict[float, float]:
     """Mean coverage in points by budget of one system."""
     if results is None:
         return {}
@@ -183,9 +187,13 @@ def _coverage(results: Results | None, system: System | None) -> dict[float, flo
 
 
 def report(
-    prices: Prices, results: Results | None = None, naming: Mapping[int, float] | None = None, *,
-    shares: Sequence[float] = SHARES, settings: Mapping[str, Any] | None = None,
-) -> Outcome:  # fmt: skip
+    prices: CostModel,
+    results: BenchmarkResults | None = None,
+    naming: Mapping[int, float] | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+    settings: Mapping[str, Any] | None = None,
+) -> ExperimentReport:
     """The cost tables and figures; with results and naming, both ways to save on one plane."""
     tables = [
         cost_table(prices, shares),
@@ -199,12 +207,12 @@ def report(
         caption = "Calls and tokens on one plane: up and to the left is better."
         drawn["cost"] = ("Cost against the share of windows called.", lambda: _ways(prices))
         drawn["calls_and_tokens"] = (caption, lambda: _plane(prices, results, naming))
-    return Outcome(
+    return ExperimentReport(
         "What does looking cost?", dict(settings or asdict(prices)), tuple(tables), drawn
     )
 
 
-def _ways(prices: Prices) -> bytes:
+def _ways(prices: CostModel) -> bytes:
     """GPU-hours of every way, straight lines that cross where a frontline no longer pays."""
     speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
     series = {"full scan": [(0.0, prices.full), (100.0, prices.full)]}
@@ -218,7 +226,9 @@ def _ways(prices: Prices) -> bytes:
     )
 
 
-def _plane(prices: Prices, results: Results | None, naming: Mapping[int, float] | None) -> bytes:
+def _plane(
+    prices: CostModel, results: BenchmarkResults | None, naming: Mapping[int, float] | None
+) -> bytes:
     """What is reached against what it costs, one line a token allowance, calls along it.
 
     Reached is actions named where `naming` is known, actions touched where only `results` are, and

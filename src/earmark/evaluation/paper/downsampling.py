@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.metrics.coverage_counts import Kept, count_kept
+from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
 from earmark.evaluation.tables.table import Table
 from earmark.timeline import Span, Track, merge
 
@@ -42,7 +42,7 @@ THRESHOLDS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scores:
+class ScoredRecording:
     """One recording's scores with its actions."""
 
     recording: str
@@ -52,7 +52,7 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DownsampleSetting:
     """A threshold and, if looks are taken, the seconds between them."""
 
     threshold: float
@@ -88,10 +88,14 @@ def look_between(kept: Sequence[Span], duration: float, *, every: float) -> list
 
 
 def count_setting(
-    many: Iterable[Scores], threshold: float, every: Sequence[float | None], *, window: float
-) -> list[Kept]:
+    many: Iterable[ScoredRecording],
+    threshold: float,
+    every: Sequence[float | None],
+    *,
+    window: float,
+) -> list[EpisodeCounts]:
     """What a threshold keeps, reaches and costs over many recordings, for each gap of `every`."""
-    totals = [Kept(length=window) for _ in every]
+    totals = [EpisodeCounts(length=window) for _ in every]
     for one in many:
         kept = keep_above(one.track, threshold, one.duration)
         for place, gap in enumerate(every):
@@ -101,13 +105,13 @@ def count_setting(
 
 
 def choose_settings(
-    development: Sequence[Scores],
+    development: Sequence[ScoredRecording],
     targets: Sequence[float] = TARGETS,
     *,
     every: Sequence[float | None],
     window: float,
     unit: Unit = "time",
-) -> dict[float, Setting | None]:
+) -> dict[float, DownsampleSetting | None]:
     """For each target, the setting that saves most on `development` and still reaches it.
 
     None where no setting reaches the target.
@@ -116,13 +120,13 @@ def choose_settings(
     quantiles = np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="higher")
     thresholds = np.unique(quantiles).tolist()
     tried = [
-        (kept, Setting(threshold, gap))
+        (kept, DownsampleSetting(threshold, gap))
         for threshold in thresholds
         for kept, gap in zip(
             count_setting(development, threshold, every, window=window), every, strict=True
         )
     ]
-    chosen: dict[float, Setting | None] = {}
+    chosen: dict[float, DownsampleSetting | None] = {}
     for target in targets:
         good = [
             (kept.reduction if unit == "time" else 1 - kept.cost, setting)
@@ -134,8 +138,8 @@ def choose_settings(
 
 
 def downsample_table(
-    development: Sequence[Scores],
-    judged: Sequence[Scores],
+    development: Sequence[ScoredRecording],
+    judged: Sequence[ScoredRecording],
     *,
     window: float,
     targets: Sequence[float] = TARGETS,
@@ -166,7 +170,7 @@ def downsample_table(
 
 
 def _judge(
-    judged: Sequence[Scores], setting: Setting | None, window: float
+    judged: Sequence[ScoredRecording], setting: DownsampleSetting | None, window: float
 ) -> tuple[float, float, float]:
     """Recall, reduction and calls in per cent; nan where there is no setting."""
     if setting is None:

@@ -12,15 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from earmark.evaluation.annotations.actions import Annotations
-from earmark.evaluation.annotations.formats import FORMATS, detect, read_annotations
+from earmark.evaluation.annotations.readers import FORMATS, detect, read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import Row, read_rows, rows_fingerprint
-from earmark.evaluation.comparison import ROWS, Design, Watch, run
-from earmark.evaluation.metrics.coverage_counts import Occupied, count_occupied
+from earmark.evaluation.benchmark import BenchmarkRow, read_rows, rows_fingerprint
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Watch, run
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
+from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
 from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
-from earmark.evaluation.result_folder import Drawing, Outcome, claim
-from earmark.evaluation.result_rows import Results
-from earmark.evaluation.score_sources import EVIDENCE, evidence_tasks, fingerprint, plan_fitting
+from earmark.evaluation.score_sources import (
+    EVIDENCE,
+    evidence_tasks,
+    fingerprint,
+    split_for_fitting,
+)
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import gain_table, occupancies
 from earmark.evaluation.tables.table import Cell, Table, mean, percent
@@ -37,7 +42,7 @@ SWEEP_BUDGETS = (0.5, 0.335, 0.25, 0.15, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class OccupancyPlan:
     """What is asked: which data sets, which windows, and what is known about gains."""
 
     sets: tuple[str, ...]
@@ -115,14 +120,14 @@ def _kinds(path: Path) -> list[str | None]:
     return ["goalstep", "goalstep-substeps"] if is_goalstep else [None]
 
 
-def measure(annotations: Annotations, *, window: float) -> Occupied:
+def measure(annotations: Annotations, *, window: float) -> OccupancyCounts:
     """Occupancy of all recordings together."""
     return sum(
         (
             count_occupied(actions, annotations.durations[name], window=window)
             for name, actions in annotations.recordings.items()
         ),
-        Occupied(),
+        OccupancyCounts(),
     )
 
 
@@ -161,8 +166,12 @@ def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> 
 
 
 def survey(
-    asked: Survey, *, folder: Path | None = None, fresh: bool = False, watch: Watch | None = None
-) -> Outcome:
+    asked: OccupancyPlan,
+    *,
+    folder: Path | None = None,
+    fresh: bool = False,
+    watch: Watch | None = None,
+) -> ExperimentReport:
     """Measure, and write the results into `folder` if there is one; a stopped run is taken up.
 
     Raises:
@@ -179,7 +188,7 @@ def survey(
     settings = _settings(asked, sets, rows, events)
     if folder:
         kept = [f"{_kept_at(window)}/{name}" for window in asked.windows for name in ROWS]
-        claim(folder, settings, fresh=fresh, rows=kept)
+        claim_folder(folder, settings, fresh=fresh, rows=kept)
     more = []
     if events:
         whole = _whole_of(asked.sets[0], durations=lengths)
@@ -198,7 +207,10 @@ def survey(
 
 
 def _settings(
-    asked: Survey, sets: Sequence[DataSet], rows: Sequence[Row], events: Annotations | None
+    asked: OccupancyPlan,
+    sets: Sequence[DataSet],
+    rows: Sequence[BenchmarkRow],
+    events: Annotations | None,
 ) -> dict[str, Any]:
     """Every choice of the survey and what its files say; two with the same can share rows."""
     return {
@@ -225,21 +237,26 @@ def _kept_at(window: float) -> str:
 
 
 def gain_sweep(
-    annotations: Annotations, events: Annotations, *, evaluated: Sequence[str],
-    windows: Sequence[float] = WINDOWS, folder: Path | None = None, watch: Watch | None = None,
-) -> Table:  # fmt: skip
+    annotations: Annotations,
+    events: Annotations,
+    *,
+    evaluated: Sequence[str],
+    windows: Sequence[float] = WINDOWS,
+    folder: Path | None = None,
+    watch: Watch | None = None,
+) -> Table:
     """What score-driven rules gain over `uniform` by window length, from annotated events.
 
     With a `folder` the rows of every length are kept in it, and taken from it.
     """
     rows: list[tuple[Cell, ...]] = []
-    fitting = plan_fitting(annotations, evaluated)
+    fitting = split_for_fitting(annotations, evaluated)
     rules = ("uniform", "rank", "separated", "coverage")
     for window in windows:
         tasks = evidence_tasks(annotations, events, fitting, window=window)
-        design = Design(rules=rules, budgets=SWEEP_BUDGETS, window=window)
+        design = BenchmarkDesign(rules=rules, budgets=SWEEP_BUDGETS, window=window)
         place = folder / _kept_at(window) if folder else None
-        results = Results.of_rows(run(tasks, design, folder=place, watch=watch).rows)
+        results = BenchmarkResults.of_rows(run(tasks, design, folder=place, watch=watch).rows)
         for rule in rules[1:]:
             gains = [_pooled_gain(results, rule, budget) for budget in SWEEP_BUDGETS]
             rows.append((f"{window:g} s", rule, *gains))
@@ -248,16 +265,21 @@ def gain_sweep(
     return Table("Gain over uniform by window length", columns, tuple(rows), note)
 
 
-def _pooled_gain(results: Results, rule: str, budget: float) -> float:
+def _pooled_gain(results: BenchmarkResults, rule: str, budget: float) -> float:
     """Points of pooled coverage of `rule` over uniform."""
     ours, theirs = (results.pooled((EVIDENCE, name), budget) for name in (rule, "uniform"))
     return 100 * (ours.coverage - theirs.coverage)
 
 
 def report(
-    sets: Sequence[DataSet], *, window: float = 4.0, windows: Sequence[float] = WINDOWS,
-    rows: Sequence[Row] = (), more: Sequence[Table] = (), settings: Mapping[str, Any] | None = None,
-) -> Outcome:  # fmt: skip
+    sets: Sequence[DataSet],
+    *,
+    window: float = 4.0,
+    windows: Sequence[float] = WINDOWS,
+    rows: Sequence[BenchmarkRow] = (),
+    more: Sequence[Table] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> ExperimentReport:
     """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
     tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
     drawn: dict[str, Drawing] = {}
@@ -267,7 +289,7 @@ def report(
         tables.append(_gains(rows, sets[0].annotations, window, drawn))
     notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
     title = "How full is the stream?"
-    return Outcome(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
+    return ExperimentReport(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
 
 
 def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> bytes:
@@ -288,13 +310,13 @@ def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> bytes:
 
 
 def _gains(
-    rows: Sequence[Row],
+    rows: Sequence[BenchmarkRow],
     annotations: Annotations,
     window: float,
     drawn: dict[str, Drawing],
 ) -> Table:
     """Gain against occupancy of an evaluation, drawn for its first rule that listens."""
-    results = Results.of_rows(rows)
+    results = BenchmarkResults.of_rows(rows)
     line = results.frontlines[0]
     baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
     rule = "coverage" if "coverage" in results.rules else results.rules[-1]

@@ -1,1 +1,1 @@
-"""Results as tables, figures and pages."""
+"""BenchmarkResults as tables, figures and pages."""

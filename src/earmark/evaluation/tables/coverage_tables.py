@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from earmark.evaluation.annotations.actions import Annotations, counted
-from earmark.evaluation.metrics.coverage_counts import Counts, Forecast, count_occupied, dash
+from earmark.evaluation.benchmark_results import BenchmarkResults, System
+from earmark.evaluation.metrics.coverage_counts import (
+    CoverageCounts,
+    ForecastCounts,
+    count_occupied,
+    dash,
+)
 from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
-from earmark.evaluation.result_rows import Results, System
 from earmark.evaluation.tables.table import Cell, Table, interval, mean, p_value, percent
 
 
-def coverage_table(results: Results) -> Table:
+def coverage_table(results: BenchmarkResults) -> Table:
     """Coverage by rule and budget, in points, averaged over recordings."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (percent(budget), *(mean(results.points(system, budget)) for system in results.systems))
@@ -23,13 +28,13 @@ def coverage_table(results: Results) -> Table:
     return Table("Coverage by budget and rule", ("calls", *names), rows, note)
 
 
-def pooled_table(results: Results) -> Table:
+def pooled_table(results: BenchmarkResults) -> Table:
     """Coverage and strict coverage of all actions together, with intervals over recordings."""
     rows = []
     for system in results.systems:
         for budget in results.budgets:
             found = list(results.of(system, budget).values())
-            total = sum(found, Counts())
+            total = sum(found, CoverageCounts())
             low, high = bootstrap_ratio([c.covered for c in found], [c.actions for c in found])
             rows.append(
                 (
@@ -48,7 +53,7 @@ def pooled_table(results: Results) -> Table:
     return Table("Pooled coverage", columns, tuple(rows), note)
 
 
-def paired_table(results: Results, subject: System) -> Table:
+def paired_table(results: BenchmarkResults, subject: System) -> Table:
     """`subject` against every other system at each budget, recording by recording."""
     rows = []
     for budget in reversed(results.budgets):
@@ -78,7 +83,7 @@ def paired_table(results: Results, subject: System) -> Table:
 
 
 def recording_table(
-    results: Results, annotations: Annotations, *, budget: float, subject: System,
+    results: BenchmarkResults, annotations: Annotations, *, budget: float, subject: System,
     baseline: System, window: float,
 ) -> Table:  # fmt: skip
     """Every recording at one budget: how long, how full, and what two rules come to."""
@@ -99,7 +104,7 @@ def recording_table(
     return Table(f"Every recording at {percent(budget)} of calls", (*columns, *names), tuple(rows))
 
 
-def saved_table(results: Results, baseline: System) -> Table:
+def saved_table(results: BenchmarkResults, baseline: System) -> Table:
     """Calls saved at equal coverage against `baseline`, in per cent; a dash where undefined."""
     others = [system for system in results.systems if system != baseline]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -115,7 +120,9 @@ def saved_table(results: Results, baseline: System) -> Table:
     return Table(f"Calls saved against {name}, %", columns, rows, note)
 
 
-def occupancies(annotations: Annotations, results: Results, *, window: float) -> list[float]:
+def occupancies(
+    annotations: Annotations, results: BenchmarkResults, *, window: float
+) -> list[float]:
     """Share of windows that touch an action, in per cent, one for each recording of `results`."""
     marked = annotations.only(results.recordings)
     return [
@@ -124,7 +131,9 @@ def occupancies(annotations: Annotations, results: Results, *, window: float) ->
     ]
 
 
-def gains_over(results: Results, system: System, baseline: System) -> dict[float, list[float]]:
+def gains_over(
+    results: BenchmarkResults, system: System, baseline: System
+) -> dict[float, list[float]]:
     """Points of coverage over `baseline`, one a recording, by budget."""
     return {
         budget: [
@@ -138,7 +147,7 @@ def gains_over(results: Results, system: System, baseline: System) -> dict[float
 
 
 def gain_table(
-    results: Results, annotations: Annotations, *, window: float, baseline: System
+    results: BenchmarkResults, annotations: Annotations, *, window: float, baseline: System
 ) -> Table:
     """How the gain of the rules that listen goes with occupancy, budget by budget."""
     occupancy = occupancies(annotations, results, window=window)
@@ -158,7 +167,7 @@ def gain_table(
     return Table(title, columns, tuple(rows), decimals=2)
 
 
-def forecast_table(forecasts: Mapping[tuple[str, float], Forecast]) -> Table:
+def forecast_table(forecasts: Mapping[tuple[str, float], ForecastCounts]) -> Table:
     """What `coverage` promised against what it kept, in points."""
     rows = tuple(
         (
@@ -176,7 +185,7 @@ def forecast_table(forecasts: Mapping[tuple[str, float], Forecast]) -> Table:
     return Table("Forecast against outcome", columns, rows, note)
 
 
-def paper_table(results: Results, frontline: str) -> Table | None:
+def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
     """The paper's paired table beside ours; None unless it is the paper's recordings and rules."""
     subject = (frontline, "separated")
     named = {row.recording for row in PRIMARY + REPLICATION}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import MissingExtra
 from earmark.evaluation.benchmark import ORACLE, PHASES
+from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.metrics.coverage_counts import dash
 from earmark.evaluation.metrics.significance import correlate
-from earmark.evaluation.result_rows import Results, System
 from earmark.evaluation.tables.coverage_tables import gains_over
 from earmark.evaluation.tables.table import percent
 
@@ -54,7 +54,7 @@ def png(drawn: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def plane(results: Results, subject: System, baseline: System) -> Figure:
+def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figure:
     """The paper's result figure: four panels in calls, all actions taken together.
 
     (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
@@ -83,7 +83,7 @@ def plane(results: Results, subject: System, baseline: System) -> Figure:
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
 
 
-def _first_panel(axes: Axes, results: Results, subject: System) -> None:
+def _first_panel(axes: Axes, results: BenchmarkResults, subject: System) -> None:
     """Frontlines under the subject's rule, or rules that isolate score and spread."""
     if len(results.frontlines) > 1:
         shown = [system for system in results.systems if system[1] in (subject[1], "strata")]
@@ -96,7 +96,7 @@ def _first_panel(axes: Axes, results: Results, subject: System) -> None:
     axes.set_title(title)
 
 
-def _curves(axes: Axes, results: Results, systems: Sequence[System]) -> None:
+def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System]) -> None:
     """Coverage of all actions together against cost, one line a system."""
     for system in systems:
         points = [(100 * cost, 100 * reached) for cost, reached in results.curve(system)]
@@ -109,7 +109,7 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
     return [x for x, _ in points], [y for _, y in points]
 
 
-def _style(results: Results, system: System) -> dict[str, Any]:
+def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
     """Colour, marker and weight of a system's line, the same in every panel."""
     place = results.systems.index(system)
     rule = system[1]
@@ -126,7 +126,7 @@ def _style(results: Results, system: System) -> dict[str, Any]:
     }
 
 
-def _box(results: Results) -> tuple[tuple[float, float], tuple[float, float]]:
+def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, float]]:
     """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
     inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
     systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
@@ -147,7 +147,7 @@ def _outline(axes: Axes, box: tuple[tuple[float, float], tuple[float, float]]) -
     axes.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
 
 
-def _saved(axes: Axes, results: Results, baseline: System) -> None:
+def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
     """Calls saved at equal coverage."""
     for system in results.systems:
         if system == baseline or system[1] in (ORACLE, "random"):
@@ -163,7 +163,7 @@ def _saved(axes: Axes, results: Results, baseline: System) -> None:
 
 
 def gain_scatter(
-    results: Results, occupancy: Sequence[float], subject: System, baseline: System
+    results: BenchmarkResults, occupancy: Sequence[float], subject: System, baseline: System
 ) -> Figure:
     """Gain in points against occupancy in per cent, at the smallest and the largest budget."""
     gains = gains_over(results, subject, baseline)

@@ -40,7 +40,7 @@ WAVEFORM_RATE = 8_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strip:
+class TimelineStrip:
     """What is drawn; what there is none of is left out of the drawing."""
 
     title: str
@@ -62,10 +62,10 @@ def middle_minute(duration: float) -> Span:
     return Span(start, min(duration, start + LENGTH))
 
 
-def strip_of(
+def make_strip(
     case: Case, *, rule: str, budget: float, rounding: Rounding = "round",
     span: Span | None = None, scores: Track | None = None,
-) -> Strip:  # fmt: skip
+) -> TimelineStrip:  # fmt: skip
     """The strip of one case without its media; `scores` are the windows' own unless given."""
     windows = case.windows
     calls = Budget(share=budget, rounding=rounding).calls(len(windows))
@@ -73,7 +73,7 @@ def strip_of(
     ranked = np.sort(windows.scores)[::-1]
     where = span or middle_minute(windows.duration)
     spent = f"{rule} at {percent(budget)} of calls"
-    return Strip(
+    return TimelineStrip(
         title=f"{case.recording}: {spent}, scores from {case.frontline}",
         span=where,
         actions=[action for action in case.actions if action.span.overlaps(where)],
@@ -83,7 +83,7 @@ def strip_of(
     )
 
 
-def with_media(strip: Strip, recording: Recording) -> Strip:
+def with_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
     """The strip with the recording's sound and pictures, as far as it has them."""
     sound = waveform(recording, strip.span) if recording.has_audio else None
     if not recording.has_video:
@@ -111,7 +111,7 @@ def waveform(recording: Recording, span: Span) -> Track:
     )
 
 
-def draw(strip: Strip) -> Figure:
+def draw(strip: TimelineStrip) -> Figure:
     """The strip, one row for each thing there is, and beneath it what the colours mean."""
     shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
     tall = PICTURE * shapes[0][0] / shapes[0][1] if shapes else 0.0
@@ -144,14 +144,14 @@ def draw(strip: Strip) -> Figure:
     return drawn
 
 
-def _frames_row(axes: Axes, strip: Strip) -> None:
+def _frames_row(axes: Axes, strip: TimelineStrip) -> None:
     step = strip.span.duration / max(1, len(strip.frames))
     for place, frame in enumerate(strip.frames):
         left = strip.span.start + place * step
         axes.imshow(frame.rgb, extent=(left, left + step, 0, 1), aspect="auto")
 
 
-def _picked_row(axes: Axes, strip: Strip) -> None:
+def _picked_row(axes: Axes, strip: TimelineStrip) -> None:
     full = strip.span.duration / FRAMES
     width = min(full, strip.span.duration / max(1, len(strip.picks)))
     low, high = 0.5 - width / full / 2, 0.5 + width / full / 2
@@ -162,7 +162,7 @@ def _picked_row(axes: Axes, strip: Strip) -> None:
     axes.set_ylim(0, 1)
 
 
-def _sound_row(axes: Axes, strip: Strip) -> None:
+def _sound_row(axes: Axes, strip: TimelineStrip) -> None:
     assert strip.waveform is not None
     cells = np.array_split(strip.waveform.values, min(2000, max(1, len(strip.waveform))))
     peaks = np.array([np.abs(cell).max(initial=0) for cell in cells])
@@ -170,7 +170,7 @@ def _sound_row(axes: Axes, strip: Strip) -> None:
     axes.fill_between(times, -peaks, peaks, color="#6b7280", linewidth=0)
 
 
-def _score_row(axes: Axes, strip: Strip) -> None:
+def _score_row(axes: Axes, strip: TimelineStrip) -> None:
     track = strip.scores
     first = max(0, int((strip.span.start - track.start) / track.hop))
     last = min(len(track), int(np.ceil((strip.span.end - track.start) / track.hop)))
@@ -185,7 +185,7 @@ def _score_row(axes: Axes, strip: Strip) -> None:
     axes.yaxis.set_major_formatter("{x:.2g}")
 
 
-def _actions_row(axes: Axes, strip: Strip) -> None:
+def _actions_row(axes: Axes, strip: TimelineStrip) -> None:
     ends: list[float] = []
     for action in sorted(strip.actions):
         lane = next((n for n, end in enumerate(ends) if end <= action.start), len(ends))
@@ -211,7 +211,7 @@ def _shortened(words: str, letters: int) -> str:
     return words[: letters - 1] + "…" if letters > 4 else ""
 
 
-def _picks_row(axes: Axes, strip: Strip) -> None:
+def _picks_row(axes: Axes, strip: TimelineStrip) -> None:
     bars = [(pick.start, pick.end - pick.start) for pick in strip.picks]
     axes.broken_barh(bars, (0, 1), color=CALLED, alpha=0.7, edgecolor="white", label="a call")
     instants = [pick.instant for pick in strip.picks]

@@ -16,9 +16,9 @@ import numpy as np
 
 from earmark.captioning import Answer, Captioner, Failure, Limits, Prompt, Request, ask_all
 from earmark.errors import EarmarkError, MediaError, NoAudioStream
-from earmark.evaluation.metrics.caption_naming import Named, Vocabulary
+from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
 from earmark.evaluation.metrics.significance import mcnemar
-from earmark.evaluation.paper.caption_log import Caption, Kept
+from earmark.evaluation.paper.caption_log import Caption, CaptionLog
 from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
 from earmark.media import Frame, Recording
 from earmark.timeline import Span
@@ -28,7 +28,7 @@ TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class CaptionVariant:
     """One way of asking."""
 
     name: str
@@ -41,13 +41,13 @@ class Variant:
 
 def variants(
     *, tokens: Sequence[int] = (), hands: bool = False, sounds: bool = False, base: int = TOKENS
-) -> list[Variant]:
+) -> list[CaptionVariant]:
     """The full frame first, then every variant asked for: one thing changes at a time."""
-    made = [Variant("full frame", base)]
-    made += [Variant("hand crop", base, crops_hands=True)] if hands else []
-    made += [Variant("sounds told", base, tells_sounds=True)] if sounds else []
+    made = [CaptionVariant("full frame", base)]
+    made += [CaptionVariant("hand crop", base, crops_hands=True)] if hands else []
+    made += [CaptionVariant("sounds told", base, tells_sounds=True)] if sounds else []
     others = dict.fromkeys(each for each in tokens if each != base)
-    return made + [Variant(f"{each} tokens", each) for each in others]
+    return made + [CaptionVariant(f"{each} tokens", each) for each in others]
 
 
 Crop = Callable[[Frame], Frame | None]
@@ -61,7 +61,7 @@ Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class CaptionTools:
     """What asking takes."""
 
     captioner: Captioner
@@ -70,18 +70,18 @@ class Means:
     crop: Crop | None = None
     tags: Tags | None = None
     answer_tokens: int = 256
-    kept: Kept = field(default_factory=Kept)
+    kept: CaptionLog = field(default_factory=CaptionLog)
     """What is answered there already is not asked again."""
     watch: Watch = lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class VariantScore:
     """How one variant did."""
 
-    variant: Variant
-    nouns: Named
-    verbs: Named
+    variant: CaptionVariant
+    nouns: NamingCounts
+    verbs: NamingCounts
     failures: tuple[str, ...]
     """Why calls have no answer, a line each; they count neither for nor against."""
     noun_p: float | None
@@ -110,12 +110,12 @@ class Row:
 def compare(
     stimuli: Sequence[Stimulus],
     recordings: Mapping[str, Recording],
-    ways: Sequence[Variant],
-    means: Means,
+    ways: Sequence[CaptionVariant],
+    means: CaptionTools,
     *,
     nouns: Vocabulary,
     verbs: Vocabulary,
-) -> list[Row]:
+) -> list[VariantScore]:
     """Ask about every stimulus in every way; one row a variant, held against the first.
 
     All that can be missing is looked for before the first call.
@@ -131,7 +131,7 @@ def compare(
     heard: dict[Stimulus, tuple[str, ...]] = {}
     if any(variant.tells_sounds for variant in ways):
         heard = _hear(stimuli, recordings, means)
-    rows: list[Row] = []
+    rows: list[VariantScore] = []
     for variant in ways:
         run = _Run(variant, means, recordings, heard if variant.tells_sounds else {})
         run.ask(stimuli)
@@ -139,18 +139,18 @@ def compare(
     return rows
 
 
-def _check_means(ways: Sequence[Variant], means: Means) -> None:
+def _check_means(ways: Sequence[CaptionVariant], means: CaptionTools) -> None:
     for variant in ways:
         if variant.crops_hands and means.crop is None:
-            raise EarmarkError(f"{variant.name} needs a hand detector: give `Means.crop`")
+            raise EarmarkError(f"{variant.name} needs a hand detector: give `CaptionTools.crop`")
         if variant.tells_sounds and means.tags is None:
-            raise EarmarkError(f"{variant.name} needs names of sounds: give `Means.tags`")
+            raise EarmarkError(f"{variant.name} needs names of sounds: give `CaptionTools.tags`")
         if variant.crops_hands and means.crop is not None:
             means.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
 
 
 def _hear(
-    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], means: Means
+    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], means: CaptionTools
 ) -> dict[Stimulus, tuple[str, ...]]:
     """What is heard around each stimulus; every recording is listened to once."""
     heard: dict[Stimulus, tuple[str, ...]] = {}
@@ -169,8 +169,8 @@ class _Run:
 
     def __init__(
         self,
-        variant: Variant,
-        means: Means,
+        variant: CaptionVariant,
+        means: CaptionTools,
         recordings: Mapping[str, Recording],
         heard: Mapping[Stimulus, tuple[str, ...]],
     ) -> None:
@@ -267,7 +267,7 @@ class _Run:
 
 
 def picture_of(
-    each: Stimulus, variant: Variant, recordings: Mapping[str, Recording], crop: Crop | None
+    each: Stimulus, variant: CaptionVariant, recordings: Mapping[str, Recording], crop: Crop | None
 ) -> tuple[Frame, bool]:
     """What `variant` shows of a stimulus, and whether that is whole for want of a hand."""
     frame = recordings[each.recording].frames([each.time])[0]
@@ -277,7 +277,9 @@ def picture_of(
     return replace(cut or frame, time=frame.time), cut is None
 
 
-def _row(run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: Row | None) -> Row:
+def _row(
+    run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: VariantScore | None
+) -> VariantScore:
     def names_noun(caption: Caption) -> bool:
         return nouns.names(caption.text, caption.stimulus.noun)
 
@@ -285,10 +287,10 @@ def _row(run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: Row | None) -> 
         return verbs.names(caption.text, caption.stimulus.verb)
 
     said = run.captions
-    return Row(
+    return VariantScore(
         variant=run.variant,
-        nouns=Named(sum(map(names_noun, said.values())), len(said)),
-        verbs=Named(sum(map(names_verb, said.values())), len(said)),
+        nouns=NamingCounts(sum(map(names_noun, said.values())), len(said)),
+        verbs=NamingCounts(sum(map(names_verb, said.values())), len(said)),
         failures=tuple(run.failures),
         noun_p=None if first is None else paired(first.captions, said, names_noun),
         verb_p=None if first is None else paired(first.captions, said, names_verb),

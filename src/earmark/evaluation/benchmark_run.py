@@ -16,17 +16,17 @@ from earmark.evaluation.benchmark import (
     BUDGETS,
     COMPARED,
     UNHEARD,
+    BenchmarkRow,
     Case,
     Rounding,
-    Row,
     exactly,
     read_rows,
     run_case,
     write_rows,
 )
-from earmark.evaluation.metrics.coverage_counts import Forecast
-from earmark.evaluation.result_folder import Drawing, Outcome
-from earmark.evaluation.result_rows import Results, System
+from earmark.evaluation.benchmark_results import BenchmarkResults, System
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport
+from earmark.evaluation.metrics.coverage_counts import ForecastCounts
 from earmark.evaluation.tables import coverage_tables, figures
 from earmark.evaluation.tables.table import Table, percent
 from earmark.media.atomic_file import replacing
@@ -50,7 +50,7 @@ Watch = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class BenchmarkDesign:
     """Every choice of an evaluation but where the scores come from."""
 
     rules: tuple[str, ...] = COMPARED
@@ -90,19 +90,19 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class BenchmarkRun:
     """What a run came to."""
 
-    rows: tuple[Row, ...]
-    forecasts: dict[tuple[str, str, float], Forecast]
+    rows: tuple[BenchmarkRow, ...]
+    forecasts: dict[tuple[str, str, float], ForecastCounts]
     """By frontline, recording and budget."""
     failures: dict[tuple[str, str], str]
     """Why a case could not be judged."""
 
 
 def run(
-    tasks: Tasks, design: Design, *, folder: Path | None = None, watch: Watch | None = None
-) -> Ran:
+    tasks: Tasks, design: BenchmarkDesign, *, folder: Path | None = None, watch: Watch | None = None
+) -> BenchmarkRun:
     """Judge every case; with a `folder`, go on where an earlier run with this design stopped.
 
     A case that cannot be made ready is a failure with its reason, and the others go on.
@@ -131,18 +131,18 @@ def run(
             kept.save(folder)
     rows = tuple(row for key in tasks if key in kept.rows for row in kept.rows[key])
     told = {key: found for key, found in kept.forecasts.items() if key[:2] in tasks}
-    return Ran(rows, told, failures)
+    return BenchmarkRun(rows, told, failures)
 
 
 class _Kept:
     """The rows of the cases judged so far."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], list[Row]] = {}
-        self.forecasts: dict[tuple[str, str, float], Forecast] = {}
+        self.rows: dict[tuple[str, str], list[BenchmarkRow]] = {}
+        self.forecasts: dict[tuple[str, str, float], ForecastCounts] = {}
 
     @classmethod
-    def load(cls, folder: Path, design: Design, first: str) -> _Kept:
+    def load(cls, folder: Path, design: BenchmarkDesign, first: str) -> _Kept:
         """What an earlier run left in `folder`; a case with rows missing is judged again."""
         kept = cls()
         if not (folder / PER_RECORDING).exists() or not (folder / FORECASTS).exists():
@@ -157,7 +157,9 @@ class _Kept:
         kept.forecasts = _read_forecasts(folder / FORECASTS)
         return kept
 
-    def add(self, key: tuple[str, str], case: Case, design: Design, rules: tuple[str, ...]) -> None:
+    def add(
+        self, key: tuple[str, str], case: Case, design: BenchmarkDesign, rules: tuple[str, ...]
+    ) -> None:
         """Judge one case."""
         judged = run_case(case, rules, design.budgets, rounding=design.rounding)
         self.rows[key] = judged.rows
@@ -169,7 +171,9 @@ class _Kept:
         folder.mkdir(parents=True, exist_ok=True)
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("frontline", "recording", "budget", *(f.name for f in fields(Forecast))))
+        writer.writerow(
+            ("frontline", "recording", "budget", *(f.name for f in fields(ForecastCounts)))
+        )
         for key, found in self.forecasts.items():
             writer.writerow(map(exactly, (*key, *astuple(found))))
         with replacing(folder / FORECASTS) as scratch:
@@ -177,14 +181,14 @@ class _Kept:
         write_rows(folder / PER_RECORDING, (row for rows in self.rows.values() for row in rows))
 
 
-def _read_forecasts(path: Path) -> dict[tuple[str, str, float], Forecast]:
+def _read_forecasts(path: Path) -> dict[tuple[str, str, float], ForecastCounts]:
     """The forecasts of an earlier run, by frontline, recording and budget."""
     found = {}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             for line, name, budget, *cells in list(csv.reader(file))[1:]:
                 recordings, expected, covered, actions, foreseen, absolute = map(float, cells)
-                found[line, name, float(budget)] = Forecast(
+                found[line, name, float(budget)] = ForecastCounts(
                     int(recordings), expected, covered, int(actions), foreseen, absolute
                 )
     except (ValueError, csv.Error) as error:
@@ -193,9 +197,13 @@ def _read_forecasts(path: Path) -> dict[tuple[str, str, float], Forecast]:
 
 
 def report(
-    ran: Ran, annotations: Annotations, design: Design, *, settings: dict[str, Any],
+    ran: BenchmarkRun,
+    annotations: Annotations,
+    design: BenchmarkDesign,
+    *,
+    settings: dict[str, Any],
     notes: tuple[str, ...] = (),
-) -> Outcome:  # fmt: skip
+) -> ExperimentReport:
     """The tables and figures of a run, all derived from its rows.
 
     Raises:
@@ -204,7 +212,7 @@ def report(
     if not ran.rows:
         reasons = few(f"{name}: {why}" for (_, name), why in ran.failures.items())
         raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
-    results = Results.of_rows(ran.rows)
+    results = BenchmarkResults.of_rows(ran.rows)
     frontline = results.frontlines[0]
     subject = _system(results, frontline, design.subject, instead=-1)
     baseline = _system(results, frontline, design.baseline, instead=0)
@@ -214,7 +222,7 @@ def report(
         if wanted != taken[1]
     )
     failed = tuple(f"left out: {name} ({f}): {why}" for (f, name), why in ran.failures.items())
-    return Outcome(
+    return ExperimentReport(
         "Does listening pay?",
         settings,
         tuple(_tables(results, ran, annotations, design, subject=subject, baseline=baseline)),
@@ -223,16 +231,21 @@ def report(
     )
 
 
-def _system(results: Results, frontline: str, rule: str, *, instead: int) -> System:
+def _system(results: BenchmarkResults, frontline: str, rule: str, *, instead: int) -> System:
     """The system of that rule if it was run; else the one at the place `instead`."""
     known = (frontline, rule) in results.systems
     return (frontline, rule) if known else results.systems[instead]
 
 
 def _tables(
-    results: Results, ran: Ran, annotations: Annotations, design: Design, *, subject: System,
+    results: BenchmarkResults,
+    ran: BenchmarkRun,
+    annotations: Annotations,
+    design: BenchmarkDesign,
+    *,
+    subject: System,
     baseline: System,
-) -> list[Table]:  # fmt: skip
+) -> list[Table]:
     """Every table, the most asked for first."""
     found = [coverage_tables.coverage_table(results)]
     for frontline in results.frontlines:
@@ -259,16 +272,20 @@ def _tables(
     return found
 
 
-def _forecasts(ran: Ran) -> dict[tuple[str, float], Forecast]:
+def _forecasts(ran: BenchmarkRun) -> dict[tuple[str, float], ForecastCounts]:
     """Forecasts added up over recordings."""
-    total: dict[tuple[str, float], Forecast] = {}
+    total: dict[tuple[str, float], ForecastCounts] = {}
     for (frontline, _, budget), found in ran.forecasts.items():
-        total[frontline, budget] = total.get((frontline, budget), Forecast()) + found
+        total[frontline, budget] = total.get((frontline, budget), ForecastCounts()) + found
     return total
 
 
 def _figures(
-    results: Results, annotations: Annotations, design: Design, subject: System, baseline: System
+    results: BenchmarkResults,
+    annotations: Annotations,
+    design: BenchmarkDesign,
+    subject: System,
+    baseline: System,
 ) -> dict[str, Drawing]:
     """The paper's four panels, and gain against occupancy; none where nothing can be drawn."""
     if not figures.can_draw():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.formats import FORMATS, detect, read_annotations
+from earmark.evaluation.annotations.readers import FORMATS, detect, read_annotations
 
 EPIC = """narration_id,participant_id,video_id,start_timestamp,stop_timestamp,narration,verb,noun
 P1_0,P1,P1_01,00:00:00.50,00:01:01.25,take plate,take,plate

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from earmark.evaluation.benchmark import UNHEARD, Row
-from earmark.evaluation.metrics.coverage_counts import Counts, calls_saved
+from earmark.evaluation.benchmark import UNHEARD, BenchmarkRow
+from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_saved
 
 System = tuple[str, str]
 """A frontline and a rule: who scores, and who spends."""
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class BenchmarkResults:
     """The rows of one evaluation, by who chose and at what budget."""
 
     recordings: list[str]
@@ -21,14 +21,14 @@ class Results:
     systems: list[System]
     budgets: list[float]
     """Increasing."""
-    counts: dict[tuple[System, float], dict[str, Counts]]
+    counts: dict[tuple[System, float], dict[str, CoverageCounts]]
     """By system and budget, then by recording."""
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row]) -> Results:
+    def of_rows(cls, rows: Iterable[BenchmarkRow]) -> BenchmarkResults:
         """The results in `rows`."""
         recordings: dict[str, None] = {}
-        counts: dict[tuple[System, float], dict[str, Counts]] = {}
+        counts: dict[tuple[System, float], dict[str, CoverageCounts]] = {}
         for row in rows:
             recordings[row.recording] = None
             key = (row.frontline, row.rule), row.budget
@@ -52,18 +52,18 @@ class Results:
         """Rules in order of appearance."""
         return list(dict.fromkeys(rule for _, rule in self.systems))
 
-    def of(self, system: System, budget: float) -> dict[str, Counts]:
+    def of(self, system: System, budget: float) -> dict[str, CoverageCounts]:
         """The counts of one system at one budget, by recording; empty if it was not run."""
         return self.counts.get((system, budget), {})
 
     def points(self, system: System, budget: float) -> list[float]:
         """Coverage in points, one for each of `recordings`; nan without actions."""
         found = self.of(system, budget)
-        return [100 * found.get(name, Counts()).coverage for name in self.recordings]
+        return [100 * found.get(name, CoverageCounts()).coverage for name in self.recordings]
 
-    def pooled(self, system: System, budget: float) -> Counts:
+    def pooled(self, system: System, budget: float) -> CoverageCounts:
         """The counts of all recordings together."""
-        return sum(self.of(system, budget).values(), Counts())
+        return sum(self.of(system, budget).values(), CoverageCounts())
 
     def curve(self, system: System) -> list[tuple[float, float]]:
         """Cost and coverage of all recordings together, one point a budget."""

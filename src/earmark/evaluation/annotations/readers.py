@@ -7,10 +7,10 @@ from pathlib import Path
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations import document_readers, table_readers
-from earmark.evaluation.annotations.actions import Annotations, Listing, few, gather
+from earmark.evaluation.annotations.actions import AnnotationFile, Annotations, few, gather
 from earmark.evaluation.annotations.table_readers import reading
 
-FORMATS: dict[str, Callable[[Path], Listing]] = {
+FORMATS: dict[str, Callable[[Path], AnnotationFile]] = {
     "epic": table_readers.read_epic,
     "csv": table_readers.read_generic,
     "dcase": table_readers.read_frames,
@@ -57,7 +57,7 @@ def read_annotations(
     return gather(listings, durations=durations, duration_source=duration_source)
 
 
-def read_listing(path: Path, *, format: str | None = None) -> Listing:  # noqa: A002
+def read_listing(path: Path, *, format: str | None = None) -> AnnotationFile:  # noqa: A002
     """The rows of one file."""
     name, _, part = (format or "").partition(":")
     if (format is not None and name not in FORMATS) or (part and name != "elan"):
@@ -104,7 +104,7 @@ def _files(paths: list[Path]) -> list[Path]:
     return list(files.values())
 
 
-def _refuse_repeated_stems(files: list[Path], listings: list[Listing]) -> None:
+def _refuse_repeated_stems(files: list[Path], listings: list[AnnotationFile]) -> None:
     """Raise if two files that name their recording by their own name have the same name."""
     owner: dict[str, Path] = {}
     for file, listing in zip(files, listings, strict=True):

@@ -24,7 +24,7 @@ Drawing = tuple[str, Callable[[], bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExperimentReport:
     """Tables, figures and notes of one experiment."""
 
     title: str
@@ -71,7 +71,7 @@ class Outcome:
         return [folder / name for name in (*texts, *pictures)]
 
 
-def claim(
+def claim_folder(
     folder: Path, settings: Mapping[str, Any], *, fresh: bool = False, rows: Sequence[str] = ()
 ) -> bool:
     """Make `folder` the home of a run with `settings`; whether it goes on with one like it.

@@ -20,10 +20,16 @@ from earmark.errors import (
     UnreadableFile,
 )
 from earmark.evaluation.metrics.caption_naming import Vocabulary
-from earmark.evaluation.paper.caption_log import Caption, Kept
+from earmark.evaluation.paper.caption_comparison import (
+    CaptionTools,
+    VariantScore,
+    compare,
+    paired,
+    variants,
+)
+from earmark.evaluation.paper.caption_log import Caption, CaptionLog
 from earmark.evaluation.paper.caption_page import captions_page
 from earmark.evaluation.paper.caption_stimuli import Stimulus, class_of, draw, read_stimuli
-from earmark.evaluation.paper.caption_study import Means, Row, compare, paired, variants
 from earmark.media import Frame, Recording, find, open_recording
 from earmark.timeline import Span
 from fault_server import MODEL, fault_server
@@ -72,7 +78,7 @@ def rows_of(captioner, kitchen, ways, **means):
         ACTIONS,
         {"kitchen": kitchen},
         ways,
-        Means(captioner, limits=LIMITS, **means),
+        CaptionTools(captioner, limits=LIMITS, **means),
         nouns=NOUNS,
         verbs=VERBS,
     )
@@ -97,7 +103,7 @@ def test_a_failed_call_counts_neither_for_nor_against(kitchen):
 def test_what_was_not_asked_any_more_is_told(kitchen):
     """A server that only fails is left alone; the rest of the actions are not lost from sight."""
     captioner = Scripted(dict.fromkeys(SAID, ""))
-    means = Means(captioner, limits=Limits(concurrency=1, retries=0, most_failures=1))
+    means = CaptionTools(captioner, limits=Limits(concurrency=1, retries=0, most_failures=1))
     many = [Stimulus("kitchen", Span(n / 8, n / 8 + 1), "tap", "cut") for n in range(16)]
     captioner.says = {each.time: "" for each in many}
     (row,) = compare(many, {"kitchen": kitchen}, variants(), means, nouns=NOUNS, verbs=VERBS)
@@ -153,7 +159,7 @@ def test_what_a_variant_needs_is_asked_for_by_name(kitchen):
     with pytest.raises(EarmarkError, match="names of sounds"):
         rows_of(Scripted(SAID), kitchen, variants(sounds=True))
     with pytest.raises(AnnotationError, match="no media for kitchen"):
-        compare(ACTIONS, {}, variants(), Means(Scripted(SAID)), nouns=NOUNS, verbs=VERBS)
+        compare(ACTIONS, {}, variants(), CaptionTools(Scripted(SAID)), nouns=NOUNS, verbs=VERBS)
 
 
 def test_actions_around_one_moment_are_one_question(kitchen):
@@ -164,7 +170,7 @@ def test_actions_around_one_moment_are_one_question(kitchen):
         [ACTIONS[0], twin],
         {"kitchen": kitchen},
         variants(),
-        Means(captioner, limits=LIMITS),
+        CaptionTools(captioner, limits=LIMITS),
         nouns=NOUNS,
         verbs=VERBS,
     )
@@ -195,7 +201,7 @@ def test_an_action_outside_its_recording_is_refused(kitchen, span):
             [*ACTIONS, late],
             {"kitchen": kitchen},
             variants(),
-            Means(captioner),
+            CaptionTools(captioner),
             nouns=NOUNS,
             verbs=VERBS,
         )
@@ -206,10 +212,10 @@ class TestKept:
     def test_a_stopped_comparison_goes_on_where_it_was(self, kitchen, tmp_path):
         path, ways = tmp_path / "said.jsonl", variants(tokens=[4], base=64)
         moody = Scripted({**SAID, 8.0: ""})
-        first = rows_of(moody, kitchen, ways, kept=Kept.open(path))
+        first = rows_of(moody, kitchen, ways, kept=CaptionLog.open(path))
         assert [row.failed for row in first] == [1, 1]
         better = Scripted(SAID)
-        again = rows_of(better, kitchen, ways, kept=Kept.open(path))
+        again = rows_of(better, kitchen, ways, kept=CaptionLog.open(path))
         assert sorted(request.times for request in better.seen) == [(8.0,), (8.0,)]
         whole = rows_of(Scripted(SAID), kitchen, ways)
         assert [(row.captions, row.noun_p) for row in again] == [
@@ -218,10 +224,10 @@ class TestKept:
 
     def test_a_line_cut_off_half_way_is_asked_for_again(self, kitchen, tmp_path):
         path = tmp_path / "said.jsonl"
-        rows_of(Scripted(SAID), kitchen, variants(), kept=Kept.open(path))
+        rows_of(Scripted(SAID), kitchen, variants(), kept=CaptionLog.open(path))
         path.write_bytes(path.read_bytes()[:-20])
         captioner = Scripted(SAID)
-        (row,) = rows_of(captioner, kitchen, variants(), kept=Kept.open(path))
+        (row,) = rows_of(captioner, kitchen, variants(), kept=CaptionLog.open(path))
         assert len(captioner.seen) == 1 and row.nouns.asked == 3
         assert len(path.read_text().splitlines()) == 3
 
@@ -233,7 +239,7 @@ class TestKept:
                 kitchen,
                 variants(hands=True),
                 crop=lambda _: None,
-                kept=Kept.open(path),
+                kept=CaptionLog.open(path),
             )
             assert hands.uncropped == 3
 
@@ -242,12 +248,12 @@ class TestKept:
         path = tmp_path / "said.jsonl"
         path.write_text(text)
         with pytest.raises(EarmarkError, match=r"said.jsonl holds something else than captions"):
-            Kept.open(path)
+            CaptionLog.open(path)
         assert path.read_text() == text
 
     def test_a_place_that_cannot_be_written_is_said(self, tmp_path):
         with pytest.raises(EarmarkError, match="captions cannot be kept in"):
-            Kept.open(tmp_path)
+            CaptionLog.open(tmp_path)
 
 
 def test_the_page_shows_every_moment_as_it_was_shown(kitchen):
@@ -258,7 +264,7 @@ def test_the_page_shows_every_moment_as_it_was_shown(kitchen):
         crop=lambda frame: Frame(0.0, frame.rgb[:40, :64]) if frame.time < 6 else None,
         tags=lambda _, spans: [("Water tap, faucet",)] * len(spans),
     )
-    assert all(isinstance(row, Row) for row in rows)
+    assert all(isinstance(row, VariantScore) for row in rows)
     shown = lambda each, row: kitchen.frames([each.time])[0]  # noqa: E731, ARG005
     text = captions_page(rows, show=shown, nouns=NOUNS, verbs=VERBS, notes=["three actions"])
     assert text.count("<article") == 3 and text.count("<img") == 6
@@ -284,7 +290,9 @@ def test_the_server_is_asked_once_a_moment_and_variant(kitchen):
             ACTIONS,
             {"kitchen": kitchen},
             variants(tokens=[16]),
-            Means(OpenAICaptioner(server.url, MODEL), limits=Limits(concurrency=1, retries=0)),
+            CaptionTools(
+                OpenAICaptioner(server.url, MODEL), limits=Limits(concurrency=1, retries=0)
+            ),
             nouns=NOUNS,
             verbs=VERBS,
         )

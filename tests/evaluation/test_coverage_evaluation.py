@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError, LedgerError
-from earmark.evaluation.comparison import Design
+from earmark.evaluation.benchmark_run import BenchmarkDesign
+from earmark.evaluation.coverage_evaluation import EvaluationPlan, answer
 from earmark.evaluation.score_sources import find_media, heard_fingerprint
-from earmark.evaluation.study import Question, answer
 from earmark.evaluation.tables.timeline_strip import middle_minute
 from earmark.gate.gate import default_gate
 from earmark.media.demo_scene import make_scene
 from earmark.timeline import Span
 from made_kitchen import kitchen, write_csv, write_durations
 
-DESIGN = Design(rules=("uniform", "rank", "separated", "coverage"), budgets=(0.1, 0.25))
+DESIGN = BenchmarkDesign(rules=("uniform", "rank", "separated", "coverage"), budgets=(0.1, 0.25))
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Question:
+def asked(tmp_path: Path) -> EvaluationPlan:
     actions, events = kitchen(6)
-    return Question(
+    return EvaluationPlan(
         spans=(write_csv(tmp_path / "spans.csv", actions),),
         evidence=(write_csv(tmp_path / "events.csv", events),),
         durations=write_durations(tmp_path / "lengths.csv", actions),
     )
 
 
-def test_events_stand_in_for_the_ear(asked: Question, tmp_path: Path):
+def test_events_stand_in_for_the_ear(asked: EvaluationPlan, tmp_path: Path):
     question = replace(asked, recordings=("K01", "K03"), downsample=True, strip="K01@60")
     found = answer(question, DESIGN, folder=tmp_path / "out")
     assert {row.recording for row in found.rows} == {"K01", "K03"}
@@ -52,7 +52,7 @@ def test_events_stand_in_for_the_ear(asked: Question, tmp_path: Path):
     assert "fitted on the 4 other annotated recordings" in found.outcome.notes[0]
 
 
-def test_another_question_needs_another_folder(asked: Question, tmp_path: Path):
+def test_another_question_needs_another_folder(asked: EvaluationPlan, tmp_path: Path):
     first = answer(asked, DESIGN, folder=tmp_path / "out")
     again = answer(asked, DESIGN, folder=tmp_path / "out")
     assert [row.covered for row in again.rows] == [row.covered for row in first.rows]
@@ -63,14 +63,16 @@ def test_another_question_needs_another_folder(asked: Question, tmp_path: Path):
     assert fresh.rows[0].windows > first.rows[0].windows
 
 
-def test_marks_that_lie_in_the_folder_of_results_stay(asked: Question, tmp_path: Path):
+def test_marks_that_lie_in_the_folder_of_results_stay(asked: EvaluationPlan, tmp_path: Path):
     before = asked.spans[0].read_bytes()
     answer(asked, DESIGN, folder=tmp_path)  # where spans.csv, events.csv and lengths.csv are
     assert asked.spans[0].read_bytes() == before
     assert asked.evidence[0].exists()
 
 
-def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, tmp_path: Path):
+def test_a_recording_without_events_is_refused_unless_allowed(
+    asked: EvaluationPlan, tmp_path: Path
+):
     _, events = kitchen(6)
     quiet = replace(asked, evidence=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
     with pytest.raises(AnnotationError, match=r"no events for K02: pass --allow-missing"):
@@ -80,7 +82,7 @@ def test_a_recording_without_events_is_refused_unless_allowed(asked: Question, t
     assert "1 recording without events, so heard as silent: K02" in allowed.outcome.notes
 
 
-def test_events_of_recordings_nobody_annotated_are_named(asked: Question, tmp_path: Path):
+def test_events_of_recordings_nobody_annotated_are_named(asked: EvaluationPlan, tmp_path: Path):
     actions, _ = kitchen(6)
     few = replace(asked, spans=(write_csv(tmp_path / "s.csv", actions.without(["K05"])),))
     found = answer(few, DESIGN)
@@ -90,7 +92,7 @@ def test_events_of_recordings_nobody_annotated_are_named(asked: Question, tmp_pa
 def test_one_recording_and_no_action_are_dashes(scenes: Path, tmp_path: Path):
     (tmp_path / "spans.txt").write_text("")
     (tmp_path / "S0.txt").write_text("4\t4\tpoint\n")  # a label without length
-    question = Question(
+    question = EvaluationPlan(
         spans=(tmp_path / "S0.txt",), media=(str(scenes / "S0.mp4"),), frontlines=("energy",)
     )
     told = answer(question, DESIGN, folder=tmp_path / "out").outcome
@@ -103,14 +105,14 @@ def test_all_ties_are_said_to_be_ties(tmp_path: Path):
     marks = "recording,start,end\n" + "".join(f"R{n},0,100\n" for n in range(4))
     (tmp_path / "s.csv").write_text(marks)
     (tmp_path / "e.csv").write_text(marks)
-    asked = Question(spans=(tmp_path / "s.csv",), evidence=(tmp_path / "e.csv",))
+    asked = EvaluationPlan(spans=(tmp_path / "s.csv",), evidence=(tmp_path / "e.csv",))
     told = answer(asked, DESIGN).outcome
     assert "| 25 % | rank | +0.0 | +0.0 | +0.0 to +0.0 | 0/0/4 | 1.000 |" in (
         told.tables[1].to_markdown()
     )
 
 
-def test_something_must_be_heard(asked: Question):
+def test_something_must_be_heard(asked: EvaluationPlan):
     with pytest.raises(ValueError, match="needs --media to listen to or --evidence, and not both"):
         answer(replace(asked, evidence=()), DESIGN)
     with pytest.raises(ValueError, match="--downsample needs recordings to choose on"):
@@ -130,7 +132,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
-    question = Question(
+    question = EvaluationPlan(
         spans=(scenes / "spans.csv",),
         media=(str(scenes),),
         frontlines=("energy", "flux"),
@@ -158,7 +160,7 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
 def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
     text = (scenes / "spans.csv").read_text().replace("S2,", "S9,")
     (tmp_path / "spans.csv").write_text(text)
-    question = Question(
+    question = EvaluationPlan(
         spans=(tmp_path / "spans.csv",), media=(str(scenes),), frontlines=("energy",)
     )
     with pytest.raises(AnnotationError, match=r"no media for S9; no annotations for S2: pass"):
@@ -175,7 +177,9 @@ def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Pat
     for name in ("S0", "S1"):
         (folder / f"{name}.mp4").write_bytes((scenes / f"{name}.mp4").read_bytes())
     (folder / "S2.mp4").write_bytes(b"no film")
-    question = Question(spans=(scenes / "spans.csv",), media=(str(folder),), frontlines=("energy",))
+    question = EvaluationPlan(
+        spans=(scenes / "spans.csv",), media=(str(folder),), frontlines=("energy",)
+    )
     with pytest.raises(AnnotationError, match=r"S2.mp4 .*: pass --allow-missing to evaluate the"):
         answer(question, DESIGN)
     some = answer(replace(question, allow_missing=True), DESIGN)
@@ -189,7 +193,7 @@ def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: 
     (folder / "S0.mp4").write_bytes((scenes / "S0.mp4").read_bytes())
     spans = [line for line in (scenes / "spans.csv").read_text().splitlines() if "S0" in line]
     (tmp_path / "spans.csv").write_text("\n".join(["recording,start,end,label", *spans]))
-    question = Question(
+    question = EvaluationPlan(
         spans=(tmp_path / "spans.csv",), media=(str(folder),), frontlines=("energy",)
     )
     answer(question, DESIGN, folder=tmp_path / "out")
@@ -209,7 +213,7 @@ def test_a_gate_with_other_rates_is_another_run(tmp_path: Path):
 
 
 def test_recordings_to_choose_on_must_be_there(scenes: Path):
-    question = Question(
+    question = EvaluationPlan(
         spans=(scenes / "spans.csv",), media=(str(scenes),), recordings=("S0",), downsample=True
     )
     with pytest.raises(AnnotationError, match="--dev names S8: no media, or no annotations"):

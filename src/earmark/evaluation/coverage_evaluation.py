@@ -9,12 +9,12 @@ from typing import Any
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Annotations, counted, few, reconcile
-from earmark.evaluation.annotations.formats import read_annotations
+from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations, seconds
-from earmark.evaluation.benchmark import Row, rows_as_csv
-from earmark.evaluation.comparison import ROWS, Design, Tasks, Watch, report, run
-from earmark.evaluation.paper.downsampling import Scores, Unit, downsample_table
-from earmark.evaluation.result_folder import Outcome, claim
+from earmark.evaluation.benchmark import BenchmarkRow, rows_as_csv
+from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Tasks, Watch, report, run
+from earmark.evaluation.experiment_report import ExperimentReport, claim_folder
+from earmark.evaluation.paper.downsampling import ScoredRecording, Unit, downsample_table
 from earmark.evaluation.score_sources import (
     EVIDENCE,
     evidence_tasks,
@@ -24,16 +24,16 @@ from earmark.evaluation.score_sources import (
     listeners,
     media_tasks,
     open_media,
-    plan_fitting,
+    split_for_fitting,
 )
 from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Table
 from earmark.evaluation.tables.timeline_strip import (
     LENGTH,
-    Strip,
+    TimelineStrip,
     draw,
+    make_strip,
     middle_minute,
-    strip_of,
     with_media,
 )
 from earmark.gate.score_cache import ScoreCache
@@ -44,7 +44,7 @@ from earmark.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EvaluationPlan:
     """Which recordings, whose marks, and what listens."""
 
     spans: tuple[Path, ...]
@@ -69,8 +69,8 @@ class Question:
 class Answer:
     """The rows of an evaluation and what they come to."""
 
-    rows: tuple[Row, ...]
-    outcome: Outcome
+    rows: tuple[BenchmarkRow, ...]
+    outcome: ExperimentReport
 
     def rows_as_csv(self) -> str:
         """The rows as `per_recording.csv` holds them."""
@@ -99,9 +99,13 @@ class _Ground:
 
 
 def answer(
-    question: Question, design: Design, *, folder: Path | None = None, fresh: bool = False,
+    question: EvaluationPlan,
+    design: BenchmarkDesign,
+    *,
+    folder: Path | None = None,
+    fresh: bool = False,
     watch: Watch | None = None,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """Evaluate, and write the results into `folder` if there is one.
 
     Raises:
@@ -116,7 +120,7 @@ def answer(
         _minute(question.strip, ground.marked)
     settings = _settings(question, design, ground)
     if folder:
-        claim(folder, settings, fresh=fresh, rows=ROWS)
+        claim_folder(folder, settings, fresh=fresh, rows=ROWS)
     ran = run(ground.tasks, design, folder=folder, watch=watch)
     about = (f"scores from {ground.words}", f"earmark {VERSION}, windows of {design.window:g} s")
     notes = (*about, *ground.left_out)
@@ -133,7 +137,7 @@ def answer(
     return Answer(ran.rows, outcome)
 
 
-def _ground(question: Question, design: Design) -> _Ground:
+def _ground(question: EvaluationPlan, design: BenchmarkDesign) -> _Ground:
     """Read what is asked about."""
     if bool(question.media) == bool(question.evidence):
         raise ValueError("an evaluation needs --media to listen to or --evidence, and not both")
@@ -143,11 +147,14 @@ def _ground(question: Question, design: Design) -> _Ground:
 
 
 def _marked(
-    question: Question, design: Design, marked: Annotations, table: Mapping[str, float]
+    question: EvaluationPlan,
+    design: BenchmarkDesign,
+    marked: Annotations,
+    table: Mapping[str, float],
 ) -> _Ground:
     """Scores from annotated events."""
     events = read_annotations(question.evidence, format=question.evidence_format, durations=table)
-    fitting = plan_fitting(marked, question.recordings)
+    fitting = split_for_fitting(marked, question.recordings)
     silent = [name for name in fitting.evaluated if not events.recordings.get(name)]
     if silent and not question.allow_missing:
         heard = [name for name in fitting.evaluated if name not in set(silent)]
@@ -171,7 +178,10 @@ def _marked(
 
 
 def _heard(
-    question: Question, design: Design, marked: Annotations, table: Mapping[str, float]
+    question: EvaluationPlan,
+    design: BenchmarkDesign,
+    marked: Annotations,
+    table: Mapping[str, float],
 ) -> _Ground:
     """Scores from media that are listened to."""
     media = find_media(question.media)
@@ -203,7 +213,7 @@ def _heard(
 
 
 def _open(
-    question: Question, marked: Annotations, media: Mapping[str, Source]
+    question: EvaluationPlan, marked: Annotations, media: Mapping[str, Source]
 ) -> tuple[dict[str, Recording], tuple[str, ...]]:
     """The recordings to evaluate and to choose on, opened; and a line for every kind left out."""
     chosen = question.recordings or tuple(marked.recordings)
@@ -232,7 +242,7 @@ def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
     return (f"{counted(len(names), 'recording')} {why}: {few(names, most=10)}",) if names else ()
 
 
-def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, Any]:
+def _settings(question: EvaluationPlan, design: BenchmarkDesign, ground: _Ground) -> dict[str, Any]:
     """Every choice of the run; two runs with the same can share rows."""
     return {
         "experiment": "evaluate",
@@ -248,21 +258,23 @@ def _settings(question: Question, design: Design, ground: _Ground) -> dict[str, 
     }
 
 
-def _downsampling(question: Question, design: Design, ground: _Ground) -> list[Table]:
+def _downsampling(
+    question: EvaluationPlan, design: BenchmarkDesign, ground: _Ground
+) -> list[Table]:
     """Downsampling, to save time and to save calls, chosen on recordings that are not evaluated.
 
     Where events stand in for the ear, those recordings too are scored by listeners that did not see
     them.
     """
     others = _development(question, ground)
-    seen = plan_fitting(ground.everything.only(others)).fitted if ground.events else {}
+    seen = split_for_fitting(ground.everything.only(others)).fitted if ground.events else {}
     development = [_scores(ground, name, seen.get(name, ())) for name in others]
     judged = [_scores(ground, name) for name in ground.marked.recordings]
     units: tuple[Unit, ...] = ("time", "calls")
     return [downsample_table(development, judged, window=design.window, unit=u) for u in units]
 
 
-def _development(question: Question, ground: _Ground) -> list[str]:
+def _development(question: EvaluationPlan, ground: _Ground) -> list[str]:
     """The recordings to choose on."""
     if ground.events is not None:
         others = [n for n in ground.everything.recordings if n not in ground.marked.recordings]
@@ -276,19 +288,19 @@ def _development(question: Question, ground: _Ground) -> list[str]:
     return others
 
 
-def _scores(ground: _Ground, name: str, fitted: tuple[str, ...] = ()) -> Scores:
+def _scores(ground: _Ground, name: str, fitted: tuple[str, ...] = ()) -> ScoredRecording:
     """The score track of one recording, with its actions."""
     assert ground.scores is not None
     actions, duration = ground.everything.recordings[name], ground.everything.durations[name]
-    return Scores(name, ground.scores(name, fitted), duration, actions)
+    return ScoredRecording(name, ground.scores(name, fitted), duration, actions)
 
 
-def _strip(question: Question, design: Design, ground: _Ground) -> Strip:
+def _strip(question: EvaluationPlan, design: BenchmarkDesign, ground: _Ground) -> TimelineStrip:
     """The minute that was asked for; the middle one unless a time is given."""
     assert question.strip is not None
     name, span = _minute(question.strip, ground.marked)
     line = EVIDENCE if ground.events is not None else question.frontlines[0]
-    drawn = strip_of(
+    drawn = make_strip(
         ground.tasks[line, name](),
         rule=design.subject,
         budget=design.shown,
