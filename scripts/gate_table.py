@@ -74,7 +74,7 @@ def main() -> None:
     rows = judge(options.data, options.runs)
     text = write_up(rows)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_rows(options.runs / "per_recording.csv", rows)
+    write_rows(options.runs / "per_recording.csv", BenchmarkRow, rows)
     for name, written in (("table.md", text), ("table.csv", as_csv(rows))):
         with replacing(options.out / name) as scratch:
             scratch.write_text(written, encoding="utf-8")

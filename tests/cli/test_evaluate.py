@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from earmark.cli.cost import cost
 from earmark.cli.evaluate import evaluate
 from earmark.cli.occupancy import occupancy
 from earmark.errors import AnnotationError
-from earmark.evaluation.benchmark import COLUMNS
+from earmark.evaluation.benchmark import BenchmarkRow
 from made_kitchen import kitchen, write_csv, write_durations
 
 app = typer.Typer()
@@ -32,7 +33,7 @@ def files(tmp_path: Path) -> list[object]:
     actions, events = kitchen(4)
     lengths = write_durations(tmp_path / "lengths.csv", actions)
     heard = write_csv(tmp_path / "events.csv", events)
-    return [write_csv(tmp_path / "k.csv", actions), "--durations", lengths, "--evidence", heard]
+    return [write_csv(tmp_path / "k.csv", actions), "--durations", lengths, "--sound-events", heard]
 
 
 def test_evaluate_prints_tables_and_writes_a_folder(files: list[object], tmp_path: Path):
@@ -51,7 +52,7 @@ def test_evaluate_speaks_json_and_csv(files: list[object]):
     assert told["tables"][0]["rows"][0]["calls"] == "25 %"
     text = earmark("evaluate", *files, *words, "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
-    assert tuple(rows[0]) == COLUMNS
+    assert list(rows[0]) == [field.name for field in fields(BenchmarkRow)]
     assert len(rows) == 4
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.errors import ModelMissing
-from earmark.evaluation.paper.caption_stimuli import seconds
+from earmark.evaluation.annotations.table_readers import seconds
 from earmark.features import YAMNet
 from earmark.media.demo_scene import Script
 from earmark.models import ModelStore

@@ -11,7 +11,6 @@ import drawing
 from earmark.errors import EarmarkError, LedgerError, UnreadableFile
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.benchmark import (
-    COLUMNS,
     COMPARED,
     Case,
     average_phases,
@@ -20,14 +19,10 @@ from earmark.evaluation.benchmark import (
     read_rows,
     run_case,
 )
-from earmark.evaluation.benchmark_run import (
-    PER_RECORDING,
-    BenchmarkDesign,
-    BenchmarkRun,
-    report,
-    run,
-)
-from earmark.evaluation.score_sources import evidence_tasks, split_for_fitting
+from earmark.evaluation.benchmark_run import PER_RECORDING, BenchmarkDesign, BenchmarkRun, run
+from earmark.evaluation.score_sources import SoundEventScores
+from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.tables.coverage_report import report_coverage
 from earmark.selection import RULES
 from made_kitchen import kitchen
 
@@ -48,7 +43,6 @@ def test_rows_say_what_each_rule_came_to():
         ("oracle", 2, 2),
     ]
     assert found[0].strict == 0  # the instant of window 2 is 10 s, where the action has ended
-    assert tuple(type(found[0]).__dataclass_fields__) == COLUMNS
 
 
 def test_calls_are_rounded_or_cut():
@@ -83,7 +77,7 @@ def test_phases_average_over_every_start():
 
 def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
     actions, events = kitchen(6)
-    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
     unbroken = run(tasks, SMALL)
     done: list[str] = []
 
@@ -106,24 +100,24 @@ def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
     written = (tmp_path / PER_RECORDING).read_bytes()
     assert run(tasks, SMALL, folder=tmp_path) == unbroken
     assert (tmp_path / PER_RECORDING).read_bytes() == written
-    (tmp_path / "forecasts.csv").write_text("frontline,recording\nevidence,K00,lots\n")
+    (tmp_path / "forecasts.csv").write_text("frontline,recording\nsound-events,K00,lots\n")
     with pytest.raises(LedgerError, match=r"forecasts.csv is damaged .*; start over with --fresh"):
         run(tasks, SMALL, folder=tmp_path)
 
 
 def test_a_recording_that_fails_is_a_note_and_the_others_go_on():
     actions, events = kitchen(3)
-    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
 
     def broken() -> Case:
         raise UnreadableFile("K01.mp4 is empty")
 
-    ran = run({**tasks, ("evidence", "K01"): broken}, SMALL)
-    assert ran.failures == {("evidence", "K01"): "K01.mp4 is empty"}
-    outcome = report(ran, actions, SMALL, settings={})
-    assert "left out: K01 (evidence): K01.mp4 is empty" in outcome.notes
+    ran = run({**tasks, ("sound-events", "K01"): broken}, SMALL)
+    assert ran.failures == {("sound-events", "K01"): "K01.mp4 is empty"}
+    outcome = report_coverage(ran, actions, SMALL, settings={})
+    assert "left out: K01 (sound-events): K01.mp4 is empty" in outcome.notes
     with pytest.raises(EarmarkError, match="nothing could be evaluated"):
-        report(BenchmarkRun((), {}, {}), actions, SMALL, settings={})
+        report_coverage(BenchmarkRun(), actions, SMALL, settings={})
 
 
 def test_a_recording_without_actions_is_a_dash():
@@ -134,11 +128,11 @@ def test_a_recording_without_actions_is_a_dash():
 
 def test_rows_are_read_back_as_written(tmp_path: Path):
     actions, events = kitchen(2)
-    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
     ran = run(tasks, SMALL, folder=tmp_path)
     again = read_rows(tmp_path / PER_RECORDING)
     assert len(again) == len(ran.rows)
-    assert tuple(again) == ran.rows
+    assert again == ran.rows
     (tmp_path / PER_RECORDING).write_text("who,what\n1,2\n")
     with pytest.raises(
         LedgerError, match=r"is no per_recording.csv .*: it has no column recording"
@@ -161,9 +155,9 @@ def test_a_design_is_checked():
 
 def test_a_rule_that_was_not_run_is_replaced_and_the_notes_say_so():
     actions, events = kitchen(3)
-    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
     design = BenchmarkDesign(rules=("strata", "rank"), budgets=(0.25,))
-    outcome = report(run(tasks, design), actions, design, settings={})
+    outcome = report_coverage(run(tasks, design), actions, design, settings={})
     assert "the rule coverage was not run, so rank stands in its place" in outcome.notes
     assert "the rule uniform was not run, so strata stands in its place" in outcome.notes
 
@@ -178,8 +172,8 @@ def test_names_with_commas_survive_a_resumed_run(tmp_path: Path):
         )
         for each in (actions, events)
     ]
-    tasks = evidence_tasks(*renamed, split_for_fitting(renamed[0]), window=4.0)
+    tasks = SoundEventScores(*renamed, split_for_fitting(renamed[0])).tasks()
     first = run(tasks, SMALL, folder=tmp_path)
     again = run(dict.fromkeys(tasks, lambda: pytest.fail("judged twice")), SMALL, folder=tmp_path)
     assert [row.recording for row in again.rows] == [row.recording for row in first.rows]
-    assert again.forecasts.keys() == first.forecasts.keys()
+    assert again.forecasts == first.forecasts

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earmark.errors import AnnotationError, LedgerError
-from earmark.evaluation.benchmark_run import BenchmarkDesign
-from earmark.evaluation.coverage_evaluation import EvaluationPlan, answer
-from earmark.evaluation.score_sources import find_media, heard_fingerprint
+from earmark.evaluation.annotations.media_match import find_media
+from earmark.evaluation.coverage_evaluation import EvaluationPlan, evaluate
+from earmark.evaluation.score_sources import sound_fingerprint
 from earmark.evaluation.tables.timeline_strip import middle_minute
 from earmark.gate.gate import default_gate
 from earmark.media.demo_scene import make_scene
 from earmark.timeline import Span
 from made_kitchen import kitchen, write_csv, write_durations
 
-DESIGN = BenchmarkDesign(rules=("uniform", "rank", "separated", "coverage"), budgets=(0.1, 0.25))
+CHOICES = {"rules": ("uniform", "rank", "separated", "coverage"), "budgets": (0.1, 0.25)}
 
 
 @pytest.fixture
@@ -25,14 +26,14 @@ def asked(tmp_path: Path) -> EvaluationPlan:
     actions, events = kitchen(6)
     return EvaluationPlan(
         spans=(write_csv(tmp_path / "spans.csv", actions),),
-        evidence=(write_csv(tmp_path / "events.csv", events),),
+        sound_events=(write_csv(tmp_path / "events.csv", events),),
         durations=write_durations(tmp_path / "lengths.csv", actions),
     )
 
 
 def test_events_stand_in_for_the_ear(asked: EvaluationPlan, tmp_path: Path):
-    question = replace(asked, recordings=("K01", "K03"), downsample=True, strip="K01@60")
-    found = answer(question, DESIGN, folder=tmp_path / "out")
+    plan = replace(asked, recordings=("K01", "K03"), downsample=True, strip="K01@60")
+    found = evaluate(plan, **CHOICES, out=tmp_path / "out")
     assert {row.recording for row in found.rows} == {"K01", "K03"}
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "forecasts.csv",
@@ -46,56 +47,67 @@ def test_events_stand_in_for_the_ear(asked: EvaluationPlan, tmp_path: Path):
         "tables.json",
         "tables.md",
     }
-    assert found.rows_as_csv() == (tmp_path / "out" / "per_recording.csv").read_text()
-    titles = [table.title for table in found.outcome.tables[-2:]]
+    assert found.to_csv() == (tmp_path / "out" / "per_recording.csv").read_text()
+    titles = [table.title for table in found.report.tables[-2:]]
     assert [title.rsplit(" ", 1)[1] for title in titles] == ["time", "calls"]
-    assert "fitted on the 4 other annotated recordings" in found.outcome.notes[0]
+    assert "fitted on the 4 other annotated recordings" in found.report.notes[0]
 
 
-def test_another_question_needs_another_folder(asked: EvaluationPlan, tmp_path: Path):
-    first = answer(asked, DESIGN, folder=tmp_path / "out")
-    again = answer(asked, DESIGN, folder=tmp_path / "out")
+def test_another_plan_needs_another_folder(asked: EvaluationPlan, tmp_path: Path):
+    first = evaluate(asked, **CHOICES, out=tmp_path / "out")
+    again = evaluate(asked, **CHOICES, out=tmp_path / "out")
     assert [row.covered for row in again.rows] == [row.covered for row in first.rows]
-    other = replace(DESIGN, window=2.0)
+    other = replace(asked, window=2.0)
     with pytest.raises(LedgerError, match="holds a run with another window"):
-        answer(asked, other, folder=tmp_path / "out")
-    fresh = answer(asked, other, folder=tmp_path / "out", fresh=True)
+        evaluate(other, **CHOICES, out=tmp_path / "out")
+    fresh = evaluate(other, **CHOICES, out=tmp_path / "out", fresh=True)
     assert fresh.rows[0].windows > first.rows[0].windows
+
+
+def test_a_plan_is_plain_values_and_back(asked: EvaluationPlan):
+    plain = json.loads(json.dumps(asked.to_json()))
+    assert EvaluationPlan(**plain) == asked
+    given = {**plain, "spans": str(asked.spans[0]), "rules": ["rank"], "budgets": [0.5]}
+    found = evaluate(given.pop("spans"), **given)
+    assert (found.plan.spans, found.plan.rules) == (asked.spans, ("rank",))
+    assert repr(found) == "<EvaluationResult: 6 rows on 6 recordings>"
+    assert found.to_json()["settings"]["budgets"] == (0.5,)
+    assert "<table>" in found._repr_html_()
 
 
 def test_marks_that_lie_in_the_folder_of_results_stay(asked: EvaluationPlan, tmp_path: Path):
     before = asked.spans[0].read_bytes()
-    answer(asked, DESIGN, folder=tmp_path)  # where spans.csv, events.csv and lengths.csv are
+    evaluate(asked, **CHOICES, out=tmp_path)  # where spans.csv, events.csv and lengths.csv are
     assert asked.spans[0].read_bytes() == before
-    assert asked.evidence[0].exists()
+    assert asked.sound_events[0].exists()
 
 
 def test_a_recording_without_events_is_refused_unless_allowed(
     asked: EvaluationPlan, tmp_path: Path
 ):
     _, events = kitchen(6)
-    quiet = replace(asked, evidence=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
+    quiet = replace(asked, sound_events=(write_csv(tmp_path / "e.csv", events.without(["K02"])),))
     with pytest.raises(AnnotationError, match=r"no events for K02: pass --allow-missing"):
-        answer(quiet, DESIGN)
-    allowed = answer(replace(quiet, allow_missing=True), DESIGN)
+        evaluate(quiet, **CHOICES)
+    allowed = evaluate(replace(quiet, allow_missing=True), **CHOICES)
     assert len({row.recording for row in allowed.rows}) == 6
-    assert "1 recording without events, so heard as silent: K02" in allowed.outcome.notes
+    assert "1 recording without events, so heard as silent: K02" in allowed.report.notes
 
 
 def test_events_of_recordings_nobody_annotated_are_named(asked: EvaluationPlan, tmp_path: Path):
     actions, _ = kitchen(6)
     few = replace(asked, spans=(write_csv(tmp_path / "s.csv", actions.without(["K05"])),))
-    found = answer(few, DESIGN)
-    assert "1 recording with events and no annotations, not used: K05" in found.outcome.notes
+    found = evaluate(few, **CHOICES)
+    assert "1 recording with events and no annotations, not used: K05" in found.report.notes
 
 
 def test_one_recording_and_no_action_are_dashes(scenes: Path, tmp_path: Path):
     (tmp_path / "spans.txt").write_text("")
     (tmp_path / "S0.txt").write_text("4\t4\tpoint\n")  # a label without length
-    question = EvaluationPlan(
+    plan = EvaluationPlan(
         spans=(tmp_path / "S0.txt",), media=(str(scenes / "S0.mp4"),), frontlines=("energy",)
     )
-    told = answer(question, DESIGN, folder=tmp_path / "out").outcome
+    told = evaluate(plan, **CHOICES, out=tmp_path / "out").report
     assert "| 25 % | — | — | — | — |" in told.tables[0].to_markdown()
     assert "| 25 % | uniform | — | — | — | 0/0/0 | — |" in told.tables[1].to_markdown()
     assert "1 recording without action, so without coverage: S0" in told.notes
@@ -105,18 +117,20 @@ def test_all_ties_are_said_to_be_ties(tmp_path: Path):
     marks = "recording,start,end\n" + "".join(f"R{n},0,100\n" for n in range(4))
     (tmp_path / "s.csv").write_text(marks)
     (tmp_path / "e.csv").write_text(marks)
-    asked = EvaluationPlan(spans=(tmp_path / "s.csv",), evidence=(tmp_path / "e.csv",))
-    told = answer(asked, DESIGN).outcome
+    asked = EvaluationPlan(spans=(tmp_path / "s.csv",), sound_events=(tmp_path / "e.csv",))
+    told = evaluate(asked, **CHOICES).report
     assert "| 25 % | rank | +0.0 | +0.0 | +0.0 to +0.0 | 0/0/4 | 1.000 |" in (
         told.tables[1].to_markdown()
     )
 
 
 def test_something_must_be_heard(asked: EvaluationPlan):
-    with pytest.raises(ValueError, match="needs --media to listen to or --evidence, and not both"):
-        answer(replace(asked, evidence=()), DESIGN)
+    with pytest.raises(
+        ValueError, match="needs --media to listen to or --sound-events, and not both"
+    ):
+        evaluate(replace(asked, sound_events=()), **CHOICES)
     with pytest.raises(ValueError, match="--downsample needs recordings to choose on"):
-        answer(replace(asked, downsample=True), DESIGN)
+        evaluate(replace(asked, downsample=True), **CHOICES)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +146,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
-    question = EvaluationPlan(
+    plan = EvaluationPlan(
         spans=(scenes / "spans.csv",),
         media=(str(scenes),),
         frontlines=("energy", "flux"),
@@ -142,7 +156,7 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
         strip="S0",
         cache=tmp_path / "cache",
     )
-    found = answer(question, DESIGN, folder=tmp_path / "out")
+    found = evaluate(plan, **CHOICES, out=tmp_path / "out")
     assert {(row.frontline, row.recording) for row in found.rows} == {
         (line, name) for line in ("energy", "flux") for name in ("S0", "S1")
     }
@@ -151,24 +165,24 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
         "separated",
         "coverage",
     }
-    assert found.outcome.tables[0].columns[1:3] == ("uniform", "energy / rank")
+    assert found.report.tables[0].columns[1:3] == ("uniform", "energy / rank")
     assert all(row.windows == 18 for row in found.rows)  # 70 s in windows of 4 s
     assert (tmp_path / "out" / "strip.png").stat().st_size > 20_000  # with pictures and sound
-    assert any("listening with energy, flux" in note for note in found.outcome.notes)
+    assert any("listening with energy, flux" in note for note in found.report.notes)
 
 
 def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):
     text = (scenes / "spans.csv").read_text().replace("S2,", "S9,")
     (tmp_path / "spans.csv").write_text(text)
-    question = EvaluationPlan(
+    plan = EvaluationPlan(
         spans=(tmp_path / "spans.csv",), media=(str(scenes),), frontlines=("energy",)
     )
     with pytest.raises(AnnotationError, match=r"no media for S9; no annotations for S2: pass"):
-        answer(question, DESIGN)
-    some = answer(replace(question, allow_missing=True), DESIGN)
+        evaluate(plan, **CHOICES)
+    some = evaluate(replace(plan, allow_missing=True), **CHOICES)
     assert {row.recording for row in some.rows} == {"S0", "S1"}
-    assert "1 recording annotated but without media, left out: S9" in some.outcome.notes
-    assert "1 recording not annotated, left out: S2" in some.outcome.notes
+    assert "1 recording annotated but without media, left out: S9" in some.report.notes
+    assert "1 recording not annotated, left out: S2" in some.report.notes
 
 
 def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Path, tmp_path: Path):
@@ -177,14 +191,14 @@ def test_media_that_cannot_be_read_are_named_and_left_out_if_allowed(scenes: Pat
     for name in ("S0", "S1"):
         (folder / f"{name}.mp4").write_bytes((scenes / f"{name}.mp4").read_bytes())
     (folder / "S2.mp4").write_bytes(b"no film")
-    question = EvaluationPlan(
+    plan = EvaluationPlan(
         spans=(scenes / "spans.csv",), media=(str(folder),), frontlines=("energy",)
     )
     with pytest.raises(AnnotationError, match=r"S2.mp4 .*: pass --allow-missing to evaluate the"):
-        answer(question, DESIGN)
-    some = answer(replace(question, allow_missing=True), DESIGN)
+        evaluate(plan, **CHOICES)
+    some = evaluate(replace(plan, allow_missing=True), **CHOICES)
     assert {row.recording for row in some.rows} == {"S0", "S1"}
-    assert any("1 recording whose media cannot be read" in note for note in some.outcome.notes)
+    assert any("1 recording whose media cannot be read" in note for note in some.report.notes)
 
 
 def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: Path):
@@ -193,13 +207,13 @@ def test_other_sound_under_the_same_name_is_another_run(scenes: Path, tmp_path: 
     (folder / "S0.mp4").write_bytes((scenes / "S0.mp4").read_bytes())
     spans = [line for line in (scenes / "spans.csv").read_text().splitlines() if "S0" in line]
     (tmp_path / "spans.csv").write_text("\n".join(["recording,start,end,label", *spans]))
-    question = EvaluationPlan(
+    plan = EvaluationPlan(
         spans=(tmp_path / "spans.csv",), media=(str(folder),), frontlines=("energy",)
     )
-    answer(question, DESIGN, folder=tmp_path / "out")
+    evaluate(plan, **CHOICES, out=tmp_path / "out")
     (folder / "S0.mp4").write_bytes((scenes / "S1.mp4").read_bytes())
     with pytest.raises(LedgerError, match="holds a run with another sound"):
-        answer(question, DESIGN, folder=tmp_path / "out")
+        evaluate(plan, **CHOICES, out=tmp_path / "out")
 
 
 def test_a_gate_with_other_rates_is_another_run(tmp_path: Path):
@@ -208,16 +222,16 @@ def test_a_gate_with_other_rates_is_another_run(tmp_path: Path):
     for more in (0.0, 0.5):
         fits = tuple(replace(fit, intercept=fit.intercept + more) for fit in gate.rates.fits)
         replace(gate, rates=replace(gate.rates, fits=fits)).save(tmp_path / "own.gate")
-        told.add(heard_fingerprint({}, [str(tmp_path / "own.gate")]))
+        told.add(sound_fingerprint({}, [str(tmp_path / "own.gate")]))
     assert len(told) == 2
 
 
 def test_recordings_to_choose_on_must_be_there(scenes: Path):
-    question = EvaluationPlan(
+    plan = EvaluationPlan(
         spans=(scenes / "spans.csv",), media=(str(scenes),), recordings=("S0",), downsample=True
     )
     with pytest.raises(AnnotationError, match="--dev names S8: no media, or no annotations"):
-        answer(replace(question, development=("S1", "S8")), DESIGN)
+        evaluate(replace(plan, development=("S1", "S8")), **CHOICES)
 
 
 def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):

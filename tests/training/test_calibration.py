@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.metrics.coverage_counts import count_starts
 from earmark.gate.episodes import Episodes
 from earmark.grid import Grid
 from earmark.timeline import Track
@@ -19,9 +20,7 @@ from earmark.training.calibration import (
     cases,
     choose_points,
     choose_separation,
-    count_starts,
     exposures,
-    fit_poisson,
     fit_rates,
     fit_survival,
     mean_coverage,
@@ -49,30 +48,15 @@ def world(recordings: int = 12, *, seed: int = 0) -> tuple[Material, dict[str, n
     return material, scores
 
 
-def test_a_poisson_regression_finds_its_coefficients() -> None:
-    rng = np.random.default_rng(0)
-    rows, exposure = rng.standard_normal((20_000, 2)), rng.uniform(0.5, 4.0, 20_000)
-    counts = rng.poisson(exposure * np.exp(-1.0 + rows @ [0.5, -0.3])).astype(float)
-    intercept, weights = fit_poisson(rows, counts, exposure, ridge=1.0)
-    assert intercept == pytest.approx(-1.0, abs=0.03)
-    assert weights.tolist() == pytest.approx([0.5, -0.3], abs=0.03)
-
-
-def test_a_column_that_never_changes_is_given_no_weight() -> None:
-    counts = np.array([1.0, 0, 2, 1])
-    intercept, weights = fit_poisson(np.ones((4, 2)), counts, np.full(4, 2.0))
-    assert weights.tolist() == pytest.approx([0, 0])
-    assert np.exp(intercept) == pytest.approx(0.5)
-
-
 def test_no_start_is_nothing_to_fit() -> None:
+    silent = Heard("a", 8.0, (np.zeros((200, 1)),), ())
     with pytest.raises(AnnotationError, match="no action starts"):
-        fit_poisson(np.ones((4, 2)), np.zeros(4), np.ones(4))
+        fit_rates({"a": np.ones(200)}, {"a": silent}, ["a"])
 
 
 def test_starts_are_counted_where_they_are_and_exposure_ends_with_the_recording() -> None:
     heard = Heard("a", 9.0, (np.zeros((225, 1)),), (Action(0, 1), Action(3.9, 9), Action(8.99, 9)))
-    assert count_starts(heard, 4.0).tolist() == [2, 0, 1]
+    assert count_starts(heard.actions, 3, window=4.0).tolist() == [2, 0, 1]
     assert exposures(9.0, 4.0).tolist() == [4, 4, 1]
 
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from earmark.cli import options
-from earmark.cli.evaluate import Fresh, Out, Shown, share, show, words
-from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.table_readers import reading
-from earmark.evaluation.benchmark import read_rows, rows_fingerprint
-from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.experiment_report import claim_folder
-from earmark.evaluation.paper.cost_model import SHARES, CostModel, report
-
-SHARE_WORDS = ",".join(f"{100 * each:g}" for each in SHARES)
+from earmark.cli.evaluate import BUDGET_WORDS, Fresh, Out, TableFormat, share, show, words
+from earmark.evaluation.paper.cost_model import CostModel, estimate_cost
 
 
 def cost(
@@ -33,7 +24,7 @@ def cost(
     gpu_hour: Annotated[float, typer.Option(help="Money for a GPU-hour.")] = 2.0,
     budgets: Annotated[
         str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
-    ] = SHARE_WORDS,
+    ] = BUDGET_WORDS,
     results: Annotated[
         Path | None, typer.Option("--results", help="per_recording.csv, for coverage.")
     ] = None,
@@ -42,7 +33,9 @@ def cost(
     ] = None,
     output: Out = None,
     fresh: Fresh = False,
-    format: Annotated[Shown, typer.Option(help="How to print the tables.")] = Shown.markdown,
+    format: Annotated[
+        TableFormat, typer.Option(help="How to print the tables.")
+    ] = TableFormat.markdown,
 ) -> None:
     """Say what a full scan, triage and a visual frontline cost, in GPU-hours and money.
 
@@ -64,31 +57,12 @@ def cost(
         visual_share=visual_share / 100,
         gpu_hour=gpu_hour,
     )
-    rows = read_rows(results) if results else []
-    reached = BenchmarkResults.of_rows(rows) if rows else None
-    named = _naming(naming) if naming else None
-    settings = {
-        "experiment": "cost",
-        **asdict(prices),
-        "budgets": [share(word) for word in words(budgets)],
-        "results": rows_fingerprint(rows) if rows else None,
-        "naming": named,
-    }
-    if output:
-        claim_folder(output, settings, fresh=fresh)
-    outcome = report(prices, reached, named, shares=settings["budgets"], settings=settings)
-    if output:
-        outcome.write(output)
-    show(outcome, format, output)
-
-
-def _naming(path: Path) -> dict[int, float]:
-    """Naming accuracy in per cent by visual tokens."""
-    with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
-        rows = list(csv.DictReader(file))
-    try:
-        return {int(row["tokens"]): float(row["accuracy"]) for row in rows}
-    except (KeyError, TypeError, ValueError) as error:
-        raise AnnotationError(
-            f"{path} needs the columns tokens and accuracy, with numbers under them: {error}"
-        ) from error
+    report = estimate_cost(
+        prices,
+        shares=[share(word) for word in words(budgets)],
+        results=results,
+        naming=naming,
+        out=output,
+        fresh=fresh,
+    )
+    show(report, format, output)

@@ -14,10 +14,11 @@ import typer
 from earmark.cli import options
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import emit_json, err, out, progress_bar, warn
-from earmark.evaluation import coverage_evaluation as study
-from earmark.evaluation.annotations.readers import FORMATS
+from earmark.evaluation import coverage_evaluation
+from earmark.evaluation.annotations.readers import READERS
 from earmark.evaluation.benchmark import BUDGETS, COMPARED
-from earmark.evaluation.benchmark_run import BenchmarkDesign, Watch
+from earmark.evaluation.benchmark_run import Progress
+from earmark.evaluation.coverage_evaluation import EvaluationPlan
 from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS
 from earmark.evaluation.tables.figures import can_draw
@@ -26,15 +27,15 @@ from earmark.gate.frontline_registry import FRONTLINES
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
 
 
-class Format(StrEnum):
-    """How results are printed."""
+class ResultFormat(StrEnum):
+    """How the results of an evaluation are printed."""
 
     markdown = "markdown"
     json = "json"
     csv = "csv"
 
 
-class Shown(StrEnum):
+class TableFormat(StrEnum):
     """How tables are printed."""
 
     markdown = "markdown"
@@ -48,15 +49,24 @@ Lengths = Annotated[
 SpansFormat = Annotated[
     str | None,
     typer.Option(
-        "--spans-format", help=f"If not found by itself: {', '.join(FORMATS)}, elan:TIER."
+        "--spans-format", help=f"If not found by itself: {', '.join(READERS)}, elan:TIER."
     ),
 ]
-Evidence = Annotated[
+SoundEvents = Annotated[
     list[Path] | None,
-    typer.Option("--evidence", help="Annotated sound events, in place of audio scores."),
+    typer.Option(
+        "--sound-events",
+        "--evidence",
+        help="Annotated sound events, in place of audio scores.",
+    ),
 ]
-EvidenceFormat = Annotated[
-    str | None, typer.Option("--evidence-format", help="As --spans-format, for --evidence.")
+SoundEventsFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--sound-events-format",
+        "--evidence-format",
+        help="As --spans-format, for --sound-events.",
+    ),
 ]
 Chosen = Annotated[
     str | None,
@@ -74,10 +84,10 @@ def evaluate(
     media: Annotated[
         list[str] | None, typer.Option("--media", "-m", help="Files or folders to listen to.")
     ] = None,
-    evidence: Evidence = None,
+    sound_events: SoundEvents = None,
     durations: Lengths = None,
     spans_format: SpansFormat = None,
-    evidence_format: EvidenceFormat = None,
+    sound_events_format: SoundEventsFormat = None,
     recordings: Chosen = None,
     frontlines: Annotated[
         str,
@@ -114,13 +124,15 @@ def evaluate(
     ] = False,
     output: Out = None,
     fresh: Fresh = False,
-    format: Annotated[Format, typer.Option(help="How to print the results.")] = Format.markdown,
+    format: Annotated[
+        ResultFormat, typer.Option(help="How to print the results.")
+    ] = ResultFormat.markdown,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
     """Compare rules and frontlines on annotated recordings, in coverage and calls.
 
-    Give --media to listen, or --evidence to let annotated sound events stand in for the ear: a
+    Give --media to listen, or --sound-events to let annotated sound events stand in for the ear: a
     small regression fitted on recordings that are not evaluated. With --out a run that was stopped
     goes on where it was, and leaves CSV, Markdown, PNG and one HTML page.
 
@@ -129,58 +141,56 @@ def evaluate(
       earmark evaluate spans.csv --media videos/ --budgets 10,25,50 --out results/
 
       earmark evaluate EPIC_100_validation.csv --durations EPIC_100_video_info.csv
-      --evidence EPIC_Sounds_validation.csv --recordings paper --out results/
+      --sound-events EPIC_Sounds_validation.csv --recordings paper --out results/
     """
-    design = BenchmarkDesign(
-        rules=tuple(words(rules)),
-        budgets=tuple(share(word) for word in words(budgets)),
-        window=window,
-        subject=subject,
-        baseline=baseline,
-        rounding="floor" if floor else "round",
-    )
     heard = options.cache_at(cache, no_cache)
-    question = study.EvaluationPlan(
+    plan = EvaluationPlan(
         spans=tuple(spans),
         spans_format=spans_format,
         durations=durations,
         recordings=tuple(names(recordings)),
         media=tuple(media or ()),
         frontlines=tuple(words(frontlines)),
-        evidence=tuple(evidence or ()),
-        evidence_format=evidence_format,
+        sound_events=tuple(sound_events or ()),
+        sound_events_format=sound_events_format,
+        rules=tuple(words(rules)),
+        budgets=tuple(share(word) for word in words(budgets)),
+        window=window,
+        subject=subject,
+        baseline=baseline,
+        rounding="floor" if floor else "round",
         allow_missing=allow_missing,
         downsample=downsample,
         development=tuple(names(dev)),
         strip=strip,
         cache=heard.folder if heard else None,
     )
-    with watching("evaluating") as watch:
-        answer = study.answer(question, design, folder=output, fresh=fresh, watch=watch)
-    if format is Format.csv:
-        sys.stdout.write(answer.rows_as_csv())
+    with recordings_bar("evaluating") as progress:
+        result = coverage_evaluation.evaluate(plan, out=output, fresh=fresh, progress=progress)
+    if format is ResultFormat.csv:
+        sys.stdout.write(result.to_csv())
     else:
-        show(answer.outcome, Shown(format.value), output)
+        show(result.report, TableFormat(format.value), output)
 
 
 @contextmanager
-def watching(what: str) -> Iterator[Watch]:
+def recordings_bar(what: str) -> Iterator[Progress]:
     """A bar over recordings, and the function that moves it."""
     with progress_bar("recordings") as bar:
         task = bar.add_task(what, total=None)
 
-        def watch(done: int, total: int, name: str) -> None:
+        def progress(done: int, total: int, name: str) -> None:
             bar.update(task, completed=done, total=total, description=name)
 
-        yield watch
+        yield progress
 
 
-def show(outcome: ExperimentReport, format: Shown, folder: Path | None) -> None:
-    """Print an outcome, and where it was written."""
-    if format is Shown.json:
-        emit_json(outcome.to_json())
+def show(report: ExperimentReport, format: TableFormat, folder: Path | None) -> None:
+    """Print a report, and where it was written."""
+    if format is TableFormat.json:
+        emit_json(report.to_json())
     else:
-        out.print(outcome.to_markdown())
+        out.print(report.to_markdown())
     if not can_draw():
         warn("figures are left out, they need Matplotlib: pip install 'earmark[evaluate]'")
     if folder:

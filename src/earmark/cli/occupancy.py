@@ -10,18 +10,18 @@ import typer
 from earmark.cli import options
 from earmark.cli.evaluate import (
     Chosen,
-    Evidence,
-    EvidenceFormat,
     Fresh,
     Lengths,
     Out,
-    Shown,
+    SoundEvents,
+    SoundEventsFormat,
+    TableFormat,
     names,
+    recordings_bar,
     show,
-    watching,
     words,
 )
-from earmark.evaluation.paper.occupancy_survey import WINDOWS, OccupancyPlan, survey
+from earmark.evaluation.paper.occupancy_survey import WINDOWS, OccupancyPlan, measure_occupancy
 
 WINDOW_WORDS = ",".join(f"{seconds:g}" for seconds in WINDOWS)
 
@@ -40,16 +40,18 @@ def occupancy(
         Path | None,
         typer.Option("--results", help="per_recording.csv of the first set, for its gains."),
     ] = None,
-    evidence: Evidence = None,
-    evidence_format: EvidenceFormat = None,
+    sound_events: SoundEvents = None,
+    sound_events_format: SoundEventsFormat = None,
     recordings: Chosen = None,
     output: Out = None,
     fresh: Fresh = False,
-    format: Annotated[Shown, typer.Option(help="How to print the tables.")] = Shown.markdown,
+    format: Annotated[
+        TableFormat, typer.Option(help="How to print the tables.")
+    ] = TableFormat.markdown,
 ) -> None:
     """Say how full recordings are: the room a frontline has before one is chosen.
 
-    With --evidence the window sweep also says what rules gain at each length, on the first set.
+    With --sound-events the window sweep also says what rules gain at each length, on the first set.
     With --out a run that was stopped goes on where it was, and leaves CSV, Markdown, PNG and one
     HTML page.
 
@@ -59,19 +61,19 @@ def occupancy(
 
       earmark occupancy EPIC=EPIC_100_validation.csv@paper goalstep_valid.json --out occupancy/
     """
-    asked = OccupancyPlan(
+    plan = OccupancyPlan(
         sets=tuple(sets),
         durations=durations,
         window=window,
         windows=tuple(_seconds(word) for word in words(windows)),
         results=results,
-        evidence=tuple(evidence or ()),
-        evidence_format=evidence_format,
+        sound_events=tuple(sound_events or ()),
+        sound_events_format=sound_events_format,
         recordings=tuple(names(recordings)),
     )
-    with watching("trying window lengths") as watch:
-        outcome = survey(asked, folder=output, fresh=fresh, watch=watch)
-    show(outcome, format, output)
+    with recordings_bar("trying window lengths") as progress:
+        report = measure_occupancy(plan, out=output, fresh=fresh, progress=progress)
+    show(report, format, output)
 
 
 def _seconds(word: str) -> float:

@@ -12,9 +12,8 @@ from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import err, out, progress_bar
 from earmark.cli.formatting import as_share
 from earmark.errors import MissingExtra
-from earmark.evaluation.annotations.actions import reconcile
+from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evaluation.score_sources import find_media
 from earmark.features import encoder_named
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -77,7 +77,27 @@ class BenchmarkRow:
         return CoverageCounts(self.windows, self.calls, self.actions, self.covered, self.strict)
 
 
-COLUMNS = tuple(field.name for field in fields(BenchmarkRow))
+@dataclass(frozen=True, slots=True)
+class ForecastRow:
+    """How far the forecast of the rule `coverage` was off, on one recording at one budget."""
+
+    frontline: str
+    recording: str
+    budget: float
+    recordings: int
+    expected: float
+    covered: float
+    actions: int
+    foreseen: float
+    absolute: float
+
+    @property
+    def counts(self) -> ForecastCounts:
+        """The counts, to be added up."""
+        return ForecastCounts(*astuple(self)[3:])
+
+
+Row = TypeVar("Row", BenchmarkRow, ForecastRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +105,8 @@ class CaseResult:
     """What came of one recording."""
 
     rows: list[BenchmarkRow]
-    forecasts: dict[float, ForecastCounts]
-    """How far the forecast of the rule `coverage` was off, by budget; empty if it was not run."""
+    forecasts: list[ForecastRow]
+    """One a budget; empty if the rule `coverage` was not run."""
 
 
 def run_case(
@@ -95,8 +115,7 @@ def run_case(
     """Every rule at every budget on one recording, rules first."""
     size = len(case.windows)
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
-    rows: list[BenchmarkRow] = []
-    forecasts: dict[float, ForecastCounts] = {}
+    result = CaseResult([], [])
     for rule in rules:
         if rule == PHASES:
             counted = [average_phases(case, each) for each in calls]
@@ -104,13 +123,12 @@ def run_case(
             picked = choose(case, rule, calls)
             counted = [count_picks(case, picks) for picks in picked]
             if rule == "coverage":
-                told = zip(budgets, picked, counted, strict=True)
-                forecasts = {b: foretell(case, picks, counts) for b, picks, counts in told}
-        pairs = zip(budgets, counted, strict=True)
-        rows += [
-            BenchmarkRow(case.recording, case.frontline, rule, b, *astuple(c)) for b, c in pairs
-        ]
-    return CaseResult(rows, forecasts)
+                foretold = zip(budgets, picked, counted, strict=True)
+                result.forecasts.extend(_forecast(case, *each) for each in foretold)
+        for budget, counts in zip(budgets, counted, strict=True):
+            key = (case.recording, case.frontline, rule, budget)
+            result.rows.append(BenchmarkRow(*key, *astuple(counts)))
+    return result
 
 
 def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
@@ -118,10 +136,13 @@ def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     return count_covered(case.actions, picks, windows=len(case.windows), length=case.windows.length)
 
 
-def foretell(case: Case, picks: Sequence[Pick], counts: CoverageCounts) -> ForecastCounts:
+def _forecast(
+    case: Case, budget: float, picks: Sequence[Pick], counts: CoverageCounts
+) -> ForecastRow:
     """How far what `picks` were expected to touch is from what they did."""
     expected = sum(pick.expected for pick in picks)
-    return forecast_error(counts, expected=expected, foreseen=float(case.windows.rates.sum()))
+    error = forecast_error(counts, expected=expected, foreseen=float(case.windows.rates.sum()))
+    return ForecastRow(case.frontline, case.recording, budget, *astuple(error))
 
 
 def choose(case: Case, rule: str, calls: Sequence[int]) -> list[list[Pick]]:
@@ -159,19 +180,18 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
     return CoverageCounts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
 
 
-def write_rows(path: Path, rows: Iterable[BenchmarkRow]) -> None:
-    """Write `per_recording.csv`; the file is whole or not there."""
+def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
+    """Write rows as CSV; the file is whole or not there."""
     with replacing(path) as scratch:
-        scratch.write_text(rows_as_csv(rows), encoding="utf-8")
+        scratch.write_text(rows_as_csv(kind, rows), encoding="utf-8")
 
 
-def rows_as_csv(rows: Iterable[BenchmarkRow]) -> str:
+def rows_as_csv(kind: type[Row], rows: Iterable[Row]) -> str:
     """The rows with their header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        writer.writerow(map(exactly, astuple(row)))
+    writer.writerow(field.name for field in fields(kind))
+    writer.writerows([exactly(value) for value in astuple(row)] for row in rows)
     return text.getvalue()
 
 
@@ -187,7 +207,7 @@ def exactly(value: str | float) -> str:
 
 def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
     """A short hash of the rows, to tell one evaluation from another."""
-    return hashlib.sha256(rows_as_csv(rows).encode()).hexdigest()[:16]
+    return hashlib.sha256(rows_as_csv(BenchmarkRow, rows).encode()).hexdigest()[:16]
 
 
 def read_rows(path: Path) -> list[BenchmarkRow]:
@@ -197,28 +217,23 @@ def read_rows(path: Path) -> list[BenchmarkRow]:
         LedgerError: the file is missing or was not written by an evaluation.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            absent = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
-            if absent:
-                raise ValueError(f"it has no column {', '.join(absent)}")
-            return [_row(cells) for cells in reader]
+        return parse_rows(path, BenchmarkRow)
     except OSError as error:
         raise LedgerError(f"cannot read {path}: {error.strerror or error}") from error
     except (TypeError, ValueError, csv.Error) as error:
         raise LedgerError(f"{path} is no per_recording.csv of an evaluation: {error}") from error
 
 
-def _row(cells: Mapping[str, str]) -> BenchmarkRow:
-    """One row from its text."""
-    return BenchmarkRow(
-        recording=cells["recording"],
-        frontline=cells["frontline"],
-        rule=cells["rule"],
-        budget=float(cells["budget"]),
-        windows=int(cells["windows"]),
-        calls=int(cells["calls"]),
-        actions=int(cells["actions"]),
-        covered=float(cells["covered"]),
-        strict=float(cells["strict"]),
-    )
+def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows of `kind` that `write_rows` wrote.
+
+    Raises:
+        ValueError: a column is missing, or a cell is no number.
+    """
+    types = get_type_hints(kind)
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        absent = [name for name in types if name not in (reader.fieldnames or ())]
+        if absent:
+            raise ValueError(f"it has no column {', '.join(absent)}")
+        return [kind(**{name: types[name](cells[name]) for name in types}) for cells in reader]

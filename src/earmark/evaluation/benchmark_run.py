@@ -1,35 +1,29 @@
-"""The evaluation itself: every rule on every recording, kept as it goes, told in tables."""
+"""Every rule on every recording, saved as it goes, so that a stopped run is resumed."""
 
 from __future__ import annotations
 
 import csv
-import io
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from earmark.errors import EarmarkError, LedgerError
-from earmark.evaluation.annotations.actions import Annotations, counted, few
 from earmark.evaluation.benchmark import (
     BUDGETS,
     COMPARED,
     UNHEARD,
     BenchmarkRow,
     Case,
+    CaseResult,
+    ForecastRow,
     Rounding,
-    exactly,
+    parse_rows,
     read_rows,
     run_case,
     write_rows,
 )
-from earmark.evaluation.benchmark_results import BenchmarkResults, System
-from earmark.evaluation.experiment_report import Drawing, ExperimentReport
-from earmark.evaluation.metrics.coverage_counts import ForecastCounts
-from earmark.evaluation.tables import coverage_tables, figures
-from earmark.evaluation.tables.table import Table, percent
-from earmark.media.atomic_file import replacing
+from earmark.evaluation.tables.table import percent
 
 SAVE_EVERY = 5.0
 """Seconds between two savings of the rows: what a run that is killed may lose."""
@@ -37,7 +31,7 @@ SAVE_EVERY = 5.0
 PER_RECORDING = "per_recording.csv"
 FORECASTS = "forecasts.csv"
 ROWS = (PER_RECORDING, FORECASTS)
-"""What a run is taken up from."""
+"""What a run is resumed from."""
 
 Task = Callable[[], Case]
 """Makes one recording ready to be judged; this is where listening happens."""
@@ -45,17 +39,19 @@ Task = Callable[[], Case]
 Tasks = Mapping[tuple[str, str], Task]
 """By frontline and recording."""
 
-Watch = Callable[[int, int, str], None]
-"""Told how many cases are done, of how many, and which is next."""
+Progress = Callable[[int, int, str], None]
+"""Called with how many cases are done, of how many, and which is next."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkDesign:
     """Every choice of an evaluation but where the scores come from."""
 
     rules: tuple[str, ...] = COMPARED
     budgets: tuple[float, ...] = BUDGETS
+    """Shares of the windows."""
     window: float = 4.0
+    """Seconds of one call."""
     subject: str = "coverage"
     """The rule that is compared with every other."""
     baseline: str = "uniform"
@@ -84,221 +80,89 @@ class BenchmarkDesign:
         """The rules to run on a frontline: those that do not listen on the first one alone."""
         return tuple(rule for rule in self.rules if is_first or rule not in UNHEARD)
 
-    def to_json(self) -> dict[str, Any]:
-        """The design as plain values."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BenchmarkRun:
-    """What a run came to."""
+    """What a run came to, by frontline and recording."""
 
-    rows: tuple[BenchmarkRow, ...]
-    forecasts: dict[tuple[str, str, float], ForecastCounts]
-    """By frontline, recording and budget."""
-    failures: dict[tuple[str, str], str]
+    results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
     """Why a case could not be judged."""
 
+    @property
+    def rows(self) -> list[BenchmarkRow]:
+        """Every row, case by case."""
+        return [row for result in self.results.values() for row in result.rows]
 
-def run(
-    tasks: Tasks, design: BenchmarkDesign, *, folder: Path | None = None, watch: Watch | None = None
-) -> BenchmarkRun:
-    """Judge every case; with a `folder`, go on where an earlier run with this design stopped.
-
-    A case that cannot be made ready is a failure with its reason, and the others go on.
-    """
-    first = next(iter(tasks), ("", ""))[0]
-    kept = _Kept.load(folder, design, first) if folder else _Kept()
-    failures: dict[tuple[str, str], str] = {}
-    saved = time.monotonic()
-    try:
-        for number, (key, task) in enumerate(tasks.items()):
-            if watch:
-                watch(number, len(tasks), key[1])
-            if key in kept.rows:
-                continue
-            try:
-                case = task()
-            except EarmarkError as error:
-                failures[key] = str(error)
-                continue
-            kept.add(key, case, design, design.rules_for(key[0] == first))
-            if folder and time.monotonic() - saved > SAVE_EVERY:
-                kept.save(folder)
-                saved = time.monotonic()
-    finally:
-        if folder:
-            kept.save(folder)
-    rows = tuple(row for key in tasks if key in kept.rows for row in kept.rows[key])
-    told = {key: found for key, found in kept.forecasts.items() if key[:2] in tasks}
-    return BenchmarkRun(rows, told, failures)
-
-
-class _Kept:
-    """The rows of the cases judged so far."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], list[BenchmarkRow]] = {}
-        self.forecasts: dict[tuple[str, str, float], ForecastCounts] = {}
-
-    @classmethod
-    def load(cls, folder: Path, design: BenchmarkDesign, first: str) -> _Kept:
-        """What an earlier run left in `folder`; a case with rows missing is judged again."""
-        kept = cls()
-        if not (folder / PER_RECORDING).exists() or not (folder / FORECASTS).exists():
-            return kept
-        for row in read_rows(folder / PER_RECORDING):
-            kept.rows.setdefault((row.frontline, row.recording), []).append(row)
-        kept.rows = {
-            key: rows
-            for key, rows in kept.rows.items()
-            if len(rows) == len(design.rules_for(key[0] == first)) * len(design.budgets)
-        }
-        kept.forecasts = _read_forecasts(folder / FORECASTS)
-        return kept
-
-    def add(
-        self, key: tuple[str, str], case: Case, design: BenchmarkDesign, rules: tuple[str, ...]
-    ) -> None:
-        """Judge one case."""
-        judged = run_case(case, rules, design.budgets, rounding=design.rounding)
-        self.rows[key] = judged.rows
-        for budget, found in judged.forecasts.items():
-            self.forecasts[*key, budget] = found
+    @property
+    def forecasts(self) -> list[ForecastRow]:
+        """Every forecast, case by case."""
+        return [row for result in self.results.values() for row in result.forecasts]
 
     def save(self, folder: Path) -> None:
         """Write both files, each whole."""
         folder.mkdir(parents=True, exist_ok=True)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(
-            ("frontline", "recording", "budget", *(f.name for f in fields(ForecastCounts)))
-        )
-        for key, found in self.forecasts.items():
-            writer.writerow(map(exactly, (*key, *astuple(found))))
-        with replacing(folder / FORECASTS) as scratch:
-            scratch.write_text(text.getvalue(), encoding="utf-8")
-        write_rows(folder / PER_RECORDING, (row for rows in self.rows.values() for row in rows))
+        write_rows(folder / FORECASTS, ForecastRow, self.forecasts)
+        write_rows(folder / PER_RECORDING, BenchmarkRow, self.rows)
 
 
-def _read_forecasts(path: Path) -> dict[tuple[str, str, float], ForecastCounts]:
-    """The forecasts of an earlier run, by frontline, recording and budget."""
-    found = {}
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            for line, name, budget, *cells in list(csv.reader(file))[1:]:
-                recordings, expected, covered, actions, foreseen, absolute = map(float, cells)
-                found[line, name, float(budget)] = ForecastCounts(
-                    int(recordings), expected, covered, int(actions), foreseen, absolute
-                )
-    except (ValueError, csv.Error) as error:
-        raise LedgerError(f"{path} is damaged ({error}); start over with --fresh") from error
-    return found
-
-
-def report(
-    ran: BenchmarkRun,
-    annotations: Annotations,
+def run(
+    tasks: Tasks,
     design: BenchmarkDesign,
     *,
-    settings: dict[str, Any],
-    notes: tuple[str, ...] = (),
-) -> ExperimentReport:
-    """The tables and figures of a run, all derived from its rows.
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> BenchmarkRun:
+    """Judge every case; with a `folder`, resume an earlier run with this design.
 
-    Raises:
-        EarmarkError: no case could be judged.
+    A case that cannot be made ready is a failure with its reason, and the others go on.
     """
-    if not ran.rows:
-        reasons = few(f"{name}: {why}" for (_, name), why in ran.failures.items())
-        raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
-    results = BenchmarkResults.of_rows(ran.rows)
-    frontline = results.frontlines[0]
-    subject = _system(results, frontline, design.subject, instead=-1)
-    baseline = _system(results, frontline, design.baseline, instead=0)
-    absent = tuple(
-        f"the rule {wanted} was not run, so {results.label(taken)} stands in its place"
-        for wanted, taken in ((design.subject, subject), (design.baseline, baseline))
-        if wanted != taken[1]
+    first = next(iter(tasks), ("", ""))[0]
+    done = _load(folder, design, first) if folder else BenchmarkRun()
+    saved = time.monotonic()
+    try:
+        for number, (key, task) in enumerate(tasks.items()):
+            if progress:
+                progress(number, len(tasks), key[1])
+            if key in done.results:
+                continue
+            try:
+                case = task()
+            except EarmarkError as error:
+                done.failures[key] = str(error)
+                continue
+            rules = design.rules_for(key[0] == first)
+            done.results[key] = run_case(case, rules, design.budgets, rounding=design.rounding)
+            if folder and time.monotonic() - saved > SAVE_EVERY:
+                done.save(folder)
+                saved = time.monotonic()
+    finally:
+        if folder:
+            done.save(folder)
+    ordered = {key: done.results[key] for key in tasks if key in done.results}
+    return BenchmarkRun(ordered, done.failures)
+
+
+def _load(folder: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
+    """What an earlier run left in `folder`; a case with rows missing is judged again."""
+    found: dict[tuple[str, str], CaseResult] = {}
+    if not all((folder / name).exists() for name in ROWS):
+        return BenchmarkRun()
+    for row in read_rows(folder / PER_RECORDING):
+        found.setdefault((row.frontline, row.recording), CaseResult([], [])).rows.append(row)
+    try:
+        forecasts = parse_rows(folder / FORECASTS, ForecastRow)
+    except (TypeError, ValueError, csv.Error) as error:
+        path = folder / FORECASTS
+        raise LedgerError(f"{path} is damaged ({error}); start over with --fresh") from error
+    for forecast in forecasts:
+        if result := found.get((forecast.frontline, forecast.recording)):
+            result.forecasts.append(forecast)
+    size = len(design.budgets)
+    return BenchmarkRun(
+        {
+            key: result
+            for key, result in found.items()
+            if len(result.rows) == len(design.rules_for(key[0] == first)) * size
+        }
     )
-    failed = tuple(f"left out: {name} ({f}): {why}" for (f, name), why in ran.failures.items())
-    return ExperimentReport(
-        "Does listening pay?",
-        settings,
-        tuple(_tables(results, ran, annotations, design, subject=subject, baseline=baseline)),
-        _figures(results, annotations, design, subject, baseline),
-        (*notes, *absent, *annotations.only(results.recordings).notes(), *failed),
-    )
-
-
-def _system(results: BenchmarkResults, frontline: str, rule: str, *, instead: int) -> System:
-    """The system of that rule if it was run; else the one at the place `instead`."""
-    known = (frontline, rule) in results.systems
-    return (frontline, rule) if known else results.systems[instead]
-
-
-def _tables(
-    results: BenchmarkResults,
-    ran: BenchmarkRun,
-    annotations: Annotations,
-    design: BenchmarkDesign,
-    *,
-    subject: System,
-    baseline: System,
-) -> list[Table]:
-    """Every table, the most asked for first."""
-    found = [coverage_tables.coverage_table(results)]
-    for frontline in results.frontlines:
-        beside = coverage_tables.paper_table(results, frontline)
-        found += [beside] if beside else []
-    found.append(coverage_tables.paired_table(results, subject))
-    found.append(coverage_tables.saved_table(results, baseline))
-    found.append(
-        coverage_tables.recording_table(
-            results,
-            annotations,
-            budget=design.shown,
-            subject=subject,
-            baseline=baseline,
-            window=design.window,
-        )
-    )
-    found.append(
-        coverage_tables.gain_table(results, annotations, window=design.window, baseline=baseline)
-    )
-    if ran.forecasts:
-        found.append(coverage_tables.forecast_table(_forecasts(ran)))
-    found.append(coverage_tables.pooled_table(results))
-    return found
-
-
-def _forecasts(ran: BenchmarkRun) -> dict[tuple[str, float], ForecastCounts]:
-    """Forecasts added up over recordings."""
-    total: dict[tuple[str, float], ForecastCounts] = {}
-    for (frontline, _, budget), found in ran.forecasts.items():
-        total[frontline, budget] = total.get((frontline, budget), ForecastCounts()) + found
-    return total
-
-
-def _figures(
-    results: BenchmarkResults,
-    annotations: Annotations,
-    design: BenchmarkDesign,
-    subject: System,
-    baseline: System,
-) -> dict[str, Drawing]:
-    """The paper's four panels, and gain against occupancy; none where nothing can be drawn."""
-    if not figures.can_draw():
-        return {}
-    occupancy = coverage_tables.occupancies(annotations, results, window=design.window)
-    return {
-        "plane": (
-            f"Coverage against calls, all actions of {counted(results.counted, 'recording')} "
-            f"together, and the same curves read sideways as calls saved.",
-            lambda: figures.png(figures.plane(results, subject, baseline)),
-        ),
-        "gain_against_occupancy": (
-            f"Gain of {results.label(subject)} over {results.label(baseline)} against occupancy.",
-            lambda: figures.png(figures.gain_scatter(results, occupancy, subject, baseline)),
-        ),
-    }

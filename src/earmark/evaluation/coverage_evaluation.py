@@ -1,240 +1,244 @@
-"""One evaluation from files to answer: what is asked, and everything that answers it."""
+"""`evaluate`: compares rules and frontlines on annotated recordings, from files to a report.
+
+spans ──▶ annotations ──▶ score source ──▶ benchmark run ──▶ report ──▶ folder
+          media or sound events ──┘
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import Annotations, counted, few, reconcile
+from earmark.evaluation.annotations.actions import Annotations, counted, few
+from earmark.evaluation.annotations.media_match import find_media, open_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations, seconds
 from earmark.evaluation.benchmark import BenchmarkRow, rows_as_csv
-from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Tasks, Watch, report, run
-from earmark.evaluation.experiment_report import ExperimentReport, claim_folder
+from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Progress, run
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.paper.downsampling import ScoredRecording, Unit, downsample_table
-from earmark.evaluation.score_sources import (
-    EVIDENCE,
-    evidence_tasks,
-    find_media,
-    fingerprint,
-    heard_fingerprint,
-    listeners,
-    media_tasks,
-    open_media,
-    split_for_fitting,
-)
-from earmark.evaluation.tables.figures import can_draw, png
+from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
+from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.tables.coverage_report import report_coverage
 from earmark.evaluation.tables.table import Table
 from earmark.evaluation.tables.timeline_strip import (
     LENGTH,
     TimelineStrip,
-    draw,
+    add_media,
+    draw_strip,
     make_strip,
     middle_minute,
-    with_media,
 )
-from earmark.gate.score_cache import ScoreCache
-from earmark.media import Recording, Source, open_recording
-from earmark.pipeline.triage import hear, make_plan
-from earmark.timeline import Span, Track
+from earmark.media import Source
+from earmark.timeline import Span
 from earmark.version import VERSION
 
+Files = str | Path | Sequence[str | Path]
+"""One file or folder, or many."""
 
-@dataclass(frozen=True, slots=True)
-class EvaluationPlan:
-    """Which recordings, whose marks, and what listens."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationPlan(BenchmarkDesign):
+    """Every choice of an evaluation: which recordings, whose marks, what listens, what is compared.
+
+    Sequences may be given as lists, and one file by itself.
+    """
 
     spans: tuple[Path, ...]
+    """Annotation files, or folders of them."""
     spans_format: str | None = None
+    """A name of `READERS`; found by looking inside if none is given."""
     durations: Path | None = None
+    """A CSV with columns recording and duration."""
     recordings: tuple[str, ...] = ()
     """The ones to evaluate; all that are annotated if none is named."""
     media: tuple[str, ...] = ()
+    """What to listen to: files or folders."""
     frontlines: tuple[str, ...] = ("auto",)
-    evidence: tuple[Path, ...] = ()
-    evidence_format: str | None = None
+    sound_events: tuple[Path, ...] = ()
+    """Annotated sound events, in place of media."""
+    sound_events_format: str | None = None
     allow_missing: bool = False
+    """Evaluate what has both media and annotations, and leave out the rest."""
     downsample: bool = False
+    """Also try looks where a gate keeps nothing."""
     development: tuple[str, ...] = ()
     """With media, the recordings that downsampling is chosen on."""
     strip: str | None = None
     """A recording to draw a minute of, `NAME` or `NAME@SECONDS`."""
     cache: Path | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("spans", "sound_events", "media"):
+            kind = str if name == "media" else Path
+            object.__setattr__(self, name, tuple(map(kind, as_list(getattr(self, name)))))
+        for name in ("rules", "budgets", "recordings", "frontlines", "development"):
+            object.__setattr__(self, name, tuple(as_list(getattr(self, name))))
+        for name in ("durations", "cache"):
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else Path(given))
+        super(EvaluationPlan, self).__post_init__()
+        if bool(self.media) == bool(self.sound_events):
+            raise ValueError(
+                "an evaluation needs --media to listen to or --sound-events, and not both"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values; `EvaluationPlan(**values)` is the plan again."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return plain
+
+
+def as_list(given: Any) -> list[Any]:
+    """One value or many, as a list."""
+    return [given] if isinstance(given, str | Path) else list(given)
+
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EvaluationResult:
     """The rows of an evaluation and what they come to."""
 
+    plan: EvaluationPlan
     rows: tuple[BenchmarkRow, ...]
-    outcome: ExperimentReport
+    """One for each recording, frontline, rule and budget."""
+    report: ExperimentReport
 
-    def rows_as_csv(self) -> str:
+    def __repr__(self) -> str:
+        recordings = counted(len({row.recording for row in self.rows}), "recording")
+        return f"<EvaluationResult: {len(self.rows)} rows on {recordings}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Settings, notes and tables as plain values."""
+        return self.report.to_json()
+
+    def to_csv(self) -> str:
         """The rows as `per_recording.csv` holds them."""
-        return rows_as_csv(self.rows)
+        return rows_as_csv(BenchmarkRow, self.rows)
+
+    def _repr_html_(self) -> str:
+        return "".join(table.to_html() for table in self.report.tables)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ground:
-    """Everything read before the first case is judged."""
-
-    marked: Annotations
-    """The recordings that are evaluated."""
-    tasks: Tasks
-    words: str
-    """One line on where the scores come from."""
-    everything: Annotations
-    """The recordings that are annotated."""
-    events: Annotations | None = None
-    media: Mapping[str, Source] = field(default_factory=dict)
-    scores: Callable[[str, tuple[str, ...]], Track] | None = None
-    """The score track of a recording; from events, by a listener fitted on the named others."""
-    left_out: tuple[str, ...] = ()
-    """One line for each side on which recordings are missing."""
-    sound: str | None = None
-    """Tells one set of media and listeners from another; none where events stand in."""
-
-
-def answer(
-    question: EvaluationPlan,
-    design: BenchmarkDesign,
+def evaluate(
+    spans: EvaluationPlan | Files,
     *,
-    folder: Path | None = None,
+    out: str | Path | None = None,
     fresh: bool = False,
-    watch: Watch | None = None,
-) -> Answer:
-    """Evaluate, and write the results into `folder` if there is one.
+    progress: Progress | None = None,
+    **choices: Any,
+) -> EvaluationResult:
+    """Compare rules and frontlines on annotated recordings, in coverage and calls.
+
+        evaluate("spans.csv", media="videos/", budgets=[0.1, 0.25], out="results/")
+
+    Args:
+        spans: Annotation files or folders, or a whole plan.
+        out: A folder for tables, figures and one page; a stopped run is resumed from it.
+        fresh: Replace what another run left in `out`.
+        progress: Called before each recording.
+        **choices: Fields of `EvaluationPlan`.
 
     Raises:
         AnnotationError: the annotations contradict themselves or the media.
-        LedgerError: `folder` holds another run.
-        ValueError: neither media nor evidence is given, or both are.
+        LedgerError: `out` holds another run.
+        ValueError: neither media nor sound events are given, or both are.
     """
-    ground = _ground(question, design)
-    if question.downsample:
-        _development(question, ground)  # says what is missing before the work begins
-    if question.strip:
-        _minute(question.strip, ground.marked)
-    settings = _settings(question, design, ground)
+    plan = (
+        replace(spans, **choices)
+        if isinstance(spans, EvaluationPlan)
+        else EvaluationPlan(spans=spans, **choices)  # type: ignore[arg-type]
+    )
+    folder = None if out is None else Path(out)
+    source, left_out = _open_source(plan)
+    development = _development(plan, source) if plan.downsample else []
+    minute = _minute(plan.strip, source.evaluated) if plan.strip else None
+    settings = _settings(plan, source)
     if folder:
         claim_folder(folder, settings, fresh=fresh, rows=ROWS)
-    ran = run(ground.tasks, design, folder=folder, watch=watch)
-    about = (f"scores from {ground.words}", f"earmark {VERSION}, windows of {design.window:g} s")
-    notes = (*about, *ground.left_out)
-    outcome = report(ran, ground.marked, design, settings=settings, notes=notes)
-    if question.downsample:
-        more = _downsampling(question, design, ground)
-        outcome = replace(outcome, tables=(*outcome.tables, *more))
-    if question.strip and can_draw():
-        caption = "One minute of the stream and the calls spent on it."
-        strip = {"strip": (caption, lambda: png(draw(_strip(question, design, ground))))}
-        outcome = replace(outcome, figures={**outcome.figures, **strip})
+    ran = run(source.tasks(), plan, folder=folder, progress=progress)
+    about = (
+        f"scores from {source.describe()}",
+        f"earmark {VERSION}, windows of {plan.window:g} s",
+    )
+    report = report_coverage(
+        ran, source.evaluated, plan, settings=settings, notes=(*about, *left_out)
+    )
+    report = replace(
+        report,
+        tables=(*report.tables, *_downsample_tables(plan, source, development)),
+        figures={**report.figures, **_strip_figure(plan, source, minute)},
+    )
     if folder:
-        outcome.write(folder)
-    return Answer(ran.rows, outcome)
+        report.write(folder)
+    return EvaluationResult(plan, tuple(ran.rows), report)
 
 
-def _ground(question: EvaluationPlan, design: BenchmarkDesign) -> _Ground:
-    """Read what is asked about."""
-    if bool(question.media) == bool(question.evidence):
-        raise ValueError("an evaluation needs --media to listen to or --evidence, and not both")
-    table = read_durations(question.durations) if question.durations else {}
-    marked = read_annotations(question.spans, format=question.spans_format, durations=table)
-    return (_heard if question.media else _marked)(question, design, marked, table)
+def _open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
+    """What scores the recordings, and a line for every kind of recording left out."""
+    durations = read_durations(plan.durations) if plan.durations else {}
+    marked = read_annotations(plan.spans, format=plan.spans_format, durations=durations)
+    open_source = _open_media_source if plan.media else _open_event_source
+    return open_source(plan, marked, durations)
 
 
-def _marked(
-    question: EvaluationPlan,
-    design: BenchmarkDesign,
-    marked: Annotations,
-    table: Mapping[str, float],
-) -> _Ground:
+def _open_event_source(
+    plan: EvaluationPlan, marked: Annotations, durations: Mapping[str, float]
+) -> tuple[ScoreSource, tuple[str, ...]]:
     """Scores from annotated events."""
-    events = read_annotations(question.evidence, format=question.evidence_format, durations=table)
-    fitting = split_for_fitting(marked, question.recordings)
-    silent = [name for name in fitting.evaluated if not events.recordings.get(name)]
-    if silent and not question.allow_missing:
-        heard = [name for name in fitting.evaluated if name not in set(silent)]
-        reconcile(fitting.evaluated, heard, what="events")
-    tasks = evidence_tasks(marked, events, fitting, window=design.window)
-    words = f"annotated events, {fitting.words}"
-    listener = listeners(marked, events, window=design.window)
-
-    def scores(name: str, fitted: tuple[str, ...]) -> Track:
-        heard = listener(fitted or fitting.fitted[name])
-        windows = heard.windows(events.recordings.get(name, []), marked.durations[name])
-        return Track(windows.scores, hop=design.window)
-
+    events = read_annotations(
+        plan.sound_events, format=plan.sound_events_format, durations=durations
+    )
+    split = split_for_fitting(marked, plan.recordings)
+    silent = [name for name in split.evaluated if not events.recordings.get(name)]
+    if silent and not plan.allow_missing:
+        heard = [name for name in split.evaluated if name not in set(silent)]
+        reconcile(split.evaluated, heard, what="events")
     unmarked = [name for name in events.recordings if name not in marked.recordings]
-    left_out = (
+    return SoundEventScores(marked, events, split, plan.window), (
         *_left_out("without events, so heard as silent", silent),
         *_left_out("with events and no annotations, not used", unmarked),
     )
-    chosen = marked.only(fitting.evaluated)
-    return _Ground(chosen, tasks, words, marked, events, scores=scores, left_out=left_out)
 
 
-def _heard(
-    question: EvaluationPlan,
-    design: BenchmarkDesign,
-    marked: Annotations,
-    table: Mapping[str, float],
-) -> _Ground:
-    """Scores from media that are listened to."""
-    media = find_media(question.media)
-    opened, left_out = _open(question, marked, media)
-    lengths = {**table, **{name: recording.duration for name, recording in opened.items()}}
-    read = read_annotations(
-        question.spans, format=question.spans_format, durations=lengths, duration_source="media"
-    )
-    chosen = question.recordings or tuple(marked.recordings)
-    here = read.only(reconcile(chosen, opened, allow_missing=True))
-    tasks = media_tasks(
-        here,
-        media,
-        frontlines=question.frontlines,
-        window=design.window,
-        cache_folder=question.cache,
-    )
-    words = f"listening with {', '.join(question.frontlines)}"
-    plan = make_plan(frontline=question.frontlines[0], window=design.window)
-    kept = ScoreCache(question.cache) if question.cache else None
-
-    def scores(name: str, _: tuple[str, ...]) -> Track:
-        return hear(media[name], plan, cache=kept).heard.scores
-
-    sound = heard_fingerprint({name: opened[name] for name in here.recordings}, question.frontlines)
-    return _Ground(
-        here, tasks, words, read, media=media, scores=scores, left_out=left_out, sound=sound
-    )
-
-
-def _open(
-    question: EvaluationPlan, marked: Annotations, media: Mapping[str, Source]
-) -> tuple[dict[str, Recording], tuple[str, ...]]:
-    """The recordings to evaluate and to choose on, opened; and a line for every kind left out."""
-    chosen = question.recordings or tuple(marked.recordings)
+def _open_media_source(
+    plan: EvaluationPlan, marked: Annotations, durations: Mapping[str, float]
+) -> tuple[ScoreSource, tuple[str, ...]]:
+    """Scores from media that are listened to; their own lengths win over all others."""
+    media = find_media(plan.media)
+    chosen = plan.recordings or tuple(marked.recordings)
     marked.only(chosen)  # says which are not annotated
-    astray = [n for n in question.development if n not in media or n not in marked.recordings]
-    if astray:
-        raise AnnotationError(
-            f"--dev names {few(astray)}: no media, or no annotations, of that name"
-        )
-    unmarked = [] if question.recordings else [n for n in media if n not in marked.recordings]
+    unmarked = [] if plan.recordings else [n for n in media if n not in marked.recordings]
     available = [*(name for name in chosen if name in media), *unmarked]
-    both = reconcile(chosen, available, allow_missing=question.allow_missing)
-    opened, broken = open_media(media, dict.fromkeys([*both, *question.development]))
-    if broken and not question.allow_missing:
+    _check_development(plan, marked, media)
+    both = reconcile(chosen, available, allow_missing=plan.allow_missing)
+    opened, broken = open_media(media, dict.fromkeys([*both, *plan.development]))
+    if broken and not plan.allow_missing:
         reasons = few(broken.values(), most=10)
         raise AnnotationError(f"{reasons}: pass --allow-missing to evaluate the others")
-    return opened, (
+    lengths = {**durations, **{name: recording.duration for name, recording in opened.items()}}
+    read = read_annotations(
+        plan.spans, format=plan.spans_format, durations=lengths, duration_source="media"
+    )
+    here = read.only(reconcile(chosen, opened, allow_missing=True))
+    return MediaScores(read, here, opened, plan.frontlines, plan.window, plan.cache), (
         *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
         *_left_out("not annotated, left out", unmarked),
         *_left_out("whose media cannot be read, left out", list(broken.values())),
     )
+
+
+def _check_development(
+    plan: EvaluationPlan, marked: Annotations, media: Mapping[str, Source]
+) -> None:
+    astray = [n for n in plan.development if n not in media or n not in marked.recordings]
+    if astray:
+        raise AnnotationError(
+            f"--dev names {few(astray)}: no media, or no annotations, of that name"
+        )
 
 
 def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -242,73 +246,67 @@ def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:
     return (f"{counted(len(names), 'recording')} {why}: {few(names, most=10)}",) if names else ()
 
 
-def _settings(question: EvaluationPlan, design: BenchmarkDesign, ground: _Ground) -> dict[str, Any]:
-    """Every choice of the run; two runs with the same can share rows."""
+def _settings(plan: EvaluationPlan, source: ScoreSource) -> dict[str, Any]:
+    """Every choice of the run and what its files hold; two runs with the same can share rows."""
     return {
         "experiment": "evaluate",
-        **design.to_json(),
-        "rules": list(design.rules),
-        "budgets": list(design.budgets),
-        "frontlines": list(question.frontlines) if question.media else [EVIDENCE],
-        "recordings": list(ground.marked.recordings),
-        "annotations": fingerprint(ground.everything),
-        "evidence": fingerprint(ground.events) if ground.events else None,
-        "sound": ground.sound,
+        **{each.name: getattr(plan, each.name) for each in fields(BenchmarkDesign)},
+        "frontlines": source.frontlines,
+        "recordings": list(source.evaluated.recordings),
+        "annotations": source.annotations.fingerprint,
+        **source.settings(),
         "earmark": VERSION,
     }
 
 
-def _downsampling(
-    question: EvaluationPlan, design: BenchmarkDesign, ground: _Ground
-) -> list[Table]:
-    """Downsampling, to save time and to save calls, chosen on recordings that are not evaluated.
-
-    Where events stand in for the ear, those recordings too are scored by listeners that did not see
-    them.
-    """
-    others = _development(question, ground)
-    seen = split_for_fitting(ground.everything.only(others)).fitted if ground.events else {}
-    development = [_scores(ground, name, seen.get(name, ())) for name in others]
-    judged = [_scores(ground, name) for name in ground.marked.recordings]
-    units: tuple[Unit, ...] = ("time", "calls")
-    return [downsample_table(development, judged, window=design.window, unit=u) for u in units]
-
-
-def _development(question: EvaluationPlan, ground: _Ground) -> list[str]:
-    """The recordings to choose on."""
-    if ground.events is not None:
-        others = [n for n in ground.everything.recordings if n not in ground.marked.recordings]
-    else:
-        others = list(question.development)
+def _development(plan: EvaluationPlan, source: ScoreSource) -> list[str]:
+    """The recordings that downsampling is chosen on: none that is evaluated."""
+    others = list(plan.development)
+    if plan.sound_events:
+        others = [n for n in source.annotations.recordings if n not in source.evaluated.recordings]
     if not others:
         raise ValueError("--downsample needs recordings to choose on that are not evaluated: --dev")
-    shared = [name for name in others if name in ground.marked.recordings]
+    shared = [name for name in others if name in source.evaluated.recordings]
     if shared:
         raise AnnotationError(f"{shared[0]} is both evaluated and chosen on (--dev)")
     return others
 
 
-def _scores(ground: _Ground, name: str, fitted: tuple[str, ...] = ()) -> ScoredRecording:
-    """The score track of one recording, with its actions."""
-    assert ground.scores is not None
-    actions, duration = ground.everything.recordings[name], ground.everything.durations[name]
-    return ScoredRecording(name, ground.scores(name, fitted), duration, actions)
+def _downsample_tables(
+    plan: EvaluationPlan, source: ScoreSource, development: Sequence[str]
+) -> list[Table]:
+    """Downsampling, to save time and to save calls; nothing without recordings to choose on."""
+    if not development:
+        return []
+
+    def scored(name: str) -> ScoredRecording:
+        marked = source.annotations
+        return ScoredRecording(
+            name, source.track(name), marked.durations[name], marked.recordings[name]
+        )
+
+    chosen = [scored(name) for name in development]
+    judged = [scored(name) for name in source.evaluated.recordings]
+    units: tuple[Unit, ...] = ("time", "calls")
+    return [downsample_table(chosen, judged, window=plan.window, unit=unit) for unit in units]
 
 
-def _strip(question: EvaluationPlan, design: BenchmarkDesign, ground: _Ground) -> TimelineStrip:
-    """The minute that was asked for; the middle one unless a time is given."""
-    assert question.strip is not None
-    name, span = _minute(question.strip, ground.marked)
-    line = EVIDENCE if ground.events is not None else question.frontlines[0]
-    drawn = make_strip(
-        ground.tasks[line, name](),
-        rule=design.subject,
-        budget=design.shown,
-        rounding=design.rounding,
-        span=span,
-        scores=_scores(ground, name).track,
-    )
-    return with_media(drawn, open_recording(ground.media[name])) if ground.media else drawn
+def _strip_figure(
+    plan: EvaluationPlan, source: ScoreSource, minute: tuple[str, Span] | None
+) -> dict[str, Drawing]:
+    """The minute that was asked for, with sound and pictures where there are media."""
+    if minute is None:
+        return {}
+    name, span = minute
+
+    def strip() -> TimelineStrip:
+        case = source.tasks()[source.frontlines[0], name]()
+        drawn = make_strip(case, plan, span=span, scores=source.track(name))
+        recordings = source.recordings if isinstance(source, MediaScores) else {}
+        return add_media(drawn, recordings[name]) if recordings else drawn
+
+    caption = "One minute of the stream and the calls spent on it."
+    return {"strip": (caption, lambda: draw_strip(strip()))}
 
 
 def _minute(words: str, marked: Annotations) -> tuple[str, Span]:

@@ -6,21 +6,24 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earmark.errors import LedgerError
+from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.results_page import page
-from earmark.evaluation.tables.table import Table, markdown
+from earmark.evaluation.tables.table import Table
 from earmark.media.atomic_file import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SETTINGS = "run.json"
 
 PAGES = ("tables.md", "tables.json", "index.html")
-"""What every outcome writes beside its tables and figures."""
+"""What every report writes beside its tables and figures."""
 
-
-Drawing = tuple[str, Callable[[], bytes]]
-"""A caption, and what draws the PNG."""
+Drawing = tuple[str, Callable[[], "Figure"]]
+"""A caption, and what draws the figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class ExperimentReport:
     """Every choice of the run, as plain values."""
     tables: tuple[Table, ...]
     figures: dict[str, Drawing] = field(default_factory=dict)
-    """By file name without suffix; drawn when they are written."""
+    """By file name without suffix; drawn when they are written, where Matplotlib is installed."""
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -42,33 +45,32 @@ class ExperimentReport:
             "settings": self.settings,
             "notes": list(self.notes),
             "tables": [table.to_json() for table in self.tables],
-            "figures": [f"{name}.png" for name in self.figures],
+            "figures": [f"{name}.png" for name in self.figures if can_draw()],
         }
 
     def to_markdown(self) -> str:
         """All tables, with the notes before them."""
-        return markdown(self.title, self.tables, self.notes)
+        head = [f"# {self.title}", "", *(f"- {note}" for note in self.notes), ""]
+        return "\n".join(head) + "\n" + "\n".join(table.to_markdown() for table in self.tables)
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write Markdown, JSON, one HTML page and PNG into `folder`; the files, in that order.
-
-        Beside them, `tables/` holds every table as CSV.
-        """
-        drawn = {name: (caption, draw()) for name, (caption, draw) in self.figures.items()}
+    def write(self, folder: Path) -> None:
+        """Write Markdown, JSON, one HTML page and PNG into `folder`, and CSV into its `tables/`."""
+        drawn = {
+            name: (caption, png(draw()))
+            for name, (caption, draw) in self.figures.items()
+            if can_draw()
+        }
         whole = page(self.title, notes=self.notes, figures=drawn, tables=self.tables)
         written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
         texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
-        pictures = {f"{name}.png": image for name, (_, image) in drawn.items()}
         assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
-        sheets = {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
+        texts |= {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
+        files = {name: text.encode() for name, text in texts.items()}
+        files |= {f"{name}.png": image for name, (_, image) in drawn.items()}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
-        for name, text in {**texts, **sheets}.items():
+        for name, content in files.items():
             with replacing(folder / name) as scratch:
-                scratch.write_text(text, encoding="utf-8")
-        for name, image in pictures.items():
-            with replacing(folder / name) as scratch:
-                scratch.write_bytes(image)
-        return [folder / name for name in (*texts, *pictures)]
+                scratch.write_bytes(content)
 
 
 def claim_folder(
@@ -76,7 +78,7 @@ def claim_folder(
 ) -> bool:
     """Make `folder` the home of a run with `settings`; whether it goes on with one like it.
 
-    A new run clears `rows`, the files an earlier one would be taken up from, and nothing else.
+    A new run clears `rows`, the files an earlier one would be resumed from, and nothing else.
 
     Raises:
         LedgerError: the folder holds a run with other settings, or pages that no run here wrote,

@@ -1,165 +1,136 @@
-"""Where the scores of an evaluation come from: media that are heard, or events that are marked."""
+"""Where the scores of an evaluation come from: media that are listened to, or marked events."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from earmark.errors import AnnotationError, MediaError
-from earmark.evaluation.annotations.actions import Annotations, few
+from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.benchmark import Case
-from earmark.evaluation.benchmark_run import Task
-from earmark.evaluation.sound_event_listener import SoundEventListener
+from earmark.evaluation.benchmark_run import Tasks
+from earmark.evaluation.sound_event_listener import (
+    FittingSplit,
+    SoundEventListener,
+    split_for_fitting,
+)
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.score_cache import ScoreCache
-from earmark.media import Recording, Source, find, open_recording
-from earmark.media.source import name_of
-from earmark.pipeline.triage import hear, make_plan
+from earmark.media import Recording
+from earmark.pipeline.triage import Scored, hear, make_plan
+from earmark.timeline import Track
 
-EVIDENCE = "evidence"
+SOUND_EVENTS = "sound-events"
 """The name under which annotated events stand in for a frontline."""
 
-FOLDS = 5
-"""Parts that recordings are dealt into where all of them are evaluated."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoundEventScores:
+    """Scores from annotated sound events, by listeners fitted on other recordings."""
+
+    annotations: Annotations
+    """Every annotated recording: those that are evaluated and those to fit on."""
+    events: Annotations
+    split: FittingSplit
+    window: float = 4.0
+    """Seconds of one call."""
+    frontlines: tuple[str, ...] = (SOUND_EVENTS,)
+    _listeners: dict[tuple[str, ...], SoundEventListener] = field(default_factory=dict, init=False)
+
+    @property
+    def evaluated(self) -> Annotations:
+        """The recordings that are judged."""
+        return self.annotations.only(self.split.evaluated)
+
+    def describe(self) -> str:
+        """One line on where the scores come from."""
+        return f"annotated events, {self.split.words}"
+
+    def settings(self) -> dict[str, Any]:
+        """What tells one source from another."""
+        return {"sound_events": self.events.fingerprint, "sound": None}
+
+    def tasks(self) -> Tasks:
+        """One task for each evaluated recording: rate its windows by the events marked in it."""
+        return {(SOUND_EVENTS, name): partial(self.case, name) for name in self.split.evaluated}
+
+    def case(self, name: str) -> Case:
+        """A recording rated by a listener that did not see it."""
+        names = self._fitted_for(name)
+        if names not in self._listeners:
+            chosen = self.annotations.only(names)
+            fitted = SoundEventListener.fit(chosen, self.events, window=self.window)
+            self._listeners[names] = fitted
+        marked = self.events.recordings.get(name, [])
+        windows = self._listeners[names].windows(marked, self.annotations.durations[name])
+        return Case(name, SOUND_EVENTS, windows, self.annotations.recordings[name])
+
+    def track(self, name: str) -> Track:
+        """The scores of a recording, one a window."""
+        return Track(self.case(name).windows.scores, hop=self.window)
+
+    def _fitted_for(self, name: str) -> tuple[str, ...]:
+        """What to fit on to score a recording; one to choose on is scored by others of its kind."""
+        if name in self.split.fitted:
+            return self.split.fitted[name]
+        return split_for_fitting(self.annotations.without(self.split.evaluated)).fitted[name]
 
 
-def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
-    """Recordings by name: the file's name without its suffix, the first chapter's of several.
+@dataclass(frozen=True, slots=True, eq=False)
+class MediaScores:
+    """Scores from media that are listened to."""
 
-    Raises:
-        AnnotationError: there is nothing at a path, or two files have the same name, so that
-            annotations cannot tell them apart.
-    """
-    found: dict[str, Source] = {}
-    for source in find([str(path) for path in paths]):
-        if "://" not in source.uris[0] and not Path(source.uris[0]).exists():
-            raise AnnotationError(f"there are no media at {source.uris[0]}")
-        name = Path(name_of(source.uris[0])).stem
-        if name in found:
-            raise AnnotationError(
-                f"two media files are called {name}: {found[name].uris[0]} and {source.uris[0]}"
-            )
-        found[name] = source
-    return found
+    annotations: Annotations
+    """Every annotated recording."""
+    evaluated: Annotations
+    """The recordings that are judged."""
+    recordings: Mapping[str, Recording]
+    """The opened media, by name."""
+    frontlines: tuple[str, ...] = ("auto",)
+    window: float = 4.0
+    """Seconds of one call."""
+    cache: Path | None = None
 
+    def describe(self) -> str:
+        """One line on where the scores come from."""
+        return f"listening with {', '.join(self.frontlines)}"
 
-def open_media(
-    media: Mapping[str, Source], names: Iterable[str]
-) -> tuple[dict[str, Recording], dict[str, str]]:
-    """The named recordings, opened; and, for those that cannot be, the reason."""
-    opened: dict[str, Recording] = {}
-    broken: dict[str, str] = {}
-    for name in names:
-        try:
-            opened[name] = open_recording(media[name])
-        except MediaError as error:
-            broken[name] = str(error)
-    return opened, broken
+    def settings(self) -> dict[str, Any]:
+        """What tells one source from another."""
+        heard = {name: self.recordings[name] for name in self.evaluated.recordings}
+        return {"sound_events": None, "sound": sound_fingerprint(heard, self.frontlines)}
 
+    def tasks(self) -> Tasks:
+        """One task for each frontline and recording: listen, or take what was heard before."""
+        return {
+            (line, name): partial(self.case, line, name)
+            for line in self.frontlines
+            for name in self.evaluated.recordings
+        }
 
-def media_tasks(
-    annotations: Annotations,
-    media: Mapping[str, Source],
-    *,
-    frontlines: Sequence[str],
-    window: float,
-    cache_folder: Path | None = None,
-) -> dict[tuple[str, str], Task]:
-    """One task for each frontline and recording: listen, or take what was heard before."""
-    kept = ScoreCache(cache_folder) if cache_folder else None
+    def case(self, frontline: str, name: str) -> Case:
+        """A recording scored by a frontline."""
+        windows = self._hear(frontline, name).windows
+        return Case(name, frontline, windows, self.annotations.recordings[name])
 
-    def task(frontline: str, name: str) -> Task:
-        def listen() -> Case:
-            plan = make_plan(frontline=frontline, window=window)
-            scored = hear(media[name], plan, cache=kept)
-            return Case(name, frontline, scored.windows, annotations.recordings[name])
+    def track(self, name: str) -> Track:
+        """The scores of a recording by the first frontline, on its own clock."""
+        return self._hear(self.frontlines[0], name).heard.scores
 
-        return listen
-
-    return {
-        (line, name): task(line, name) for line in frontlines for name in annotations.recordings
-    }
+    def _hear(self, frontline: str, name: str) -> Scored:
+        plan = make_plan(frontline=frontline, window=self.window)
+        cache = ScoreCache(self.cache) if self.cache else None
+        return hear(self.recordings[name].source, plan, cache=cache)
 
 
-@dataclass(frozen=True, slots=True)
-class FittingSplit:
-    """Which recordings a listener is fitted on, for each that is evaluated."""
-
-    evaluated: tuple[str, ...]
-    fitted: Mapping[str, tuple[str, ...]]
-    """By evaluated recording; never holds that recording itself."""
-    words: str
-    """One line for a reader of the results."""
+ScoreSource = SoundEventScores | MediaScores
+"""Scores annotated recordings, so that rules can be compared on them."""
 
 
-def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> FittingSplit:
-    """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
-
-    In that case recordings are dealt into five parts in turn, and each part is judged by a listener
-    fitted on the other four.
-
-    Raises:
-        AnnotationError: no recording is left to fit on.
-    """
-    names = list(annotations.recordings)
-    if evaluated:
-        annotations.only(evaluated)  # says which are not annotated
-        rest = tuple(name for name in names if name not in set(evaluated))
-        if not rest:
-            raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
-        words = f"fitted on the {len(rest)} other annotated recordings"
-        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
-    if len(names) < 2:
-        raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
-    parts = min(FOLDS, len(names))
-    others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
-    fitted = {name: others[place % parts] for place, name in enumerate(names)}
-    return FittingSplit(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")
-
-
-def evidence_tasks(
-    annotations: Annotations, events: Annotations, fitting: FittingSplit, *, window: float
-) -> dict[tuple[str, str], Task]:
-    """One task for each evaluated recording: rate its windows by the events marked in it."""
-    listener = listeners(annotations, events, window=window)
-
-    def task(name: str) -> Task:
-        def rate() -> Case:
-            heard = listener(fitting.fitted[name])
-            windows = heard.windows(events.recordings.get(name, []), annotations.durations[name])
-            return Case(name, EVIDENCE, windows, annotations.recordings[name])
-
-        return rate
-
-    return {(EVIDENCE, name): task(name) for name in fitting.evaluated}
-
-
-def listeners(
-    annotations: Annotations, events: Annotations, *, window: float
-) -> Callable[[tuple[str, ...]], SoundEventListener]:
-    """A function that fits a listener on the named recordings, each set of them once."""
-
-    @cache
-    def fit(names: tuple[str, ...]) -> SoundEventListener:
-        return SoundEventListener.fit(annotations.only(names), events, window=window)
-
-    return fit
-
-
-def fingerprint(annotations: Annotations) -> str:
-    """A short hash of every action and length, to tell one set of annotations from another."""
-    digest = hashlib.sha256()
-    for name in sorted(annotations.recordings):
-        digest.update(f"{name} {annotations.durations[name]!r}\n".encode())
-        for action in annotations.recordings[name]:
-            digest.update(f"{action.start!r} {action.end!r} {action.label}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def heard_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[str]) -> str:
+def sound_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[str]) -> str:
     """A short hash of the sound of every recording and of what listens to it."""
     digest = hashlib.sha256()
     for name in sorted(recordings):

@@ -8,17 +8,21 @@ rule run where annotations are at hand but no audio.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations, few
-from earmark.evaluation.metrics.coverage_counts import reach
+from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts, reach
+from earmark.gate.poisson_regression import fit_poisson
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.timeline import FloatArray
+
+FOLDS = 5
+"""Parts that recordings are dealt into where all of them are evaluated."""
 
 NEIGHBOURS = 2
 """Windows looked at on either side of the one that is rated."""
@@ -42,14 +46,11 @@ class SoundEventListener:
     """Seconds of the windows it was fitted on, and rates."""
     labels: tuple[str, ...]
     """Labels of events that have weights of their own."""
+    intercept: float
     weights: FloatArray
-    """One a feature, the constant first."""
-    centre: FloatArray
-    scale: FloatArray
+    """One a feature."""
     survival: Survival
     """How long the actions of the fitted recordings last."""
-    recordings: int
-    """Recordings it was fitted on."""
 
     @classmethod
     def fit(
@@ -68,7 +69,7 @@ class SoundEventListener:
         if not any(events.recordings.get(name) for name in actions.recordings):
             raise AnnotationError(
                 f"no event in the recordings to fit on ({few(actions.recordings)}); "
-                f"--evidence must mark the same recordings by the same names"
+                f"--sound-events must mark the same recordings by the same names"
             )
         heard = {name: events.recordings.get(name, []) for name in actions.recordings}
         labels = common_labels(heard.values())
@@ -80,11 +81,8 @@ class SoundEventListener:
             count_starts(marked, len(rows), window=window)
             for marked, rows in zip(actions.recordings.values(), seen, strict=True)
         ]
-        rows = np.concatenate(seen)
-        centre, scale = rows.mean(axis=0), np.where(np.ptp(rows, axis=0) > 0, rows.std(axis=0), 1.0)
-        weights = fit_poisson((rows - centre) / scale, np.concatenate(starts))
-        lasts = Survival.from_lengths(actions.lengths)
-        return cls(window, labels, weights, centre, scale, lasts, len(actions.recordings))
+        fit = fit_poisson(np.concatenate(seen), np.concatenate(starts), ridge=RIDGE)
+        return cls(window, labels, *fit, Survival.from_lengths(actions.lengths))
 
     def windows(self, events: Sequence[Action], duration: float) -> Windows:
         """The windows of a recording whose sound events are `events`.
@@ -93,7 +91,7 @@ class SoundEventListener:
         in it, the middle of the window where there is none.
         """
         rows = features(events, duration, window=self.window, labels=self.labels)
-        rates = _rate((rows - self.centre) / self.scale, self.weights)
+        rates = np.exp(np.clip(self.intercept + rows @ self.weights, -30, 3))
         instants = loudest(events, duration, window=self.window)
         return Windows(self.window, duration, rates, instants, rates, self.survival)
 
@@ -116,7 +114,7 @@ def features(
     count = Grid(window).count(duration)
     channels = [
         np.log1p(count_starts(events, count, window=window)),
-        np.log1p(count_sounding(events, count, window=window)),
+        np.log1p(count_overlaps(events, count, window=window)),
         share_filled(events, count, window=window),
     ]
     padded = np.pad(np.stack(channels, axis=1), ((NEIGHBOURS, NEIGHBOURS), (0, 0)))
@@ -124,23 +122,8 @@ def features(
     for label in labels:
         named = [event for event in events if event.label == label]
         columns.append(np.minimum(count_starts(named, count, window=window), 3)[:, None])
-        columns.append(np.minimum(count_sounding(named, count, window=window), 1)[:, None])
+        columns.append(np.minimum(count_overlaps(named, count, window=window), 1)[:, None])
     return np.concatenate(columns, axis=1)
-
-
-def count_sounding(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
-    """How many of `spans` overlap each of `count` windows."""
-    first, after = reach(spans, count, window)
-    change = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
-    return np.cumsum(change)[:count].astype(float)
-
-
-def count_starts(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
-    """How many of `spans` start in each of `count` windows."""
-    edges = np.arange(count + 1) * window
-    starts = np.array([span.start for span in spans], dtype=float)
-    owner = np.searchsorted(edges, starts, side="right") - 1
-    return np.bincount(np.clip(owner, 0, max(count - 1, 0)), minlength=count)[:count].astype(float)
 
 
 def share_filled(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
@@ -177,43 +160,37 @@ def loudest(events: Sequence[Action], duration: float, *, window: float) -> Floa
     return instants
 
 
-def fit_poisson(rows: FloatArray, counts: FloatArray, *, steps: int = 50) -> FloatArray:
-    """Weights of `log(expected count) = constant + rows @ weights`, the constant first.
+@dataclass(frozen=True, slots=True)
+class FittingSplit:
+    """Which recordings a listener is fitted on, for each that is evaluated."""
 
-    Newton's method on the penalised likelihood, which is concave; a step that does not raise it is
-    halved. With `rows` all equal it is the logarithm of the mean count.
+    evaluated: tuple[str, ...]
+    fitted: Mapping[str, tuple[str, ...]]
+    """By evaluated recording; never holds that recording itself."""
+    words: str
+    """One line for a reader of the results."""
+
+
+def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> FittingSplit:
+    """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
+
+    In that case recordings are dealt into five parts in turn, and each part is judged by a listener
+    fitted on the other four.
+
+    Raises:
+        AnnotationError: no recording is left to fit on.
     """
-    design = np.column_stack([np.ones(len(rows)), rows])
-    penalty = np.full(design.shape[1], RIDGE)
-    penalty[0] = 0.0
-    weights = np.zeros(design.shape[1])
-    weights[0] = np.log(max(counts.mean(), 1e-9))
-    best = _likelihood(design, counts, weights, penalty)
-    for _ in range(steps):
-        expected = np.exp(np.clip(design @ weights, -30, 30))
-        slope = design.T @ (counts - expected) - penalty * weights
-        bend = (design * expected[:, None]).T @ design + np.diag(penalty + 1e-9)
-        step = np.linalg.solve(bend, slope)
-        while (value := _likelihood(design, counts, weights + step, penalty)) < best:
-            step = step / 2
-            if np.abs(step).max() < 1e-10:
-                return weights
-        weights = weights + step
-        if value - best < 1e-9 * (1 + abs(best)):
-            break
-        best = value
-    return weights
-
-
-def _likelihood(
-    design: FloatArray, counts: FloatArray, weights: FloatArray, penalty: FloatArray
-) -> float:
-    """The penalised Poisson log-likelihood, up to a constant."""
-    linear = np.clip(design @ weights, -30, 30)
-    return float(counts @ linear - np.exp(linear).sum() - (penalty * weights**2).sum() / 2)
-
-
-def _rate(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Expected starts of each row."""
-    rates: FloatArray = np.exp(np.clip(weights[0] + rows @ weights[1:], -30, 3))
-    return rates
+    names = list(annotations.recordings)
+    if evaluated:
+        annotations.only(evaluated)  # says which are not annotated
+        rest = tuple(name for name in names if name not in set(evaluated))
+        if not rest:
+            raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
+        words = f"fitted on the {len(rest)} other annotated recordings"
+        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
+    if len(names) < 2:
+        raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
+    parts = min(FOLDS, len(names))
+    others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
+    fitted = {name: others[place % parts] for place, name in enumerate(names)}
+    return FittingSplit(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")

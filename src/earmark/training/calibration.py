@@ -12,11 +12,12 @@ from scipy.ndimage import median_filter
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, run_case
-from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_covered
+from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_covered, count_starts
 from earmark.gate.card import Honesty
 from earmark.gate.episodes import Episodes, bill
 from earmark.gate.fitted_rates import Fit, FittedRates, describe
 from earmark.gate.gate import OperatingPoints
+from earmark.gate.poisson_regression import fit_poisson
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
@@ -90,7 +91,11 @@ def fit_rates(
     reach: int = REACH,
     lengths: Sequence[float] = LENGTHS,
 ) -> FittedRates:
-    """The regression of action starts on pooled scores, for every length of window."""
+    """The regression of action starts on pooled scores, for every length of window.
+
+    Raises:
+        AnnotationError: there is not one start to learn from.
+    """
     fits = []
     for length in lengths:
         rows, starts, exposure = [], [], []
@@ -98,20 +103,16 @@ def fit_rates(
             heard = material[name]
             pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
             rows.append(describe(pooled, reach=reach))
-            starts.append(count_starts(heard, length))
+            starts.append(count_starts(heard.actions, len(pooled), window=length))
             exposure.append(exposures(heard.duration, length))
+        counts = np.concatenate(starts)
+        if not counts.sum() > 0:
+            raise AnnotationError("no action starts in the development recordings: nothing to fit")
         intercept, weights = fit_poisson(
-            np.concatenate(rows), np.concatenate(starts), np.concatenate(exposure)
+            np.concatenate(rows), counts, exposure=np.concatenate(exposure), ridge=RIDGE
         )
         fits.append(Fit(length, intercept, tuple(weights.tolist())))
     return FittedRates(tuple(fits), reach)
-
-
-def count_starts(heard: Heard, length: float) -> FloatArray:
-    """Actions that start in each window."""
-    windows = Grid(length).count(heard.duration)
-    place = np.minimum((heard.starts // length).astype(np.intp), windows - 1)
-    return np.bincount(place, minlength=windows).astype(float)
 
 
 def exposures(duration: float, length: float) -> FloatArray:
@@ -119,35 +120,6 @@ def exposures(duration: float, length: float) -> FloatArray:
     windows = Grid(length).count(duration)
     seconds: FloatArray = np.minimum(length, duration - np.arange(windows) * length)
     return seconds
-
-
-def fit_poisson(
-    rows: FloatArray, counts: FloatArray, exposure: FloatArray, *, ridge: float = RIDGE
-) -> tuple[float, FloatArray]:
-    """Intercept and weights of `log(count / exposure)` on `rows`, by Newton's method.
-
-    Penalised by `ridge` times the squared weights of the standardised columns.
-
-    Raises:
-        AnnotationError: there is not one start to learn from.
-    """
-    if not counts.sum() > 0:
-        raise AnnotationError("no action starts in the development recordings: nothing to fit")
-    centre, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-6)
-    design = np.concatenate([np.ones((len(rows), 1)), (rows - centre) / spread], axis=1)
-    penalty = np.diag([0.0] + [ridge] * rows.shape[1])
-    found = np.zeros(design.shape[1])
-    found[0] = np.log(counts.sum() / exposure.sum())
-    for _ in range(100):
-        expected = exposure * np.exp(np.clip(design @ found, -12, 4))
-        slope = design.T @ (counts - expected) - penalty @ found
-        bend = design.T @ (design * expected[:, None]) + penalty
-        step = np.linalg.solve(bend + 1e-9 * np.eye(len(bend)), slope)
-        found = found + np.clip(step, -1, 1)
-        if np.abs(step).max() < 1e-9:
-            break
-    weights = found[1:] / spread
-    return float(found[0] - centre @ weights), weights
 
 
 def cases(
@@ -188,8 +160,8 @@ def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
     """Forecast and actual coverage over all cases, at every budget of the paper."""
     totals = dict.fromkeys(BUDGETS, ForecastCounts())
     for case in judged:
-        for budget, told in run_case(case, ["coverage"], BUDGETS).forecasts.items():
-            totals[budget] = totals[budget] + told
+        for row in run_case(case, ["coverage"], BUDGETS).forecasts:
+            totals[row.budget] += row.counts
     return tuple(
         Honesty(budget, total.forecast, total.forecast - total.bias)
         for budget, total in totals.items()

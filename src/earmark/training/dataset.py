@@ -11,7 +11,7 @@ import numpy as np
 
 from earmark.errors import AnnotationError, ModelMismatch
 from earmark.evaluation.annotations.actions import Action, Annotations, few
-from earmark.evaluation.score_sources import find_media
+from earmark.evaluation.annotations.media_match import find_media
 from earmark.features import Encoder, SoundEncoder, encoder_named
 from earmark.media import Meter, Recording, Sound, open_recording
 from earmark.media.atomic_file import replacing

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.readers import FORMATS, detect, read_annotations
+from earmark.evaluation.annotations.readers import READERS, detect, read_annotations
 
 EPIC = """narration_id,participant_id,video_id,start_timestamp,stop_timestamp,narration,verb,noun
 P1_0,P1,P1_01,00:00:00.50,00:01:01.25,take plate,take,plate
@@ -114,7 +114,7 @@ def test_a_format_is_found_and_read(
 
 
 def test_every_format_is_tried_here():
-    assert {case[0] for case in CASES} | {"goalstep-substeps", "goalstep-all"} == set(FORMATS)
+    assert {case[0] for case in CASES} | {"goalstep-substeps", "goalstep-all"} == set(READERS)
 
 
 def test_substeps_and_all_levels_of_goalstep(tmp_path: Path):
@@ -140,7 +140,9 @@ def test_a_folder_is_read_whole_and_the_format_can_be_forced(tmp_path: Path):
     assert list(read_annotations(tmp_path).recordings) == ["one", "two"]
     with pytest.raises(AnnotationError, match=r"one.txt line 1: a frame is five or six numbers"):
         read_annotations(tmp_path, format="dcase")
-    with pytest.raises(ValueError, match="no annotation format 'nope'; there are epic"):
+    with pytest.raises(
+        ValueError, match="no annotation format 'nope'; the annotation formats are epic"
+    ):
         read_annotations(tmp_path, format="nope")
 
 

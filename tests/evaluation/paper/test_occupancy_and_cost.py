@@ -10,25 +10,25 @@ import pytest
 
 from earmark.errors import AnnotationError, LedgerError
 from earmark.evaluation.benchmark import BenchmarkRow, read_rows, run_case, write_rows
-from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.paper.cost_model import (
     CostModel,
     break_even_table,
     composition_table,
     cost_table,
+    estimate_cost,
 )
-from earmark.evaluation.paper.cost_model import report as cost_report
 from earmark.evaluation.paper.occupancy_survey import (
     DataSet,
     OccupancyPlan,
+    count_occupancy,
     gain_sweep,
-    measure,
+    measure_occupancy,
     occupancy_table,
     read_data_sets,
-    report,
-    survey,
+    report_occupancy,
 )
-from earmark.evaluation.score_sources import evidence_tasks, split_for_fitting
+from earmark.evaluation.score_sources import SoundEventScores
+from earmark.evaluation.sound_event_listener import split_for_fitting
 from made_kitchen import kitchen, write_csv, write_durations
 
 
@@ -69,7 +69,7 @@ def test_goalstep_gives_steps_and_substeps(tmp_path: Path):
     )
     found = read_data_sets([str(path)])
     assert [each.name for each in found] == ["g, steps", "g, substeps"]
-    occupied = [measure(each.annotations, window=4.0).occupied for each in found]
+    occupied = [count_occupancy(each.annotations, window=4.0).occupied for each in found]
     assert occupied == [8, 1]
 
 
@@ -78,11 +78,11 @@ def test_the_report_sweeps_windows_and_reads_gains(tmp_path: Path):
     sets = read_data_sets(
         [str(write_csv(tmp_path / "k.csv", actions))], durations=actions.durations
     )
-    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
     rows = [
         row for task in tasks.values() for row in run_case(task(), ("uniform", "rank"), [0.1]).rows
     ]
-    outcome = report(sets, windows=(2.0, 4.0), rows=rows)
+    outcome = report_occupancy(sets, OccupancyPlan(("k",), windows=(2.0, 4.0)), rows=rows)
     assert set(outcome.figures) == {"window_sweep", "gain_against_occupancy"}
     titles = [table.title for table in outcome.tables]
     assert titles[0] == "Occupancy of 4 s windows"
@@ -97,14 +97,14 @@ def asked(tmp_path: Path) -> OccupancyPlan:
         sets=(f"kitchen={write_csv(tmp_path / 'k.csv', actions)}",),
         durations=write_durations(tmp_path / "lengths.csv", actions),
         windows=(2.0, 4.0),
-        evidence=(write_csv(tmp_path / "events.csv", events),),
+        sound_events=(write_csv(tmp_path / "events.csv", events),),
     )
 
 
 def test_a_survey_goes_on_where_it_was_and_equals_an_unbroken_one(
     asked: OccupancyPlan, tmp_path: Path
 ):
-    unbroken = survey(asked)
+    unbroken = measure_occupancy(asked)
     seen: list[str] = []
 
     def stop(done: int, total: int, name: str) -> None:
@@ -113,43 +113,47 @@ def test_a_survey_goes_on_where_it_was_and_equals_an_unbroken_one(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        survey(asked, folder=tmp_path / "out", watch=stop)
+        measure_occupancy(asked, out=tmp_path / "out", progress=stop)
     assert not (tmp_path / "out" / "index.html").exists()
     kept = [tmp_path / "out" / "windows" / name / "per_recording.csv" for name in ("2s", "4s")]
     assert [len({row.recording for row in read_rows(path)}) for path in kept] == [4, 2]
-    resumed = survey(asked, folder=tmp_path / "out")
+    resumed = measure_occupancy(asked, out=tmp_path / "out")
     assert resumed.tables == unbroken.tables
     assert (tmp_path / "out" / "index.html").exists()
 
 
 def test_rows_that_were_kept_are_not_reckoned_again(asked: OccupancyPlan, tmp_path: Path):
-    first = survey(asked, folder=tmp_path / "out")
+    first = measure_occupancy(asked, out=tmp_path / "out")
     rows = tmp_path / "out" / "windows" / "2s" / "per_recording.csv"
     kept = [replace(row, covered=0) for row in read_rows(rows)]
-    write_rows(rows, kept)  # a mark that only rows taken up again can leave
-    again = survey(asked, folder=tmp_path / "out")
+    write_rows(rows, BenchmarkRow, kept)  # a mark that only rows taken up again can leave
+    again = measure_occupancy(asked, out=tmp_path / "out")
     assert first.tables[2].rows[0] != again.tables[2].rows[0]
     assert set(again.tables[2].rows[0][2:]) == {0.0}
-    fresh = survey(asked, folder=tmp_path / "out", fresh=True)
+    fresh = measure_occupancy(asked, out=tmp_path / "out", fresh=True)
     assert fresh.tables == first.tables
 
 
 def test_another_survey_needs_another_folder(asked: OccupancyPlan, tmp_path: Path):
-    survey(asked, folder=tmp_path / "out")
+    measure_occupancy(asked, out=tmp_path / "out")
     with pytest.raises(LedgerError, match="holds a run with another window; choose another --out"):
-        survey(replace(asked, window=2.0), folder=tmp_path / "out")
+        measure_occupancy(replace(asked, window=2.0), out=tmp_path / "out")
     with (tmp_path / "k.csv").open("a") as file:
         file.write("K00,1,2,more\n")
     with pytest.raises(LedgerError, match="holds a run with another sets"):
-        survey(asked, folder=tmp_path / "out")
+        measure_occupancy(asked, out=tmp_path / "out")
 
 
 def test_results_of_other_recordings_are_refused_before_the_work(
     asked: OccupancyPlan, tmp_path: Path
 ):
-    write_rows(tmp_path / "r.csv", [BenchmarkRow("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)])
+    write_rows(
+        tmp_path / "r.csv", BenchmarkRow, [BenchmarkRow("Z9", "ear", "rank", 0.1, 10, 1, 5, 1, 1)]
+    )
     with pytest.raises(AnnotationError, match="Z9 not in the annotations, which know K00"):
-        survey(replace(asked, results=tmp_path / "r.csv"), watch=lambda *_: pytest.fail("too late"))
+        measure_occupancy(
+            replace(asked, results=tmp_path / "r.csv"), progress=lambda *_: pytest.fail("too late")
+        )
 
 
 @pytest.mark.parametrize("windows", [(0.0,), (-1.0, 4.0), (float("nan"),), ()])
@@ -160,7 +164,8 @@ def test_windows_last_some_time(windows: tuple[float, ...]):
 
 def test_gains_by_window_length():
     actions, events = kitchen(4)
-    table = gain_sweep(actions, events, evaluated=["K00"], windows=(2.0, 4.0))
+    split = split_for_fitting(actions, ["K00"])
+    table = gain_sweep([SoundEventScores(actions, events, split, w) for w in (2.0, 4.0)])
     assert [row[:2] for row in table.rows[:3]] == [
         ("2 s", "rank"),
         ("2 s", "separated"),
@@ -209,9 +214,11 @@ def test_calls_and_tokens_on_one_plane():
 
 def test_a_cost_report_with_results(tmp_path: Path):
     actions, events = kitchen(2)
-    tasks = evidence_tasks(actions, events, split_for_fitting(actions), window=4.0)
+    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
     rows = [row for t in tasks.values() for row in run_case(t(), ("coverage",), [0.1, 0.5]).rows]
-    outcome = cost_report(CostModel(), BenchmarkResults.of_rows(rows), {1024: 38.0})
+    write_rows(tmp_path / "r.csv", BenchmarkRow, rows)
+    (tmp_path / "n.csv").write_text("tokens,accuracy\n1024,38\n")
+    outcome = estimate_cost(CostModel(), results=tmp_path / "r.csv", naming=tmp_path / "n.csv")
     assert [table.title for table in outcome.tables][2:] == [
         "Calls and tokens on one plane",
         "Triage and compression together",
@@ -223,12 +230,13 @@ def test_a_cost_report_with_results(tmp_path: Path):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_full_scan_is_listed_once_and_listens_to_nothing():
+def test_a_full_scan_is_listed_once_and_listens_to_nothing(tmp_path: Path):
     rows = [
         BenchmarkRow("a", "ear", "coverage", share, 10, round(10 * share), 4, 4, 4)
         for share in (0.5, 1)
     ]
-    outcome = cost_report(CostModel(), BenchmarkResults.of_rows(rows), shares=(0.2,))
+    write_rows(tmp_path / "r.csv", BenchmarkRow, rows)
+    outcome = estimate_cost(CostModel(), results=tmp_path / "r.csv", shares=(0.2,))
     assert [row[0] for row in outcome.tables[2].rows] == ["50 %", "100 %"]
     assert outcome.tables[2].rows[-1][-1] == pytest.approx(185)
     assert [row[0] for row in outcome.tables[0].rows] == [

@@ -14,7 +14,7 @@ from earmark.evaluation.benchmark import BenchmarkRow, Case, run_case
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.benchmark_run import BenchmarkDesign, run
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, count_occupied
-from earmark.evaluation.paper.occupancy_survey import measure
+from earmark.evaluation.paper.occupancy_survey import count_occupancy
 from earmark.evaluation.paper.published_numbers import (
     OCCUPANCY,
     PRIMARY,
@@ -23,7 +23,8 @@ from earmark.evaluation.paper.published_numbers import (
     WINDOW_SWEEP,
     PaperRow,
 )
-from earmark.evaluation.score_sources import EVIDENCE, evidence_tasks, split_for_fitting
+from earmark.evaluation.score_sources import SOUND_EVENTS, SoundEventScores
+from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import paper_table
 from earmark.evaluation.tables.table import mean
 from earmark.gate.survival import Survival
@@ -89,13 +90,13 @@ def test_actions_and_hours(epic: Annotations):
     [("paper-primary", 92.11), ("paper-replication", 79.58), ("paper", 85.13)],
 )
 def test_occupancy(epic: Annotations, names: str, percent: float):
-    full = measure(epic.only(RECORDINGS[names]), window=4.0)
+    full = count_occupancy(epic.only(RECORDINGS[names]), window=4.0)
     assert round(100 * full.occupancy, 2) == percent
 
 
 def test_actions_per_window_and_the_range_of_occupancy(epic: Annotations):
     chosen = epic.only(RECORDINGS["paper"])
-    assert round(measure(chosen, window=4.0).actions_per_window, 2) == 1.41
+    assert round(count_occupancy(chosen, window=4.0).actions_per_window, 2) == 1.41
     each = [
         100 * count_occupied(actions, chosen.durations[name], window=4.0).occupancy
         for name, actions in chosen.recordings.items()
@@ -103,13 +104,13 @@ def test_actions_per_window_and_the_range_of_occupancy(epic: Annotations):
     assert (round(min(each), 1), round(max(each), 1)) == (56.2, 99.2)
     hours, share = OCCUPANCY["EPIC-KITCHENS-100"][1:]
     assert round(chosen.hours, 1) == hours
-    assert round(100 * measure(chosen, window=4.0).occupancy, 1) == share
+    assert round(100 * count_occupancy(chosen, window=4.0).occupancy, 1) == share
 
 
 @pytest.mark.parametrize("window", WINDOW_SWEEP)
 def test_the_window_table(epic: Annotations, window: float):
     count, percent = WINDOW_SWEEP[window]
-    full = measure(epic.only(RECORDINGS["paper-primary"]), window=window)
+    full = count_occupancy(epic.only(RECORDINGS["paper-primary"]), window=window)
     # At half a second the paper prints one window more than its own recordings have.
     assert full.windows == (17401 if window == 0.5 else count)
     assert round(100 * full.occupancy, 1) == percent
@@ -144,12 +145,12 @@ def heard(epic: Annotations, shared_data: Path) -> BenchmarkResults:
     assert len(fitting.fitted["P01_14"]) == 114
     rules = ("uniform", "strata", "rank", "separated", "aks", "bolt", "facility", "coverage")
     design = BenchmarkDesign(rules=rules, budgets=BUDGETS)
-    tasks = evidence_tasks(epic, events, fitting, window=4.0)
+    tasks = SoundEventScores(epic, events, fitting).tasks()
     return BenchmarkResults.of_rows(run(tasks, design).rows)
 
 
 def points(results: BenchmarkResults, rule: str, budget: float) -> float:
-    return mean(results.points((EVIDENCE, rule), budget))
+    return mean(results.points((SOUND_EVENTS, rule), budget))
 
 
 @pytest.mark.parametrize("budget", [0.05, 0.15, 0.25, 0.335, 0.5, 0.75])
@@ -172,7 +173,7 @@ def test_at_half_even_spacing_beats_the_paper_s_rule(heard: BenchmarkResults):
 
 
 def test_the_paper_s_table_stands_beside_ours(heard: BenchmarkResults):
-    table = paper_table(heard, EVIDENCE)
+    table = paper_table(heard, SOUND_EVENTS)
     assert table is not None
     assert len(table.rows) == 24
     assert table.rows[0][:3] == ("50 %", "uniform", "-4.4")
@@ -184,15 +185,15 @@ def test_goalstep_is_long_and_sparser(shared_data: Path):
     substeps = read_annotations(path, format="goalstep-substeps")
     assert (len(steps.recordings), steps.actions, substeps.actions) == (134, 3349, 4347)
     assert round(steps.hours) == 62
-    assert round(100 * measure(steps, window=4.0).occupancy, 1) == 79.2
-    assert round(100 * measure(substeps, window=4.0).occupancy, 1) == 45.1
+    assert round(100 * count_occupancy(steps, window=4.0).occupancy, 1) == 79.2
+    assert round(100 * count_occupancy(substeps, window=4.0).occupancy, 1) == 45.1
 
 
 def test_starss_is_full(shared_data: Path):
     marked = read_annotations(shared_data / "starss22" / "metadata_dev")
     assert len(marked.recordings) == 122
     assert set(marked.duration_source.values()) == {"last event"}
-    assert round(100 * measure(marked, window=4.0).occupancy, 1) == 96.4
+    assert round(100 * count_occupancy(marked, window=4.0).occupancy, 1) == 96.4
 
 
 def test_the_train_split_is_read(shared_data: Path):

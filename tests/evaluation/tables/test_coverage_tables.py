@@ -18,12 +18,14 @@ from earmark.evaluation.tables.coverage_tables import (
     coverage_table,
     forecast_table,
     gain_table,
+    occupancies,
     paired_table,
     paper_table,
     pooled_table,
     recording_table,
     saved_table,
 )
+from earmark.evaluation.tables.figures import figure
 from earmark.evaluation.tables.table import Table, percent
 
 EAR, BLIND = ("ear", "rank"), ("ear", "uniform")
@@ -77,16 +79,17 @@ def test_saved_calls_and_pooled_counts():
 
 
 def test_a_recording_without_actions_is_shown_as_a_dash():
-    table = recording_table(RESULTS, MARKED, budget=0.1, subject=EAR, baseline=BLIND, window=4.0)
+    occupancy = occupancies(MARKED, RESULTS, window=4.0)
+    table = recording_table(RESULTS, MARKED, occupancy, budget=0.1, systems=(BLIND, EAR))
     text = table.to_markdown()
     assert "| a | 1 | 400 | 40.0 | 10.0 | 20.0 | 30.0 | 10.0 |" in text
     assert "| c | 0 | 400 | — | 0.0 | — | — | — |" in text
 
 
 def test_gain_against_occupancy_needs_more_than_two_recordings():
-    assert all(
-        math.isnan(row[2]) for row in gain_table(RESULTS, MARKED, window=4.0, baseline=BLIND).rows
-    )
+    occupancy = occupancies(MARKED, RESULTS, window=4.0)
+    table = gain_table(RESULTS, occupancy, baseline=BLIND)
+    assert all(math.isnan(row[2]) for row in table.rows)
 
 
 def test_the_paper_s_table_is_for_the_paper_s_recordings():
@@ -118,16 +121,17 @@ def test_rows_of_one_budget_stand_together():
     assert "class='block'" not in Table("T", ("calls",), (("5 %",), ("9 %",))).to_html()
 
 
-def test_an_outcome_is_a_folder_with_one_page(tmp_path: Path):
-    outcome = ExperimentReport(
-        "Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", lambda: b"png")}
+def test_a_report_is_a_folder_with_one_page(tmp_path: Path):
+    report = ExperimentReport(
+        "Q?", {"window": 4.0}, (coverage_table(RESULTS),), {"dot": ("a dot", lambda: figure(1, 1))}
     )
-    written = outcome.write(tmp_path / "new")
-    assert [path.name for path in written] == ["tables.md", "tables.json", "index.html", "dot.png"]
+    report.write(tmp_path / "new")
+    written = {path.name for path in (tmp_path / "new").iterdir()}
+    assert written == {"tables.md", "tables.json", "index.html", "dot.png", "tables"}
     sheet = tmp_path / "new" / "tables" / "coverage_by_budget_and_rule.csv"
     assert sheet.read_text().splitlines()[1] == "10 %,40.0,20.0"
     page = (tmp_path / "new" / "index.html").read_text()
-    assert "data:image/png;base64,cG5n" in page
+    assert "data:image/png;base64,iVBOR" in page
     assert "http" not in page
     assert "<a href='#coverage_by_budget_and_rule'>" in page
     assert "<section id='coverage_by_budget_and_rule'>" in page

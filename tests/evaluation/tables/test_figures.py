@@ -12,12 +12,14 @@ import drawing
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.benchmark import BenchmarkRow, Case
 from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.benchmark_run import BenchmarkDesign
 from earmark.evaluation.tables import figures
-from earmark.evaluation.tables.timeline_strip import TimelineStrip, draw, make_strip
+from earmark.evaluation.tables.timeline_strip import TimelineStrip, draw_strip, make_strip
 from earmark.media import Frame
 from earmark.timeline import Span, Track
 
 EAR, BLIND = ("ear", "coverage"), ("ear", "uniform")
+DESIGN = BenchmarkDesign(subject="rank")
 
 
 def rows(rule: str, frontline: str, *covered: int) -> list[BenchmarkRow]:
@@ -94,11 +96,11 @@ def strip(**more: object) -> TimelineStrip:
     """Two minutes of one action a quarter minute, of which the middle minute is drawn."""
     actions = [Action(start, start + 3.0, "wash the dishes") for start in range(12, 110, 15)]
     case = Case("a", "ear", drawing.windows("1..9..2...5...1..9..2...5..."), actions)
-    return replace(make_strip(case, rule="rank", budget=0.25, span=Span(20, 80)), **more)
+    return replace(make_strip(case, DESIGN, span=Span(20, 80)), **more)
 
 
 def test_a_strip_names_its_colours_and_rows():
-    drawn = draw(strip())
+    drawn = draw_strip(strip())
     assert [axes.get_ylabel() for axes in drawn.axes] == ["score", "actions", "calls"]
     texts = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert set(texts[1:]) == {"missed", "touched by a call", "a call", "the instant looked at"}
@@ -115,7 +117,7 @@ def test_a_strip_with_media_keeps_the_shape_of_its_pictures():
         picked_frames=pictures[: len(bare.picks)],
         waveform=Track(np.zeros(600, np.float32), hop=0.1, start=20.0),
     )
-    drawn = draw(full)
+    drawn = draw_strip(full)
     names = [axes.get_ylabel() for axes in drawn.axes]
     assert names == ["frames", "sound", "score", "actions", "calls", "looked at"]
     figures.png(drawn)  # lays the rows out

@@ -6,6 +6,7 @@ out by recording. Nothing here knows a file format, an experiment or a model.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -56,7 +57,7 @@ class AnnotationRow:
 class AnnotationFile:
     """What one file holds."""
 
-    entries: tuple[AnnotationRow, ...]
+    rows: tuple[AnnotationRow, ...]
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds of the recordings whose length the file itself knows."""
     recordings: tuple[str, ...] = ()
@@ -112,6 +113,16 @@ class Annotations:
     def repeated(self) -> int:
         """Actions that say exactly what another one of the same recording says."""
         return sum(len(actions) - len(set(actions)) for actions in self.recordings.values())
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of every action and length, to tell one set of annotations from another."""
+        digest = hashlib.sha256()
+        for name in sorted(self.recordings):
+            digest.update(f"{name} {self.durations[name]!r}\n".encode())
+            for action in self.recordings[name]:
+                digest.update(f"{action.start!r} {action.end!r} {action.label}\n".encode())
+        return digest.hexdigest()[:16]
 
     def only(self, names: Iterable[str]) -> Annotations:
         """The recordings called `names`, in that order.
@@ -177,12 +188,12 @@ def counted(number: int, thing: str) -> str:
 
 
 def gather(
-    listings: Iterable[AnnotationFile],
+    files: Iterable[AnnotationFile],
     *,
     durations: Mapping[str, float] | None = None,
     duration_source: str = "table",
 ) -> Annotations:
-    """Every listing's rows, checked and laid out by recording.
+    """Every file's rows, checked and laid out by recording.
 
     `durations` wins over what the files say of themselves; a recording neither knows ends with its
     last event, and `duration_source` says so. Actions that reach at most `END_TOLERANCE` seconds
@@ -191,38 +202,38 @@ def gather(
     Raises:
         AnnotationError: inverted or unreadable times, times past the end, an id used twice.
     """
-    listings = list(listings)
+    files = list(files)
     given = dict(durations or {})
-    lengths, sources = _lengths(listings, given, duration_source)
+    lengths, sources = _lengths(files, given, duration_source)
     kept: dict[str, list[Action]] = {name: [] for name in lengths}
     excluded: Counter[str] = Counter()
-    for listing in listings:
-        _refuse_repeated_keys(listing)
-        if listing.unreadable:
-            excluded["the timestamp cannot be read"] += listing.unreadable
-        for entry in listing.entries:
+    for file in files:
+        _refuse_repeated_keys(file)
+        if file.unreadable:
+            excluded["the timestamp cannot be read"] += file.unreadable
+        for entry in file.rows:
             action = _action(entry, lengths[entry.recording])
             if action.duration > 0:
                 kept[entry.recording].append(action)
             else:
                 excluded["no time between start and end"] += 1
     ordered = {name: sorted(actions) for name, actions in kept.items()}
-    remarks = tuple(note for listing in listings for note in listing.notes)
+    remarks = tuple(note for file in files for note in file.notes)
     return Annotations(ordered, lengths, sources, dict(excluded), remarks)
 
 
 def _lengths(
-    listings: list[AnnotationFile], given: Mapping[str, float], source: str
+    files: list[AnnotationFile], given: Mapping[str, float], source: str
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The length of every recording, and where it is known from."""
     last: dict[str, float] = {}
     own: dict[str, float] = {}
-    for listing in listings:
-        for name in listing.recordings:
+    for file in files:
+        for name in file.recordings:
             last.setdefault(name, 0.0)
-        for entry in listing.entries:
+        for entry in file.rows:
             last[entry.recording] = max(last.get(entry.recording, 0.0), entry.end)
-        own.update(listing.durations)
+        own.update(file.durations)
     lengths, sources = {}, {}
     for name, end in last.items():
         known = given.get(name, own.get(name))
@@ -231,10 +242,10 @@ def _lengths(
     return lengths, sources
 
 
-def _refuse_repeated_keys(listing: AnnotationFile) -> None:
+def _refuse_repeated_keys(file: AnnotationFile) -> None:
     """Raise if two rows of one file carry the same id."""
     seen: dict[str, str] = {}
-    for entry in listing.entries:
+    for entry in file.rows:
         if entry.key and entry.key in seen:
             raise AnnotationError(
                 f"{entry.place}: the id {entry.key} was used before ({seen[entry.key]}); "
@@ -261,32 +272,3 @@ def _action(entry: AnnotationRow, duration: float) -> Action:
             f"check the row, or the recording's length"
         )
     return Action(min(entry.start, duration), min(entry.end, duration), entry.label)
-
-
-def reconcile(
-    annotated: Collection[str],
-    available: Collection[str],
-    *,
-    allow_missing: bool = False,
-    what: str = "media",
-) -> list[str]:
-    """The recordings both sides have, in the order of `annotated`; `what` is on the other side.
-
-    Raises:
-        AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
-    """
-    common = [name for name in annotated if name in set(available)]
-    unheard = [name for name in annotated if name not in set(available)]
-    unmarked = sorted(set(available) - set(annotated))
-    if (unheard or unmarked) and not allow_missing:
-        parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
-        parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []
-        raise AnnotationError(
-            f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
-        )
-    if not common:
-        raise AnnotationError(
-            f"no recording has both {what} and annotations: {what} {few(sorted(available))}, "
-            f"annotations {few(annotated)}"
-        )
-    return common

@@ -33,29 +33,18 @@ def detect(path: Path, head: str) -> str:
     )
 
 
-def read_goalstep_steps(path: Path) -> AnnotationFile:
-    """The steps of an Ego4D GoalStep file. Times are those of the video file."""
-    return _goalstep(path, depths=(0,))
+def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFile:
+    """An Ego4D GoalStep file: its steps (depth 0), its substeps (1), or both.
 
-
-def read_goalstep_substeps(path: Path) -> AnnotationFile:
-    """The substeps of an Ego4D GoalStep file; a step without substeps adds nothing."""
-    return _goalstep(path, depths=(1,))
-
-
-def read_goalstep_all(path: Path) -> AnnotationFile:
-    """Steps and substeps of an Ego4D GoalStep file together."""
-    return _goalstep(path, depths=(0, 1))
-
-
-def _goalstep(path: Path, *, depths: tuple[int, ...]) -> AnnotationFile:
-    """The segments at `depths` of every video; a video lasts until its `end_time`."""
+    Times are those of the video file, and a video lasts until its `end_time`. A step without
+    substeps adds nothing to these.
+    """
     document = _json(path)
     videos = document.get("videos") if isinstance(document, dict) else document
     if not isinstance(videos, list):
         raise AnnotationError(f"{path.name} holds no list of videos, so it is not GoalStep")
     durations: dict[str, float] = {}
-    entries: list[AnnotationRow] = []
+    rows: list[AnnotationRow] = []
     for number, video in enumerate(videos):
         name = _field(video, "video_uid", f"{path.name} video {number}")
         if name in durations:
@@ -64,8 +53,8 @@ def _goalstep(path: Path, *, depths: tuple[int, ...]) -> AnnotationFile:
         durations[name] = _number(video, "end_time", place)
         for depth, segment in _segments(video, place, 0):
             if depth in depths:
-                entries.append(_segment(segment, name, place))
-    return AnnotationFile(tuple(entries), durations, tuple(durations))
+                rows.append(_segment(segment, name, place))
+    return AnnotationFile(tuple(rows), durations, tuple(durations))
 
 
 def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
@@ -97,7 +86,7 @@ def read_egosound(path: Path) -> AnnotationFile:
     moment are several actions, as in the paper; a question whose timestamp cannot be read is left
     out and counted.
     """
-    entries = []
+    rows = []
     unreadable = 0
     names: dict[str, None] = {}
     for number, item in enumerate(_items(path)):
@@ -109,8 +98,8 @@ def read_egosound(path: Path) -> AnnotationFile:
             unreadable += 1
             continue
         label, key = (str(item.get(column, "")) for column in ("question", "question_id"))
-        entries.append(AnnotationRow(name, start, end, label, place, key))
-    return AnnotationFile(tuple(entries), recordings=tuple(names), unreadable=unreadable)
+        rows.append(AnnotationRow(name, start, end, label, place, key))
+    return AnnotationFile(tuple(rows), recordings=tuple(names), unreadable=unreadable)
 
 
 def _moment(text: str) -> tuple[float, float]:
@@ -176,11 +165,11 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
         if "TIME_VALUE" in slot.attrib
     }
     found = [_elan(mark, slots, path) for marks in chosen.values() for mark in marks]
-    entries = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
+    rows = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
     return AnnotationFile(
-        entries,
+        rows,
         recordings=(path.stem,),
-        unreadable=len(found) - len(entries),
+        unreadable=len(found) - len(rows),
         notes=_tier_note(path, chosen) if len(chosen) > 1 and not tiers else (),
     )
 

@@ -1,27 +1,51 @@
-"""Reads annotation files: one function a format, found by name or by looking inside."""
+"""Reads annotation files: one reader a format, found by name or by looking inside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations import document_readers, table_readers
 from earmark.evaluation.annotations.actions import AnnotationFile, Annotations, few, gather
 from earmark.evaluation.annotations.table_readers import reading
+from earmark.registry import Registry
 
-FORMATS: dict[str, Callable[[Path], AnnotationFile]] = {
-    "epic": table_readers.read_epic,
-    "csv": table_readers.read_generic,
-    "dcase": table_readers.read_frames,
-    "audacity": table_readers.read_audacity,
-    "goalstep": document_readers.read_goalstep_steps,
-    "goalstep-substeps": document_readers.read_goalstep_substeps,
-    "goalstep-all": document_readers.read_goalstep_all,
-    "egosound": document_readers.read_egosound,
-    "elan": document_readers.read_elan,
-}
-"""Every format by name. `epic` reads EPIC-KITCHENS-100, EPIC-SOUNDS and the train-split file."""
+
+class Reader(Protocol):
+    """Reads annotation files of one format.
+
+    Takes the rows as they stand in the file, with the place of each for messages; `gather` checks
+    the times. Raises `AnnotationError` for a file that is not of this format. Files that cannot be
+    opened or decoded are said so by the caller.
+    """
+
+    def __call__(self, path: Path, /) -> AnnotationFile:
+        """The rows of the file at `path`."""
+        ...
+
+
+READERS: Registry[Reader] = Registry(
+    "earmark.readers",
+    {
+        "epic": table_readers.read_epic,
+        "csv": table_readers.read_table,
+        "dcase": table_readers.read_frames,
+        "audacity": table_readers.read_audacity,
+        "goalstep": document_readers.read_goalstep,
+        "goalstep-substeps": partial(document_readers.read_goalstep, depths=(1,)),
+        "goalstep-all": partial(document_readers.read_goalstep, depths=(0, 1)),
+        "egosound": document_readers.read_egosound,
+        "elan": document_readers.read_elan,
+    },
+    kind="annotation format",
+)
+"""Every format by name. `epic` reads EPIC-KITCHENS-100, EPIC-SOUNDS and the train-split file.
+
+Those of other packages are read when they are named: only our own are found by looking inside.
+"""
 
 SUFFIXES = {".csv", ".txt", ".tsv", ".json", ".jsonl", ".eaf"}
 """Files looked at when a folder is given."""
@@ -38,7 +62,7 @@ def read_annotations(
 
     Args:
         paths: one or many.
-        format: a name of `FORMATS`; found by looking into each file when not given. GoalStep files
+        format: a name of `READERS`; found by looking into each file when not given. GoalStep files
             are read as their steps unless a substep format is named, ELAN files with all their
             tiers unless some are named: `elan:TIER,TIER`.
         durations: seconds by recording, which win over what the files say.
@@ -48,26 +72,24 @@ def read_annotations(
         AnnotationError: a file that cannot be read, is of no known format or contradicts itself.
     """
     files = _files([paths] if isinstance(paths, Path) else list(paths))
-    listings = [read_listing(file, format=format) for file in files]
-    _refuse_repeated_stems(files, listings)
-    if not any(listing.entries or listing.recordings for listing in listings):
+    read = [read_file(file, format=format) for file in files]
+    _refuse_repeated_stems(files, read)
+    if not any(one.rows or one.recordings for one in read):
         raise AnnotationError(
             f"{few(file.name for file in files)}: no row, so nothing is annotated"
         )
-    return gather(listings, durations=durations, duration_source=duration_source)
+    return gather(read, durations=durations, duration_source=duration_source)
 
 
-def read_listing(path: Path, *, format: str | None = None) -> AnnotationFile:  # noqa: A002
+def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # noqa: A002
     """The rows of one file."""
-    name, _, part = (format or "").partition(":")
-    if (format is not None and name not in FORMATS) or (part and name != "elan"):
-        raise ValueError(
-            f"no annotation format {format!r}; there are {', '.join(FORMATS)} and elan:TIER,TIER"
-        )
     with reading(path):
-        if part:
-            return document_readers.read_elan(path, tiers=part.split(","))
-        return FORMATS[name or detect(path)](path)
+        name, _, tiers = (format or detect(path)).partition(":")
+        if not tiers:
+            return READERS.named(name)(path)
+        if name != "elan":
+            raise ValueError(f"no annotation format {format!r}: only elan:TIER,TIER has parts")
+        return document_readers.read_elan(path, tiers=tiers.split(","))
 
 
 def detect(path: Path) -> str:
@@ -104,11 +126,11 @@ def _files(paths: list[Path]) -> list[Path]:
     return list(files.values())
 
 
-def _refuse_repeated_stems(files: list[Path], listings: list[AnnotationFile]) -> None:
+def _refuse_repeated_stems(files: list[Path], read: list[AnnotationFile]) -> None:
     """Raise if two files that name their recording by their own name have the same name."""
     owner: dict[str, Path] = {}
-    for file, listing in zip(files, listings, strict=True):
-        for name in listing.recordings:
+    for file, one in zip(files, read, strict=True):
+        for name in one.recordings:
             if name == file.stem and name in owner:
                 raise AnnotationError(
                     f"two files annotate the recording {name}: {owner[name]} and {file}; "

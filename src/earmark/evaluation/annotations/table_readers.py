@@ -62,31 +62,23 @@ def detect(path: Path, head: str) -> str:
     )
 
 
+def read_table(
+    path: Path, *, name: str = "recording", start: str = "start", end: str = "end"
+) -> AnnotationFile:
+    """A CSV with columns for recording, start, end and, if it likes, label and id."""
+    rows = []
+    for row in csv_rows(path, (start, end), name=name):
+        place = row[PLACE]
+        times = _time(row[start], place), _time(row[end], place)
+        key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
+        # Names and labels that come again and again are kept once.
+        rows.append(AnnotationRow(intern(row[name]), *times, intern(_label(row)), place, key))
+    return AnnotationFile(tuple(rows))
+
+
 def read_epic(path: Path) -> AnnotationFile:
     """EPIC-KITCHENS-100 actions, EPIC-SOUNDS events, or the train-split file."""
-    rows = _rows(path, ("start_timestamp", "stop_timestamp"), name="video_id")
-    return AnnotationFile(
-        tuple(
-            _entry(row, row["video_id"], row["start_timestamp"], row["stop_timestamp"])
-            for row in rows
-        )
-    )
-
-
-def read_generic(path: Path) -> AnnotationFile:
-    """A CSV with the columns recording, start, end and, if it likes, label and id."""
-    rows = _rows(path, ("start", "end"), name="recording")
-    return AnnotationFile(
-        tuple(_entry(row, row["recording"], row["start"], row["end"]) for row in rows)
-    )
-
-
-def _entry(row: dict[str, str], recording: str, start: str, end: str) -> AnnotationRow:
-    """The entry of one row; names and labels that come again and again are kept once."""
-    place = row[PLACE]
-    times = _time(start, place), _time(end, place)
-    key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
-    return AnnotationRow(intern(recording), *times, intern(_label(row)), place, key)
+    return read_table(path, name="video_id", start="start_timestamp", end="stop_timestamp")
 
 
 def _label(row: dict[str, str]) -> str:
@@ -110,14 +102,14 @@ def read_frames(path: Path) -> AnnotationFile:
                 f"{path.name} line {number}: a frame is five or six numbers, not {line[:40]!r}"
             )
         frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(cells[0]))
-    entries = [
+    rows = [
         AnnotationRow(
             path.stem, first * FRAME, (last + 1) * FRAME, label, f"{path.name} frame {first}"
         )
         for (label, _), shown in frames.items()
         for first, last in _runs(sorted(shown))
     ]
-    return AnnotationFile(tuple(entries), recordings=(path.stem,))
+    return AnnotationFile(tuple(rows), recordings=(path.stem,))
 
 
 def _runs(frames: list[int]) -> Iterator[tuple[int, int]]:
@@ -136,7 +128,7 @@ def read_audacity(path: Path) -> AnnotationFile:
 
     Lines that begin with a backslash hold a frequency range and are passed over.
     """
-    entries = []
+    rows = []
     for number, line in _lines(path):
         if line.startswith("\\"):
             continue
@@ -144,8 +136,8 @@ def read_audacity(path: Path) -> AnnotationFile:
         if times is None:
             raise AnnotationError(f"{place}: a label is start, tab, end, tab, text: {line[:40]!r}")
         label = line.split("\t", 2)[2] if line.count("\t") > 1 else ""
-        entries.append(AnnotationRow(path.stem, *times, label.strip(), place))
-    return AnnotationFile(tuple(entries), recordings=(path.stem,))
+        rows.append(AnnotationRow(path.stem, *times, label.strip(), place))
+    return AnnotationFile(tuple(rows), recordings=(path.stem,))
 
 
 def _label_times(line: str) -> tuple[float, float] | None:
@@ -171,7 +163,7 @@ def read_durations(path: Path) -> dict[str, float]:
     """
     durations: dict[str, float] = {}
     with reading(path):
-        for row in _rows(path, ("duration",)):
+        for row in csv_rows(path, ("duration",)):
             name = row.get("recording") or row.get("video_id")
             if not name:
                 raise AnnotationError(f"{row[PLACE]}: no recording (or video_id) is named")
@@ -203,7 +195,7 @@ PLACE = " place"
 """Where a row stands, kept under a name that no column has: `file.csv line 12`."""
 
 
-def _rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[dict[str, str]]:
+def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[dict[str, str]]:
     """Every row of a CSV by column, cells stripped, with its `PLACE`.
 
     Raises:

@@ -98,6 +98,21 @@ def reach(
     return np.clip(first, 0, windows), np.clip(after, 0, windows)
 
 
+def count_overlaps(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
+    """How many of `spans` overlap each of `count` windows."""
+    first, after = reach(spans, count, window)
+    change = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
+    return np.cumsum(change)[:count].astype(float)
+
+
+def count_starts(spans: Sequence[Action], count: int, *, window: float) -> FloatArray:
+    """How many of `spans` start in each of `count` windows."""
+    edges = np.arange(count + 1) * window
+    starts = np.array([span.start for span in spans], dtype=float)
+    owner = np.searchsorted(edges, starts, side="right") - 1
+    return np.bincount(np.clip(owner, 0, max(count - 1, 0)), minlength=count)[:count].astype(float)
+
+
 def covered(
     reference: Sequence[Action], chosen: IndexArray, *, windows: int, length: float
 ) -> FloatArray:
@@ -159,10 +174,8 @@ def count_occupied(
 ) -> OccupancyCounts:
     """How full `duration` seconds are, in windows of `window` seconds."""
     windows = Grid(window).count(duration)
-    first, after = reach(reference, windows, window)
-    change = np.bincount(first, minlength=windows + 1) - np.bincount(after, minlength=windows + 1)
-    depth = np.cumsum(change)[:windows]
-    return OccupancyCounts(windows, int((depth > 0).sum()), int(depth.sum()))
+    overlaps = count_overlaps(reference, windows, window=window)
+    return OccupancyCounts(windows, int((overlaps > 0).sum()), int(overlaps.sum()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class CaptionVariant:
     """Say in the prompt what is heard."""
 
 
-def variants(
+def list_variants(
     *, tokens: Sequence[int] = (), hands: bool = False, sounds: bool = False, base: int = TOKENS
 ) -> list[CaptionVariant]:
     """The full frame first, then every variant asked for: one thing changes at a time."""
@@ -56,13 +57,13 @@ Crop = Callable[[Frame], Frame | None]
 Tags = Callable[[Recording, Sequence[Span]], list[tuple[str, ...]]]
 """What is heard in each span, in words."""
 
-Watch = Callable[[str, int, int], None]
-"""Told the variant at work, how many of its stimuli are done and how many there are."""
+VariantProgress = Callable[[str, int, int], None]
+"""Called with the variant at work, how many of its stimuli are done and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptionTools:
-    """What asking takes."""
+    """What asking takes: whom, how, and where answers are kept."""
 
     captioner: Captioner
     prompt: Prompt = field(default_factory=Prompt.load)
@@ -70,9 +71,9 @@ class CaptionTools:
     crop: Crop | None = None
     tags: Tags | None = None
     answer_tokens: int = 256
-    kept: CaptionLog = field(default_factory=CaptionLog)
+    log: CaptionLog = field(default_factory=CaptionLog)
     """What is answered there already is not asked again."""
-    watch: Watch = lambda *_: None
+    progress: VariantProgress = lambda *_: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,51 +107,71 @@ class VariantScore:
         taken = [tokens for tokens in said if tokens is not None]
         return sum(taken) / len(taken) if taken else None
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; null where nothing was answered or there is no comparison."""
+        answered = self.nouns.asked
+        return {
+            "variant": self.variant.name,
+            "tokens": self.variant.tokens,
+            "hand_crop": self.variant.crops_hands,
+            "sounds_told": self.variant.tells_sounds,
+            "answered": answered,
+            "failed": self.failed,
+            "uncropped": self.uncropped,
+            "nouns_named": self.nouns.named,
+            "verbs_named": self.verbs.named,
+            "noun_accuracy": self.nouns.accuracy if answered else None,
+            "verb_accuracy": self.verbs.accuracy if answered else None,
+            "noun_p": self.noun_p,
+            "verb_p": self.verb_p,
+            "mean_prompt_tokens": self.prompt_tokens,
+        }
+
 
 def compare(
     stimuli: Sequence[Stimulus],
     recordings: Mapping[str, Recording],
     ways: Sequence[CaptionVariant],
-    means: CaptionTools,
+    tools: CaptionTools,
     *,
     nouns: Vocabulary,
     verbs: Vocabulary,
 ) -> list[VariantScore]:
-    """Ask about every stimulus in every way; one row a variant, held against the first.
+    """Ask about every stimulus in every way; one score a variant, held against the first.
 
     All that can be missing is looked for before the first call.
 
     Raises:
         AnnotationError: a stimulus has no recording, or lies outside it.
         CallError: the model cannot be asked. A single failed call is counted, not raised.
-        EarmarkError: a variant needs a crop or tags that `means` does not have.
+        EarmarkError: a variant needs a crop or tags that `tools` does not have.
     """
     check_inside(stimuli, recordings)
-    _check_means(ways, means)
-    means.captioner.check()
+    _check_tools(ways, tools)
+    tools.captioner.check()
     heard: dict[Stimulus, tuple[str, ...]] = {}
     if any(variant.tells_sounds for variant in ways):
-        heard = _hear(stimuli, recordings, means)
-    rows: list[VariantScore] = []
+        heard = _hear(stimuli, recordings, tools)
+    scores: list[VariantScore] = []
     for variant in ways:
-        run = _Run(variant, means, recordings, heard if variant.tells_sounds else {})
+        run = _Run(variant, tools, recordings, heard if variant.tells_sounds else {})
         run.ask(stimuli)
-        rows.append(_row(run, nouns, verbs, rows[0] if rows else None))
-    return rows
+        scores.append(_score(run, nouns, verbs, scores[0] if scores else None))
+    return scores
 
 
-def _check_means(ways: Sequence[CaptionVariant], means: CaptionTools) -> None:
+def _check_tools(ways: Sequence[CaptionVariant], tools: CaptionTools) -> None:
     for variant in ways:
-        if variant.crops_hands and means.crop is None:
+        if variant.crops_hands and tools.crop is None:
             raise EarmarkError(f"{variant.name} needs a hand detector: give `CaptionTools.crop`")
-        if variant.tells_sounds and means.tags is None:
+        if variant.tells_sounds and tools.tags is None:
             raise EarmarkError(f"{variant.name} needs names of sounds: give `CaptionTools.tags`")
-        if variant.crops_hands and means.crop is not None:
-            means.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
+        if variant.crops_hands and tools.crop is not None:
+            tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
 
 
 def _hear(
-    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], means: CaptionTools
+    stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], tools: CaptionTools
 ) -> dict[Stimulus, tuple[str, ...]]:
     """What is heard around each stimulus; every recording is listened to once."""
     heard: dict[Stimulus, tuple[str, ...]] = {}
@@ -158,8 +179,8 @@ def _hear(
         own = [each for each in stimuli if each.recording == name]
         if not recordings[name].has_audio:
             raise NoAudioStream(f"{name} has no audio stream, so no sounds can be told of it")
-        assert means.tags is not None
-        tags = means.tags(recordings[name], [each.window for each in own])
+        assert tools.tags is not None
+        tags = tools.tags(recordings[name], [each.window for each in own])
         heard |= dict(zip(own, tags, strict=True))
     return heard
 
@@ -170,11 +191,11 @@ class _Run:
     def __init__(
         self,
         variant: CaptionVariant,
-        means: CaptionTools,
+        tools: CaptionTools,
         recordings: Mapping[str, Recording],
         heard: Mapping[Stimulus, tuple[str, ...]],
     ) -> None:
-        self.variant, self.means, self.recordings, self.heard = variant, means, recordings, heard
+        self.variant, self.tools, self.recordings, self.heard = variant, tools, recordings, heard
         self.captions: dict[Stimulus, Caption] = {}
         self.failures: list[str] = []
         self._about: dict[str, list[Stimulus]] = {}
@@ -186,7 +207,7 @@ class _Run:
 
         def told() -> None:
             done = len(self.captions) + len(self.failures)
-            self.means.watch(self.variant.name, done, len(stimuli))
+            self.tools.progress(self.variant.name, done, len(stimuli))
 
         def settle(request: Request, answer: Answer) -> None:
             caption = Caption(
@@ -198,7 +219,7 @@ class _Run:
                 is_whole=request.identity in self._whole,
                 identity=request.identity,
             )
-            self.means.kept.add(caption)
+            self.tools.log.add(caption)
             self._take(caption)
             told()
 
@@ -209,7 +230,7 @@ class _Run:
         waiting = self._unanswered(stimuli)
         told()
         shown = self._shown(waiting, fail)
-        tally = ask_all(shown, self.means.captioner, self.means.limits, settle, fail)
+        tally = ask_all(shown, self.tools.captioner, self.tools.limits, settle, fail)
         if tally.stopped:
             left = [each for about in self._about.values() for each in about]
             left = [each for each in left if each not in self.captions]
@@ -226,8 +247,8 @@ class _Run:
             request = self._request(each)
             self._about.setdefault(request.identity, []).append(each)
             waiting[request.identity] = request
-        for identity in waiting.keys() & self.means.kept.captions.keys():
-            self._take(self.means.kept.captions[identity])
+        for identity in waiting.keys() & self.tools.log.captions.keys():
+            self._take(self.tools.log.captions[identity])
             del waiting[identity]
         return list(waiting.values())
 
@@ -250,17 +271,17 @@ class _Run:
             recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
             span=each.window,
             times=(each.time,),
-            prompt=self.means.prompt.render(each.window, times=(each.time,), tags=tags),
-            model=self.means.captioner.model,
+            prompt=self.tools.prompt.render(each.window, times=(each.time,), tags=tags),
+            model=self.tools.captioner.model,
             tokens=self.variant.tokens,
             tags=tags,
-            schema=self.means.prompt.schema,
-            answer_tokens=self.means.answer_tokens,
+            schema=self.tools.prompt.schema,
+            answer_tokens=self.tools.answer_tokens,
         )
 
     def _showing(self, request: Request) -> Request:
         each = self._about[request.identity][0]
-        frame, is_whole = picture_of(each, self.variant, self.recordings, self.means.crop)
+        frame, is_whole = picture_of(each, self.variant, self.recordings, self.tools.crop)
         if is_whole:
             self._whole.add(request.identity)
         return request.showing([frame])
@@ -277,7 +298,7 @@ def picture_of(
     return replace(cut or frame, time=frame.time), cut is None
 
 
-def _row(
+def _score(
     run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: VariantScore | None
 ) -> VariantScore:
     def names_noun(caption: Caption) -> bool:
@@ -292,13 +313,13 @@ def _row(
         nouns=NamingCounts(sum(map(names_noun, said.values())), len(said)),
         verbs=NamingCounts(sum(map(names_verb, said.values())), len(said)),
         failures=tuple(run.failures),
-        noun_p=None if first is None else paired(first.captions, said, names_noun),
-        verb_p=None if first is None else paired(first.captions, said, names_verb),
+        noun_p=None if first is None else compare_named(first.captions, said, names_noun),
+        verb_p=None if first is None else compare_named(first.captions, said, names_verb),
         captions=said,
     )
 
 
-def paired(
+def compare_named(
     first: Mapping[Stimulus, Caption],
     second: Mapping[Stimulus, Caption],
     names: Callable[[Caption], bool],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import few
+from earmark.evaluation.annotations.table_readers import PLACE, csv_rows, reading, seconds
 from earmark.evaluation.metrics.caption_naming import Vocabulary
 from earmark.media import Recording
 from earmark.timeline import Span
@@ -51,20 +51,19 @@ def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[St
         AnnotationError: a column or a time is missing, or nothing is marked.
     """
     stimuli = []
-    for number, row in enumerate(_rows(path), start=2):
-        try:
-            name = row.get("video_id") or row["recording"]
-            start = seconds(row.get("start_timestamp") or row["start"])
-            end = seconds(row.get("stop_timestamp") or row["end"])
-            noun, verb = row["noun"].strip(), row["verb"].strip()
-            span = Span(start, end)
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise AnnotationError(
-                f"{path.name} line {number}: an action needs recording, start, end, noun and verb "
-                f"({error})"
-            ) from error
-        if noun and verb:
-            stimuli.append(Stimulus(name, span, class_of(noun, nouns), class_of(verb, verbs)))
+    with reading(path):
+        for row in csv_rows(path, ()):
+            try:
+                name = row.get("video_id") or row["recording"]
+                start = seconds(row.get("start_timestamp") or row["start"])
+                span = Span(start, seconds(row.get("stop_timestamp") or row["end"]))
+                noun, verb = row["noun"], row["verb"]
+            except (KeyError, ValueError) as error:
+                raise AnnotationError(
+                    f"{row[PLACE]}: an action needs recording, start, end, noun and verb ({error})"
+                ) from error
+            if noun and verb:
+                stimuli.append(Stimulus(name, span, class_of(noun, nouns), class_of(verb, verbs)))
     if not stimuli:
         raise AnnotationError(f"{path.name} marks no action, so there is nothing to ask about")
     return stimuli
@@ -84,22 +83,10 @@ def check_inside(stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording
             )
 
 
-def draw(stimuli: Sequence[Stimulus], count: int, *, seed: int = 0) -> list[Stimulus]:
+def draw_stimuli(stimuli: Sequence[Stimulus], count: int, *, seed: int = 0) -> list[Stimulus]:
     """`count` of them at random, in order of recording and time; all where there are no more."""
     chosen = random.Random(seed).sample(list(stimuli), min(count, len(stimuli)))  # noqa: S311
     return sorted(chosen, key=lambda each: (each.recording, each.span))
-
-
-def seconds(text: str) -> float:
-    """Seconds from `12.5` or `00:00:12.5`.
-
-    >>> seconds("01:02:03.5")
-    3723.5
-    """
-    total = 0.0
-    for part in text.split(":"):
-        total = 60 * total + float(part)
-    return total
 
 
 def class_of(word: str, vocabulary: Vocabulary) -> str:
@@ -107,12 +94,3 @@ def class_of(word: str, vocabulary: Vocabulary) -> str:
     if word in vocabulary.ways:
         return word
     return next((label for label, ways in vocabulary.ways.items() if word in ways), word)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise AnnotationError(f"cannot read the actions in {path}: {why}") from error

@@ -9,16 +9,23 @@ Calls are interchangeable, so everything follows from their number:
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from earmark.evaluation.benchmark_results import BenchmarkResults, System
-from earmark.evaluation.experiment_report import Drawing, ExperimentReport
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.table_readers import reading
+from earmark.evaluation.benchmark import BUDGETS, read_rows, rows_fingerprint
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import Cell, Table, mean, percent
 
-SHARES = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TOKENS = (64, 128, 256, 512, 1024)
 """Visual tokens of a call that are tried."""
 
@@ -85,7 +92,7 @@ class CostModel:
         return 1 - self.hours / speed / self.full
 
 
-def cost_table(prices: CostModel, shares: Sequence[float] = SHARES) -> Table:
+def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
     """GPU-hours and money of every way to go through the recordings."""
     rows: list[tuple[Cell, ...]] = [_row("full scan", 0.0, prices.full, prices)]
     for share in shares:
@@ -130,14 +137,13 @@ def plane_table(
     results: BenchmarkResults | None = None,
     *,
     tokens: Sequence[int] = TOKENS,
-    shares: Sequence[float] = SHARES,
-    system: System | None = None,
+    shares: Sequence[float] = BUDGETS,
 ) -> Table:
     """Triage and compression on one plane: GPU-hours by calls and tokens.
 
     With `results` each row also says what coverage its calls reach; naming is not modelled.
     """
-    covers = _coverage(results, system)
+    covers = _coverage(results)
     budgets = tuple(covers) if covers else tuple(shares)
     rows: list[tuple[Cell, ...]] = []
     for share in (*(share for share in budgets if share < 1), 1.0):
@@ -177,64 +183,106 @@ def composition_table(
     return Table("Triage and compression together", columns, tuple(rows), note)
 
 
-def _coverage(results: BenchmarkResults | None, system: System | None) -> dict[float, float]:
-    """Mean coverage in points by budget of one system."""
+def _coverage(results: BenchmarkResults | None) -> dict[float, float]:
+    """Mean coverage in points by budget, of the rule `coverage` where it was run."""
     if results is None:
         return {}
-    line = results.frontlines[0]
-    chosen = system or (line, "coverage" if "coverage" in results.rules else results.rules[0])
-    return {budget: mean(results.points(chosen, budget)) for budget in results.budgets}
+    rule = "coverage" if "coverage" in results.rules else results.rules[0]
+    system = (results.frontlines[0], rule)
+    return {budget: mean(results.points(system, budget)) for budget in results.budgets}
 
 
-def report(
+def estimate_cost(
     prices: CostModel,
-    results: BenchmarkResults | None = None,
-    naming: Mapping[int, float] | None = None,
     *,
-    shares: Sequence[float] = SHARES,
-    settings: Mapping[str, Any] | None = None,
+    shares: Sequence[float] = BUDGETS,
+    results: Path | None = None,
+    naming: Path | None = None,
+    out: str | Path | None = None,
+    fresh: bool = False,
 ) -> ExperimentReport:
-    """The cost tables and figures; with results and naming, both ways to save on one plane."""
+    """What every way to go through the recordings costs, written into `out` if it is given.
+
+    Args:
+        prices: What was measured once.
+        shares: Shares of the windows that triage calls.
+        results: The `per_recording.csv` of an evaluation, for the coverage that calls reach.
+        naming: A CSV of naming accuracy in per cent by visual tokens; with `results` both ways to
+            save are ranked together.
+        out: A folder for the tables and figures.
+        fresh: Replace what another run left in `out`.
+
+    Raises:
+        LedgerError: `results` is none, or `out` holds another run.
+        AnnotationError: `naming` cannot be read.
+    """
+    rows = read_rows(results) if results else []
+    reached = BenchmarkResults.of_rows(rows) if rows else None
+    named = read_naming(naming) if naming else None
+    settings = {
+        "experiment": "cost",
+        **asdict(prices),
+        "budgets": list(shares),
+        "results": rows_fingerprint(rows) if rows else None,
+        "naming": named,
+    }
     tables = [
         cost_table(prices, shares),
         break_even_table(prices),
-        plane_table(prices, results, shares=shares),
+        plane_table(prices, reached, shares=shares),
     ]
-    if results and naming:
-        tables.append(composition_table(prices, _coverage(results, None), naming))
-    drawn: dict[str, Drawing] = {}
-    if figures.can_draw():
-        caption = "Calls and tokens on one plane: up and to the left is better."
-        drawn["cost"] = ("Cost against the share of windows called.", lambda: _ways(prices))
-        drawn["calls_and_tokens"] = (caption, lambda: _plane(prices, results, naming))
-    return ExperimentReport(
-        "What does looking cost?", dict(settings or asdict(prices)), tuple(tables), drawn
-    )
+    if reached and named:
+        tables.append(composition_table(prices, _coverage(reached), named))
+    drawn: dict[str, Drawing] = {
+        "cost": ("Cost against the share of windows called.", lambda: _draw_ways(prices)),
+        "calls_and_tokens": (
+            "Calls and tokens on one plane: up and to the left is better.",
+            lambda: _draw_plane(prices, reached, named),
+        ),
+    }
+    report = ExperimentReport("What does looking cost?", settings, tuple(tables), drawn)
+    if out is not None:
+        claim_folder(Path(out), settings, fresh=fresh)
+        report.write(Path(out))
+    return report
 
 
-def _ways(prices: CostModel) -> bytes:
+def read_naming(path: Path) -> dict[int, float]:
+    """Naming accuracy in per cent by visual tokens, from a CSV with these two columns.
+
+    Raises:
+        AnnotationError: the file cannot be read, or a column is missing.
+    """
+    with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    try:
+        return {int(row["tokens"]): float(row["accuracy"]) for row in rows}
+    except (KeyError, TypeError, ValueError) as error:
+        raise AnnotationError(
+            f"{path} needs the columns tokens and accuracy, with numbers under them: {error}"
+        ) from error
+
+
+def _draw_ways(prices: CostModel) -> Figure:
     """GPU-hours of every way, straight lines that cross where a frontline no longer pays."""
     speeds = {"listening first": prices.audio_speed, "visual frontline": prices.visual_speed}
     series = {"full scan": [(0.0, prices.full), (100.0, prices.full)]}
     for name, speed in speeds.items():
         pays = f"{name}: pays up to {percent(max(0.0, round(prices.break_even(speed), 3)))}"
         series[pays] = [(100 * share, prices.triage(share, speed=speed)) for share in (0.0, 1.0)]
-    title = f"GPU-hours for {prices.hours:g} h of recordings"
-    up = "GPU-hours"
-    return figures.png(
-        figures.lines(series, title=title, across="calls, % of windows", up=up, marked=False)
-    )
+    title, across = f"GPU-hours for {prices.hours:g} h of recordings", "calls, % of windows"
+    return figures.lines(series, title=title, across=across, up="GPU-hours", marked=False)
 
 
-def _plane(
+def _draw_plane(
     prices: CostModel, results: BenchmarkResults | None, naming: Mapping[int, float] | None
-) -> bytes:
+) -> Figure:
     """What is reached against what it costs, one line a token allowance, calls along it.
 
     Reached is actions named where `naming` is known, actions touched where only `results` are, and
     windows called where neither is.
     """
-    covers = _coverage(results, None) or {share: 100 * share for share in SHARES}
+    covers = _coverage(results) or {share: 100 * share for share in BUDGETS}
     up = "actions touched, %" if results else "windows called, %"
     up = "actions touched and named, %" if results and naming else up
     allowed = naming if results and naming else dict.fromkeys(TOKENS, 100.0)
@@ -245,11 +293,10 @@ def _plane(
         ]
         for tokens, accuracy in allowed.items()
     }
-    picture = figures.lines(
+    return figures.lines(
         series,
         title="Triage along a line, compression between lines",
         across="cost, % of a full scan",
         up=up,
         ticks=(5, 10, 20, 50, 100),
     )
-    return figures.png(picture)

@@ -1,35 +1,34 @@
 """How much room a frontline has: occupancy over data sets, and over window lengths.
 
 Counting is quick and done anew each time; what takes long, running the rules at every window
-length, is kept a recording at a time and taken up again.
+length, is kept a recording at a time and resumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earmark.evaluation.annotations.actions import Annotations
-from earmark.evaluation.annotations.readers import FORMATS, detect, read_annotations
+from earmark.evaluation.annotations.readers import READERS, detect, read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
 from earmark.evaluation.benchmark import BenchmarkRow, read_rows, rows_fingerprint
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Watch, run
+from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Progress, run
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
 from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
-from earmark.evaluation.score_sources import (
-    EVIDENCE,
-    evidence_tasks,
-    fingerprint,
-    split_for_fitting,
-)
+from earmark.evaluation.score_sources import SOUND_EVENTS, SoundEventScores
+from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import gain_table, occupancies
 from earmark.evaluation.tables.table import Cell, Table, mean, percent
 from earmark.version import VERSION
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds of a window that are tried; the paper's."""
@@ -43,7 +42,7 @@ SWEEP_BUDGETS = (0.5, 0.335, 0.25, 0.15, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class OccupancyPlan:
-    """What is asked: which data sets, which windows, and what is known about gains."""
+    """Every choice of a survey: which data sets, which windows, and what is known about gains."""
 
     sets: tuple[str, ...]
     """Data sets as `read_data_sets` reads them."""
@@ -54,11 +53,11 @@ class OccupancyPlan:
     """Seconds of the windows of the sweep."""
     results: Path | None = None
     """The `per_recording.csv` of an evaluation of the first set, for gain against occupancy."""
-    evidence: tuple[Path, ...] = ()
+    sound_events: tuple[Path, ...] = ()
     """Annotated sound events of the first set, for what rules gain at each window length."""
-    evidence_format: str | None = None
+    sound_events_format: str | None = None
     recordings: tuple[str, ...] = ()
-    """With evidence, the recordings to judge; those of the first set if none is named."""
+    """With sound events, the recordings to judge; those of the first set if none is named."""
 
     def __post_init__(self) -> None:
         for window in (self.window, *self.windows):
@@ -81,7 +80,7 @@ def read_data_sets(
 ) -> list[DataSet]:
     """Data sets written as `[NAME=]PATH[#FORMAT][@SET]`.
 
-    `FORMAT` is one of `FORMATS`, `SET` a named set of recordings (`paper`, `paper-primary`,
+    `FORMAT` is one of `READERS`, `SET` a named set of recordings (`paper`, `paper-primary`,
     `paper-replication`). A GoalStep file without a format gives two sets: steps and substeps.
 
     Raises:
@@ -92,7 +91,7 @@ def read_data_sets(
     for word in words:
         name, _, rest = word.rpartition("=")
         rest, chosen = _ending(rest, "@", RECORDINGS)
-        rest, kind = _ending(rest, "#", FORMATS)
+        rest, kind = _ending(rest, "#", READERS)
         path = Path(rest)
         title = name or path.stem + (f" ({chosen})" if chosen else "")
         kinds = [kind] if kind else _kinds(path)
@@ -120,7 +119,7 @@ def _kinds(path: Path) -> list[str | None]:
     return ["goalstep", "goalstep-substeps"] if is_goalstep else [None]
 
 
-def measure(annotations: Annotations, *, window: float) -> OccupancyCounts:
+def count_occupancy(annotations: Annotations, *, window: float) -> OccupancyCounts:
     """Occupancy of all recordings together."""
     return sum(
         (
@@ -135,7 +134,7 @@ def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
     """The paper's occupancy table over `sets`; its own rows beneath, at its own window length."""
     rows: list[tuple[Cell, ...]] = []
     for each in sets:
-        marked, full = each.annotations, measure(each.annotations, window=window)
+        marked, full = each.annotations, count_occupancy(each.annotations, window=window)
         size = (len(marked.recordings), marked.hours, marked.actions, mean(marked.lengths))
         rows.append((each.name, *size, 100 * full.occupancy, full.actions_per_window))
     for name, (count, hours, share) in OCCUPANCY.items() if window == PAPER_WINDOW else ():
@@ -157,7 +156,7 @@ def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> 
     rows: list[tuple[Cell, ...]] = []
     for each in sets:
         for window in windows:
-            full = measure(each.annotations, window=window)
+            full = count_occupancy(each.annotations, window=window)
             rows.append((each.name, f"{window:g} s", full.windows, 100 * full.occupancy))
     for window, (count, share) in WINDOW_SWEEP.items():
         rows.append(("primary set (paper)", f"{window:g} s", count, share))
@@ -165,49 +164,48 @@ def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> 
     return Table("Occupancy by window length", columns, tuple(rows))
 
 
-def survey(
-    asked: OccupancyPlan,
+def measure_occupancy(
+    plan: OccupancyPlan,
     *,
-    folder: Path | None = None,
+    out: str | Path | None = None,
     fresh: bool = False,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> ExperimentReport:
-    """Measure, and write the results into `folder` if there is one; a stopped run is taken up.
+    """Measure, and write the report into the folder `out` if there is one; resumes a stopped run.
 
     Raises:
         AnnotationError: annotations that contradict themselves, or results of other recordings.
-        LedgerError: `folder` holds another run.
+        LedgerError: `out` holds another run.
     """
-    lengths = read_durations(asked.durations) if asked.durations else None
-    sets = read_data_sets(asked.sets, durations=lengths)
-    rows = read_rows(asked.results) if asked.results else []
+    folder = None if out is None else Path(out)
+    lengths = read_durations(plan.durations) if plan.durations else None
+    sets = read_data_sets(plan.sets, durations=lengths)
+    rows = read_rows(plan.results) if plan.results else []
     sets[0].annotations.only(row.recording for row in rows)  # says which are not in the first set
     events = None
-    if asked.evidence:
-        events = read_annotations(asked.evidence, format=asked.evidence_format, durations=lengths)
-    settings = _settings(asked, sets, rows, events)
-    if folder:
-        kept = [f"{_kept_at(window)}/{name}" for window in asked.windows for name in ROWS]
-        claim_folder(folder, settings, fresh=fresh, rows=kept)
-    more = []
-    if events:
-        whole = _whole_of(asked.sets[0], durations=lengths)
-        chosen = asked.recordings or tuple(sets[0].annotations.recordings)
-        evaluated = chosen if len(chosen) < len(whole.recordings) else ()
-        sweep = gain_sweep(
-            whole, events, evaluated=evaluated, windows=asked.windows, folder=folder, watch=watch
+    if plan.sound_events:
+        events = read_annotations(
+            plan.sound_events, format=plan.sound_events_format, durations=lengths
         )
-        more.append(sweep)
-    outcome = report(
-        sets, window=asked.window, windows=asked.windows, rows=rows, more=more, settings=settings
-    )
+    settings = _settings(plan, sets, rows, events)
     if folder:
-        outcome.write(folder)
-    return outcome
+        kept = [f"{_kept_at(window)}/{name}" for window in plan.windows for name in ROWS]
+        claim_folder(folder, settings, fresh=fresh, rows=kept)
+    report = report_occupancy(sets, plan, rows=rows, settings=settings)
+    if events:
+        whole = _whole_of(plan.sets[0], durations=lengths)
+        chosen = plan.recordings or tuple(sets[0].annotations.recordings)
+        split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
+        sources = [SoundEventScores(whole, events, split, window) for window in plan.windows]
+        sweep = gain_sweep(sources, folder=folder, progress=progress)
+        report = replace(report, tables=(*report.tables[:2], sweep, *report.tables[2:]))
+    if folder:
+        report.write(folder)
+    return report
 
 
 def _settings(
-    asked: OccupancyPlan,
+    plan: OccupancyPlan,
     sets: Sequence[DataSet],
     rows: Sequence[BenchmarkRow],
     events: Annotations | None,
@@ -215,11 +213,11 @@ def _settings(
     """Every choice of the survey and what its files say; two with the same can share rows."""
     return {
         "experiment": "occupancy",
-        "window": asked.window,
-        "windows": list(asked.windows),
-        "sets": {each.name: fingerprint(each.annotations) for each in sets},
-        "evidence": fingerprint(events) if events else None,
-        "recordings": list(asked.recordings),
+        "window": plan.window,
+        "windows": list(plan.windows),
+        "sets": {each.name: each.annotations.fingerprint for each in sets},
+        "sound_events": events.fingerprint if events else None,
+        "recordings": list(plan.recordings),
         "results": rows_fingerprint(rows) if rows else None,
         "earmark": VERSION,
     }
@@ -237,95 +235,78 @@ def _kept_at(window: float) -> str:
 
 
 def gain_sweep(
-    annotations: Annotations,
-    events: Annotations,
+    sources: Sequence[SoundEventScores],
     *,
-    evaluated: Sequence[str],
-    windows: Sequence[float] = WINDOWS,
     folder: Path | None = None,
-    watch: Watch | None = None,
+    progress: Progress | None = None,
 ) -> Table:
-    """What score-driven rules gain over `uniform` by window length, from annotated events.
+    """What score-driven rules gain over `uniform` by window length, one of `sources` each.
 
     With a `folder` the rows of every length are kept in it, and taken from it.
     """
     rows: list[tuple[Cell, ...]] = []
-    fitting = split_for_fitting(annotations, evaluated)
     rules = ("uniform", "rank", "separated", "coverage")
-    for window in windows:
-        tasks = evidence_tasks(annotations, events, fitting, window=window)
+    for source in sources:
+        window = source.window
         design = BenchmarkDesign(rules=rules, budgets=SWEEP_BUDGETS, window=window)
         place = folder / _kept_at(window) if folder else None
-        results = BenchmarkResults.of_rows(run(tasks, design, folder=place, watch=watch).rows)
+        ran = run(source.tasks(), design, folder=place, progress=progress)
+        results = BenchmarkResults.of_rows(ran.rows)
         for rule in rules[1:]:
             gains = [_pooled_gain(results, rule, budget) for budget in SWEEP_BUDGETS]
             rows.append((f"{window:g} s", rule, *gains))
     columns = ("window", "rule", *map(percent, SWEEP_BUDGETS))
-    note = f"Points of pooled coverage over uniform; scores from annotated events, {fitting.words}."
+    note = f"Points of pooled coverage over uniform; scores from {sources[0].describe()}."
     return Table("Gain over uniform by window length", columns, tuple(rows), note)
 
 
 def _pooled_gain(results: BenchmarkResults, rule: str, budget: float) -> float:
     """Points of pooled coverage of `rule` over uniform."""
-    ours, theirs = (results.pooled((EVIDENCE, name), budget) for name in (rule, "uniform"))
+    ours, theirs = (results.pooled((SOUND_EVENTS, name), budget) for name in (rule, "uniform"))
     return 100 * (ours.coverage - theirs.coverage)
 
 
-def report(
+def report_occupancy(
     sets: Sequence[DataSet],
+    plan: OccupancyPlan,
     *,
-    window: float = 4.0,
-    windows: Sequence[float] = WINDOWS,
     rows: Sequence[BenchmarkRow] = (),
-    more: Sequence[Table] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> ExperimentReport:
     """Occupancy of `sets`; with `rows` of an evaluation of the first, gain against occupancy."""
-    tables = [occupancy_table(sets, window=window), sweep_table(sets, windows), *more]
-    drawn: dict[str, Drawing] = {}
-    if figures.can_draw():
-        drawn["window_sweep"] = ("Occupancy by window length.", lambda: _sweep(sets, windows))
+    tables = [occupancy_table(sets, window=plan.window), sweep_table(sets, plan.windows)]
+    drawn: dict[str, Drawing] = {
+        "window_sweep": ("Occupancy by window length.", lambda: _draw_sweep(sets, plan.windows))
+    }
     if rows:
-        tables.append(_gains(rows, sets[0].annotations, window, drawn))
+        results = BenchmarkResults.of_rows(rows)
+        line = results.frontlines[0]
+        baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
+        subject = (line, "coverage" if "coverage" in results.rules else results.rules[-1])
+        occupancy = occupancies(sets[0].annotations, results, window=plan.window)
+        tables.append(gain_table(results, occupancy, baseline=baseline))
+        drawn["gain_against_occupancy"] = (
+            f"Gain of {subject[1]} over {baseline[1]} against occupancy.",
+            lambda: figures.gain_scatter(results, occupancy, subject, baseline),
+        )
     notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
     title = "How full is the stream?"
     return ExperimentReport(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
 
 
-def _sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> bytes:
+def _draw_sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> Figure:
     """Occupancy by window length, drawn."""
     lengths = sorted(windows)
     series = {
-        each.name: [(w, 100 * measure(each.annotations, window=w).occupancy) for w in lengths]
+        each.name: [
+            (w, 100 * count_occupancy(each.annotations, window=w).occupancy) for w in lengths
+        ]
         for each in sets
     }
-    picture = figures.lines(
+    return figures.lines(
         series,
         title="How full windows are",
         across="seconds of a window",
         up="occupancy: windows that touch an action, %",
         ticks=lengths,
     )
-    return figures.png(picture)
-
-
-def _gains(
-    rows: Sequence[BenchmarkRow],
-    annotations: Annotations,
-    window: float,
-    drawn: dict[str, Drawing],
-) -> Table:
-    """Gain against occupancy of an evaluation, drawn for its first rule that listens."""
-    results = BenchmarkResults.of_rows(rows)
-    line = results.frontlines[0]
-    baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
-    rule = "coverage" if "coverage" in results.rules else results.rules[-1]
-    if figures.can_draw():
-        occupancy = occupancies(annotations, results, window=window)
-        caption = f"Gain of {rule} over {baseline[1]} against occupancy."
-        subject = (line, rule)
-        drawn["gain_against_occupancy"] = (
-            caption,
-            lambda: figures.png(figures.gain_scatter(results, occupancy, subject, baseline)),
-        )
-    return gain_table(results, annotations, window=window, baseline=baseline)

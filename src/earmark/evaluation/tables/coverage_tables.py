@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from earmark.evaluation.annotations.actions import Annotations, counted
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
@@ -83,19 +83,22 @@ def paired_table(results: BenchmarkResults, subject: System) -> Table:
 
 
 def recording_table(
-    results: BenchmarkResults, annotations: Annotations, *, budget: float, subject: System,
-    baseline: System, window: float,
-) -> Table:  # fmt: skip
-    """Every recording at one budget: how long, how full, and what two rules come to."""
-    ours = dict(zip(results.recordings, results.points(subject, budget), strict=True))
-    theirs = dict(zip(results.recordings, results.points(baseline, budget), strict=True))
+    results: BenchmarkResults,
+    annotations: Annotations,
+    occupancy: Sequence[float],
+    *,
+    budget: float,
+    systems: tuple[System, System],
+) -> Table:
+    """Every recording at one budget: how long, how full, and what two systems come to."""
+    baseline, subject = systems
+    theirs, ours = results.points(baseline, budget), results.points(subject, budget)
     rows: list[tuple[Cell, ...]] = []
-    for name in results.recordings:
+    for place, name in enumerate(results.recordings):
         actions, duration = annotations.recordings[name], annotations.durations[name]
-        full = count_occupied(actions, duration, window=window)
         length = mean(action.duration for action in actions)
-        gain = ours[name] - theirs[name]
-        figures = (100 * full.occupancy, theirs[name], ours[name], gain)
+        gain = ours[place] - theirs[place]
+        figures = (occupancy[place], theirs[place], ours[place], gain)
         rows.append((name, len(actions), round(duration), length, *figures))
     means = (mean(float(row[place]) for row in rows) for place in range(1, 8))
     rows.append(("mean", *means))
@@ -146,11 +149,11 @@ def gains_over(
     }
 
 
-def gain_table(
-    results: BenchmarkResults, annotations: Annotations, *, window: float, baseline: System
-) -> Table:
-    """How the gain of the rules that listen goes with occupancy, budget by budget."""
-    occupancy = occupancies(annotations, results, window=window)
+def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baseline: System) -> Table:
+    """How the gain of the rules that listen goes with occupancy, budget by budget.
+
+    `occupancy` has one value for each recording of `results`.
+    """
     rows: list[tuple[Cell, ...]] = []
     for system in results.systems:
         if system[1] not in ("rank", "separated", "coverage"):

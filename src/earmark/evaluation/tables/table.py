@@ -7,7 +7,7 @@ import html
 import io
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -128,9 +128,3 @@ def p_value(p: float) -> str:
     if math.isnan(p):
         return "—"
     return "<1e-4" if p < 1e-4 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
-
-
-def markdown(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """One document of all tables."""
-    head = [f"# {title}", "", *(f"- {note}" for note in notes), ""]
-    return "\n".join(head) + "\n" + "\n".join(table.to_markdown() for table in tables)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import Case, Rounding, choose
+from earmark.evaluation.benchmark import Case, choose
+from earmark.evaluation.benchmark_run import BenchmarkDesign
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import percent
 from earmark.media import Frame, Recording
@@ -63,16 +64,15 @@ def middle_minute(duration: float) -> Span:
 
 
 def make_strip(
-    case: Case, *, rule: str, budget: float, rounding: Rounding = "round",
-    span: Span | None = None, scores: Track | None = None,
-) -> TimelineStrip:  # fmt: skip
+    case: Case, design: BenchmarkDesign, *, span: Span | None = None, scores: Track | None = None
+) -> TimelineStrip:
     """The strip of one case without its media; `scores` are the windows' own unless given."""
     windows = case.windows
-    calls = Budget(share=budget, rounding=rounding).calls(len(windows))
-    picks = choose(case, rule, [calls])[0]
+    calls = Budget(share=design.shown, rounding=design.rounding).calls(len(windows))
+    picks = choose(case, design.subject, [calls])[0]
     ranked = np.sort(windows.scores)[::-1]
     where = span or middle_minute(windows.duration)
-    spent = f"{rule} at {percent(budget)} of calls"
+    spent = f"{design.subject} at {percent(design.shown)} of calls"
     return TimelineStrip(
         title=f"{case.recording}: {spent}, scores from {case.frontline}",
         span=where,
@@ -83,15 +83,14 @@ def make_strip(
     )
 
 
-def with_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
+def add_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
     """The strip with the recording's sound and pictures, as far as it has them."""
     sound = waveform(recording, strip.span) if recording.has_audio else None
     if not recording.has_video:
         return replace(strip, waveform=sound)
     step = strip.span.duration / FRAMES
     times = [strip.span.start + (place + 0.5) * step for place in range(FRAMES)]
-    instants = [pick.instant for pick in strip.picks]
-    shown = recording.frames(times + instants) if times + instants else []
+    shown = recording.frames([*times, *(pick.instant for pick in strip.picks)])
     return replace(
         strip, waveform=sound, frames=shown[: len(times)], picked_frames=shown[len(times) :]
     )
@@ -111,7 +110,7 @@ def waveform(recording: Recording, span: Span) -> Track:
     )
 
 
-def draw(strip: TimelineStrip) -> Figure:
+def draw_strip(strip: TimelineStrip) -> Figure:
     """The strip, one row for each thing there is, and beneath it what the colours mean."""
     shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
     tall = PICTURE * shapes[0][0] / shapes[0][1] if shapes else 0.0

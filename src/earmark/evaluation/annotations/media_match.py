@@ -1,0 +1,74 @@
+"""Which media belong to which annotations: they are matched by the name of the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from earmark.errors import AnnotationError, MediaError
+from earmark.evaluation.annotations.actions import few
+from earmark.media import Recording, Source, find, open_recording
+from earmark.media.source import name_of
+
+
+def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
+    """Recordings by name: the file's name without its suffix, the first chapter's of several.
+
+    Raises:
+        AnnotationError: there is nothing at a path, or two files have the same name, so that
+            annotations cannot tell them apart.
+    """
+    found: dict[str, Source] = {}
+    for source in find([str(path) for path in paths]):
+        if "://" not in source.uris[0] and not Path(source.uris[0]).exists():
+            raise AnnotationError(f"there are no media at {source.uris[0]}")
+        name = Path(name_of(source.uris[0])).stem
+        if name in found:
+            raise AnnotationError(
+                f"two media files are called {name}: {found[name].uris[0]} and {source.uris[0]}"
+            )
+        found[name] = source
+    return found
+
+
+def open_media(
+    media: Mapping[str, Source], names: Iterable[str]
+) -> tuple[dict[str, Recording], dict[str, str]]:
+    """The named recordings, opened; and, for those that cannot be, the reason."""
+    opened: dict[str, Recording] = {}
+    broken: dict[str, str] = {}
+    for name in names:
+        try:
+            opened[name] = open_recording(media[name])
+        except MediaError as error:
+            broken[name] = str(error)
+    return opened, broken
+
+
+def reconcile(
+    annotated: Collection[str],
+    available: Collection[str],
+    *,
+    allow_missing: bool = False,
+    what: str = "media",
+) -> list[str]:
+    """The recordings both sides have, in the order of `annotated`; `what` is on the other side.
+
+    Raises:
+        AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
+    """
+    common = [name for name in annotated if name in set(available)]
+    unheard = [name for name in annotated if name not in set(available)]
+    unmarked = sorted(set(available) - set(annotated))
+    if (unheard or unmarked) and not allow_missing:
+        parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
+        parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []
+        raise AnnotationError(
+            f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
+        )
+    if not common:
+        raise AnnotationError(
+            f"no recording has both {what} and annotations: {what} {few(sorted(available))}, "
+            f"annotations {few(annotated)}"
+        )
+    return common
