@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.errors import LedgerError
 from earmark.evaluation.tables.figures import can_draw, png
-from earmark.evaluation.tables.results_page import page
+from earmark.evaluation.tables.results_page import make_results_page
 from earmark.evaluation.tables.table import Table
 from earmark.media.atomic_file import replacing
 
@@ -55,18 +55,15 @@ class ExperimentReport:
 
     def write(self, folder: Path) -> None:
         """Write Markdown, JSON, one HTML page and PNG into `folder`, and CSV into its `tables/`."""
-        drawn = {
-            name: (caption, png(draw()))
-            for name, (caption, draw) in self.figures.items()
-            if can_draw()
-        }
-        whole = page(self.title, notes=self.notes, figures=drawn, tables=self.tables)
+        drawn = {name: png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
+        shown = {self.figures[name][0]: image for name, image in drawn.items()}
+        whole = make_results_page(self.title, notes=self.notes, tables=self.tables, figures=shown)
         written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
         texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
         assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"
         texts |= {f"tables/{table.slug}.csv": table.to_csv() for table in self.tables}
         files = {name: text.encode() for name, text in texts.items()}
-        files |= {f"{name}.png": image for name, (_, image) in drawn.items()}
+        files |= {f"{name}.png": image for name, image in drawn.items()}
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             with replacing(folder / name) as scratch:

@@ -132,7 +132,7 @@ def test_a_report_is_a_folder_with_one_page(tmp_path: Path):
     assert sheet.read_text().splitlines()[1] == "10 %,40.0,20.0"
     page = (tmp_path / "new" / "index.html").read_text()
     assert "data:image/png;base64,iVBOR" in page
-    assert "http" not in page
+    assert "http://" not in page and "https://" not in page
     assert "<a href='#coverage_by_budget_and_rule'>" in page
     assert "<section id='coverage_by_budget_and_rule'>" in page
     assert json.loads((tmp_path / "new" / "tables.json").read_text())["figures"] == ["dot.png"]

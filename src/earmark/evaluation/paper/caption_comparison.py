@@ -9,6 +9,7 @@ against each other pair by pair, by McNemar's exact test.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,11 +17,14 @@ from typing import Any
 import numpy as np
 
 from earmark.captioning import Answer, Captioner, Failure, Limits, Prompt, Request, ask_all
-from earmark.errors import EarmarkError, MediaError, NoAudioStream
+from earmark.captioning.hand_crop import HandCrop
+from earmark.errors import MediaError, NoAudioStream
 from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
 from earmark.evaluation.metrics.significance import mcnemar
 from earmark.evaluation.paper.caption_log import Caption, CaptionLog
 from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
+from earmark.evaluation.tables.table import mean, plain
+from earmark.features import YAMNet
 from earmark.media import Frame, Recording
 from earmark.timeline import Span
 
@@ -68,8 +72,8 @@ class CaptionTools:
     captioner: Captioner
     prompt: Prompt = field(default_factory=Prompt.load)
     limits: Limits = field(default_factory=Limits)
-    crop: Crop | None = None
-    tags: Tags | None = None
+    crop: Crop = field(default_factory=HandCrop)
+    tags: Tags = field(default_factory=lambda: YAMNet().tags)
     answer_tokens: int = 256
     log: CaptionLog = field(default_factory=CaptionLog)
     """What is answered there already is not asked again."""
@@ -85,9 +89,9 @@ class VariantScore:
     verbs: NamingCounts
     failures: tuple[str, ...]
     """Why calls have no answer, a line each; they count neither for nor against."""
-    noun_p: float | None
-    """McNemar against the first variant on what both answered; None for the first itself."""
-    verb_p: float | None
+    noun_p: float
+    """McNemar against the first variant on what both answered; nan for the first itself."""
+    verb_p: float
     captions: Mapping[Stimulus, Caption]
 
     @property
@@ -101,31 +105,30 @@ class VariantScore:
         return sum(caption.is_whole for caption in self.captions.values())
 
     @property
-    def prompt_tokens(self) -> float | None:
-        """Mean of a call, where the server says."""
+    def prompt_tokens(self) -> float:
+        """Mean of a call; nan where the server does not say."""
         said = [caption.prompt_tokens for caption in self.captions.values()]
-        taken = [tokens for tokens in said if tokens is not None]
-        return sum(taken) / len(taken) if taken else None
+        return mean(tokens for tokens in said if tokens is not None)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; null where nothing was answered or there is no comparison."""
-        answered = self.nouns.asked
-        return {
+        values = {
             "variant": self.variant.name,
             "tokens": self.variant.tokens,
             "hand_crop": self.variant.crops_hands,
             "sounds_told": self.variant.tells_sounds,
-            "answered": answered,
+            "answered": self.nouns.asked,
             "failed": self.failed,
             "uncropped": self.uncropped,
             "nouns_named": self.nouns.named,
             "verbs_named": self.verbs.named,
-            "noun_accuracy": self.nouns.accuracy if answered else None,
-            "verb_accuracy": self.verbs.accuracy if answered else None,
+            "noun_accuracy": self.nouns.accuracy,
+            "verb_accuracy": self.verbs.accuracy,
             "noun_p": self.noun_p,
             "verb_p": self.verb_p,
             "mean_prompt_tokens": self.prompt_tokens,
         }
+        return {name: plain(value) for name, value in values.items()}
 
 
 def compare(
@@ -144,10 +147,11 @@ def compare(
     Raises:
         AnnotationError: a stimulus has no recording, or lies outside it.
         CallError: the model cannot be asked. A single failed call is counted, not raised.
-        EarmarkError: a variant needs a crop or tags that `tools` does not have.
+        ModelMissing: a variant needs a network whose weights are not here.
     """
     check_inside(stimuli, recordings)
-    _check_tools(ways, tools)
+    if any(variant.crops_hands for variant in ways):
+        tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
     tools.captioner.check()
     heard: dict[Stimulus, tuple[str, ...]] = {}
     if any(variant.tells_sounds for variant in ways):
@@ -160,16 +164,6 @@ def compare(
     return scores
 
 
-def _check_tools(ways: Sequence[CaptionVariant], tools: CaptionTools) -> None:
-    for variant in ways:
-        if variant.crops_hands and tools.crop is None:
-            raise EarmarkError(f"{variant.name} needs a hand detector: give `CaptionTools.crop`")
-        if variant.tells_sounds and tools.tags is None:
-            raise EarmarkError(f"{variant.name} needs names of sounds: give `CaptionTools.tags`")
-        if variant.crops_hands and tools.crop is not None:
-            tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))  # its weights, or what is amiss
-
-
 def _hear(
     stimuli: Sequence[Stimulus], recordings: Mapping[str, Recording], tools: CaptionTools
 ) -> dict[Stimulus, tuple[str, ...]]:
@@ -179,7 +173,6 @@ def _hear(
         own = [each for each in stimuli if each.recording == name]
         if not recordings[name].has_audio:
             raise NoAudioStream(f"{name} has no audio stream, so no sounds can be told of it")
-        assert tools.tags is not None
         tags = tools.tags(recordings[name], [each.window for each in own])
         heard |= dict(zip(own, tags, strict=True))
     return heard
@@ -257,12 +250,15 @@ class _Run:
     ) -> Iterator[Request]:
         """The requests with their frames; one whose frame cannot be decoded has failed."""
         for request in waiting:
+            stimulus = self._about[request.identity][0]
             try:
-                shown = self._showing(request)
+                frame, is_whole = show(stimulus, self.variant, self.recordings, self.tools.crop)
             except MediaError as error:
                 fail(Failure(request, str(error), attempts=0))
-            else:
-                yield shown
+                continue
+            if is_whole:
+                self._whole.add(request.identity)
+            yield request.showing([frame])
 
     def _request(self, each: Stimulus) -> Request:
         """A variant that shows another picture is another question: its name is in the identity."""
@@ -279,20 +275,13 @@ class _Run:
             answer_tokens=self.tools.answer_tokens,
         )
 
-    def _showing(self, request: Request) -> Request:
-        each = self._about[request.identity][0]
-        frame, is_whole = picture_of(each, self.variant, self.recordings, self.tools.crop)
-        if is_whole:
-            self._whole.add(request.identity)
-        return request.showing([frame])
 
-
-def picture_of(
-    each: Stimulus, variant: CaptionVariant, recordings: Mapping[str, Recording], crop: Crop | None
+def show(
+    stimulus: Stimulus, variant: CaptionVariant, recordings: Mapping[str, Recording], crop: Crop
 ) -> tuple[Frame, bool]:
     """What `variant` shows of a stimulus, and whether that is whole for want of a hand."""
-    frame = recordings[each.recording].frames([each.time])[0]
-    if not variant.crops_hands or crop is None:
+    frame = recordings[stimulus.recording].frames([stimulus.time])[0]
+    if not variant.crops_hands:
         return frame, False
     cut = crop(frame)
     return replace(cut or frame, time=frame.time), cut is None
@@ -301,22 +290,16 @@ def picture_of(
 def _score(
     run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: VariantScore | None
 ) -> VariantScore:
-    def names_noun(caption: Caption) -> bool:
-        return nouns.names(caption.text, caption.stimulus.noun)
+    """How a variant did, by itself and against the `first`."""
 
-    def names_verb(caption: Caption) -> bool:
-        return verbs.names(caption.text, caption.stimulus.verb)
+    def judge(names: Callable[[Caption], bool]) -> tuple[NamingCounts, float]:
+        named = NamingCounts(sum(map(names, run.captions.values())), len(run.captions))
+        return named, compare_named(first.captions, run.captions, names) if first else math.nan
 
-    said = run.captions
-    return VariantScore(
-        variant=run.variant,
-        nouns=NamingCounts(sum(map(names_noun, said.values())), len(said)),
-        verbs=NamingCounts(sum(map(names_verb, said.values())), len(said)),
-        failures=tuple(run.failures),
-        noun_p=None if first is None else compare_named(first.captions, said, names_noun),
-        verb_p=None if first is None else compare_named(first.captions, said, names_verb),
-        captions=said,
-    )
+    by_noun, noun_p = judge(lambda each: nouns.names(each.text, each.stimulus.noun))
+    by_verb, verb_p = judge(lambda each: verbs.names(each.text, each.stimulus.verb))
+    failures = tuple(run.failures)
+    return VariantScore(run.variant, by_noun, by_verb, failures, noun_p, verb_p, run.captions)
 
 
 def compare_named(

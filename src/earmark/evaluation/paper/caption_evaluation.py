@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning import Captioner, Limits, Prompt
-from earmark.captioning.hand_crop import HandCrop
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import counted
 from earmark.evaluation.annotations.media_match import find_media
@@ -17,11 +16,12 @@ from earmark.evaluation.paper.caption_comparison import (
     TOKENS,
     CaptionTools,
     CaptionVariant,
+    Crop,
     VariantProgress,
     VariantScore,
     compare,
     list_variants,
-    picture_of,
+    show,
 )
 from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.evaluation.paper.caption_page import captions_page
@@ -31,7 +31,6 @@ from earmark.evaluation.paper.caption_stimuli import (
     draw_stimuli,
     read_stimuli,
 )
-from earmark.features import YAMNet
 from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 
@@ -80,7 +79,7 @@ class CaptionEvaluation:
     nouns: Vocabulary
     verbs: Vocabulary
     recordings: dict[str, Recording] = field(repr=False)
-    tools: CaptionTools = field(repr=False)
+    crop: Crop = field(repr=False)
     notes: tuple[str, ...] = ()
 
     @property
@@ -96,9 +95,7 @@ class CaptionEvaluation:
         """Write an HTML page of every moment, as it was shown and as it was told."""
         text = captions_page(
             self.scores,
-            show=lambda each, score: picture_of(
-                each, score.variant, self.recordings, self.tools.crop
-            )[0],
+            show=lambda each, variant: show(each, variant, self.recordings, self.crop)[0],
             nouns=self.nouns,
             verbs=self.verbs,
             notes=self.notes,
@@ -138,15 +135,13 @@ def evaluate_captions(
         captioner,
         prompt=prompt or Prompt.load(),
         limits=limits or Limits(),
-        crop=HandCrop() if plan.hands else None,
-        tags=YAMNet().tags if plan.sounds else None,
         log=CaptionLog.open(log) if log else CaptionLog(),
         progress=progress,
     )
     scores = compare(chosen, recordings, plan.variants, tools, nouns=nouns, verbs=verbs)
     drawn = f"{counted(len(chosen), 'action')} of {plan.actions.name}, seed {plan.seed}"
     notes = (drawn, f"asked of {captioner.model}")
-    return CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools, notes)
+    return CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools.crop, notes)
 
 
 def _known_stimuli(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 
 from earmark.evaluation.metrics.caption_naming import Vocabulary
-from earmark.evaluation.paper.caption_comparison import VariantScore
+from earmark.evaluation.paper.caption_comparison import CaptionVariant, VariantScore
 from earmark.evaluation.paper.caption_log import Caption
 from earmark.evaluation.paper.caption_stimuli import Stimulus
-from earmark.evaluation.tables.results_page import page
-from earmark.evaluation.tables.table import Table
+from earmark.evaluation.tables.results_page import make_results_page
+from earmark.evaluation.tables.table import Table, p_value
 from earmark.media import Frame
+from earmark.reporting.html_document import embed_image, escape
 
 ACROSS = 320
 """Pixels across of the largest picture on the page."""
@@ -25,7 +25,6 @@ COLUMNS = (
 )
 
 STYLE = """
-<style>
 .moment { display: grid; grid-template-columns: 20rem 1fr; gap: 1rem; margin: 1.2rem 0;
           padding-top: 1.2rem; border-top: 1px solid var(--line) }
 .moment h3 { margin: 0 0 .3rem; font-size: 1rem } .moment figure { margin: 0 0 .5rem }
@@ -35,39 +34,37 @@ STYLE = """
 .yes { color: #15803d; font-weight: 600 }
 @media (prefers-color-scheme: dark) { .yes { color: #4ade80 } }
 @media (max-width: 44rem) { .moment { grid-template-columns: 1fr } }
-</style>
 """
 
-Show = Callable[[Stimulus, VariantScore], Frame]
+Show = Callable[[Stimulus, CaptionVariant], Frame]
 """What a variant showed of a stimulus."""
 
 
-def captions_table(rows: Sequence[VariantScore]) -> Table:
+def captions_table(scores: Sequence[VariantScore]) -> Table:
     """One row a variant; p is McNemar's, against the first."""
-    return Table(
-        "Ways of asking",
-        COLUMNS,
-        tuple(
-            (
-                row.variant.name,
-                row.nouns.asked,
-                100 * row.nouns.accuracy,
-                _p(row.noun_p),
-                100 * row.verbs.accuracy,
-                _p(row.verb_p),
-                row.failed,
-                row.uncropped if row.variant.crops_hands else "–",
-                "–" if row.prompt_tokens is None else round(row.prompt_tokens),
-            )
-            for row in rows
-        ),
-        note="Share of answered captions that name the class in any of its ways. p: McNemar's "
-        "exact test against the first variant, on the moments both answered.",
+    rows = tuple(
+        (
+            score.variant.name,
+            score.nouns.asked,
+            100 * score.nouns.accuracy,
+            p_value(score.noun_p),
+            100 * score.verbs.accuracy,
+            p_value(score.verb_p),
+            score.failed,
+            score.uncropped if score.variant.crops_hands else "—",
+            score.prompt_tokens,
+        )
+        for score in scores
     )
+    note = (
+        "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
+        "test against the first variant, on the moments both answered."
+    )
+    return Table("Ways of asking", COLUMNS, rows, note)
 
 
 def captions_page(
-    rows: Sequence[VariantScore],
+    scores: Sequence[VariantScore],
     *,
     show: Show,
     nouns: Vocabulary,
@@ -75,55 +72,46 @@ def captions_page(
     notes: Sequence[str] = (),
 ) -> str:
     """The page as HTML; pictures are made small and lie inside it."""
-    stimuli = sorted({each for row in rows for each in row.captions}, key=_place)
-    moments = "".join(_moment(each, rows, show, nouns, verbs) for each in stimuli)
-    whole = page(TITLE, notes=notes, figures={}, tables=[captions_table(rows)])
-    return whole.replace("</head>", f"{STYLE}</head>").replace(
-        "</body>", f"<h2>Every moment</h2>{moments}</body>"
-    )
 
+    def describe(caption: Caption) -> str:
+        about = caption.stimulus
+        is_named = (nouns.names(caption.text, about.noun), verbs.names(caption.text, about.verb))
+        beside = [f"heard: {', '.join(caption.sounds)}"] if caption.sounds else []
+        beside += ["no hand found, shown whole"] if caption.is_whole else []
+        marks = "".join(map(_mark, ("noun", "verb"), is_named))
+        text = escape("; ".join([caption.variant, *beside]))
+        return f"<dt>{text}{marks}</dt><dd>{escape(_readable(caption.text))}</dd>"
 
-def _place(each: Stimulus) -> tuple[str, float, float, str, str]:
-    return each.recording, each.span.start, each.span.end, each.noun, each.verb
+    def moment(each: Stimulus) -> str:
+        answered = [score for score in scores if each in score.captions]
+        ways = [score.variant for score in answered]
+        pictures = [way for way in ways if way is ways[0] or way.crops_hands]
+        shown = "".join(_picture(way.name, show(each, way)) for way in pictures)
+        said = "".join(describe(score.captions[each]) for score in answered)
+        span = f"{each.recording}, {each.span.start:g}-{each.span.end:g} s"
+        return (
+            f"<article class='moment'><div>{shown}</div>"
+            f"<div><h3>{escape(f'{each.verb} {each.noun}: {span}')}</h3><dl>{said}</dl></div>"
+            f"</article>"
+        )
 
-
-def _p(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _moment(
-    each: Stimulus, rows: Sequence[VariantScore], show: Show, nouns: Vocabulary, verbs: Vocabulary
-) -> str:
-    answered = [row for row in rows if each in row.captions]
-    pictures = [row for row in answered if row is answered[0] or row.variant.crops_hands]
-    shown = "".join(_picture(row.variant.name, show(each, row)) for row in pictures)
-    said = "".join(_said(row.captions[each], nouns, verbs) for row in answered)
-    title = f"{each.verb} {each.noun}: {each.recording}, {each.span.start:g}-{each.span.end:g} s"
-    return (
-        f"<article class='moment'><div>{shown}</div>"
-        f"<div><h3>{html.escape(title)}</h3><dl>{said}</dl></div></article>"
+    stimuli = sorted({each for score in scores for each in score.captions}, key=astuple)
+    return make_results_page(
+        TITLE,
+        notes=notes,
+        tables=[captions_table(scores)],
+        more=f"<h2>Every moment</h2>{''.join(map(moment, stimuli))}",
+        style=STYLE,
     )
 
 
 def _picture(name: str, frame: Frame) -> str:
     scale = min(1.0, ACROSS / frame.width)
     small = frame.resized(max(2, round(frame.width * scale)), max(2, round(frame.height * scale)))
-    data = base64.b64encode(small.jpeg(80)).decode()
-    name = html.escape(name, quote=True)
     return (
-        f"<figure><img alt='{name}' src='data:image/jpeg;base64,{data}'>"
-        f"<figcaption>{name}</figcaption></figure>"
+        f"<figure><img alt='{escape(name)}' src='{embed_image(small.jpeg(80))}'>"
+        f"<figcaption>{escape(name)}</figcaption></figure>"
     )
-
-
-def _said(caption: Caption, nouns: Vocabulary, verbs: Vocabulary) -> str:
-    about = caption.stimulus
-    marks = _mark("noun", nouns.names(caption.text, about.noun))
-    marks += _mark("verb", verbs.names(caption.text, about.verb))
-    beside = [f"heard: {', '.join(caption.sounds)}"] if caption.sounds else []
-    beside += ["no hand found, shown whole"] if caption.is_whole else []
-    told = html.escape("; ".join([caption.variant, *beside]))
-    return f"<dt>{told}{marks}</dt><dd>{html.escape(_readable(caption.text))}</dd>"
 
 
 def _mark(what: str, is_named: bool) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Mapping, Sequence
 
 from earmark.evaluation.tables.table import Table
+from earmark.reporting.html_document import assemble, embed_image, escape
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb; --page: #fff;
@@ -30,27 +29,33 @@ tr.block td { border-top: 2px solid var(--line) } tr.block:first-child td { bord
 """
 
 
-def page(
+def make_results_page(
     title: str,
     *,
     notes: Sequence[str],
-    figures: Mapping[str, tuple[str, bytes]],
     tables: Sequence[Table],
+    figures: Mapping[str, bytes] | None = None,
+    more: str = "",
+    style: str = "",
 ) -> str:
-    """The page as HTML, all in one file; `figures` are a caption and PNG bytes by name."""
-    points = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    """The page as HTML, all in one file.
+
+    Args:
+        title: As text.
+        notes: Lines of text beneath it.
+        tables: All of them, each with a link at the top.
+        figures: PNG by caption.
+        more: Markup after the tables.
+        style: CSS for it.
+    """
+    points = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    links = "".join(f"<a href='#{table.slug}'>{escape(table.title)}</a> " for table in tables)
     drawn = "".join(
-        f"<figure><div class='scroll'><img alt='{html.escape(caption, quote=True)}' "
-        f"src='data:image/png;base64,{base64.b64encode(image).decode()}'></div>"
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-        for caption, image in figures.values()
+        f"<figure><div class='scroll'><img alt='{escape(caption)}' "
+        f"src='{embed_image(image, 'image/png')}'></div>"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+        for caption, image in (figures or {}).items()
     )
-    links = "".join(f"<a href='#{table.slug}'>{html.escape(table.title)}</a> " for table in tables)
     body = "".join(table.to_html() for table in tables)
-    return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        f"<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{html.escape(title)}</title><style>{STYLE}</style></head><body>"
-        f"<h1>{html.escape(title)}</h1><ul class='notes'>{points}</ul>"
-        f"<nav>{links}</nav>{drawn}{body}</body></html>\n"
-    )
+    head = f"<h1>{escape(title)}</h1><ul class='notes'>{points}</ul><nav>{links}</nav>"
+    return assemble(title, f"{head}{drawn}{body}{more}", style=STYLE + style)

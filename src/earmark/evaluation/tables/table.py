@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import math
 import re
@@ -13,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from earmark.evaluation.metrics.coverage_counts import dash
+from earmark.reporting.html_document import escape
 
 Cell = str | int | float
 
@@ -43,16 +43,14 @@ class Table:
 
     def to_html(self) -> str:
         """The table as HTML, everything escaped."""
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
         body = "".join(
-            f"<tr{mark}>"
-            + "".join(f"<td>{html.escape(self.text(cell))}</td>" for cell in row)
-            + "</tr>"
+            f"<tr{mark}>" + "".join(f"<td>{escape(self.text(cell))}</td>" for cell in row) + "</tr>"
             for row, mark in zip(self.rows, self._blocks(), strict=True)
         )
-        note = f"<p class='note'>{html.escape(self.note)}</p>" if self.note else ""
+        note = f"<p class='note'>{escape(self.note)}</p>" if self.note else ""
         return (
-            f"<section id='{self.slug}'><h2>{html.escape(self.title)}</h2><div class='scroll'>"
+            f"<section id='{self.slug}'><h2>{escape(self.title)}</h2><div class='scroll'>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{note}</section>"
         )
 
