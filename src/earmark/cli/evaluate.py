@@ -132,9 +132,9 @@ def evaluate(
 ) -> None:
     """Compare rules and frontlines on annotated recordings, in coverage and calls.
 
-    Give --media to listen, or --sound-events to let annotated sound events stand in for the ear: a
-    small regression fitted on recordings that are not evaluated. With --out a run that was stopped
-    goes on where it was, and leaves CSV, Markdown, PNG and one HTML page.
+    Give --media to listen, or --sound-events to score by annotated sound events instead: a small
+    regression fitted on recordings that are not evaluated. With --out a stopped run is resumed, and
+    leaves CSV, Markdown, PNG and one HTML page.
 
     For example:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table as RichTable
 
-from earmark.captioning import Limits, Prompt
-from earmark.cli.captioner_options import Wanted
-from earmark.cli.checkpoints import model_store
+from earmark.captioning import Limits, ModelChoice, Prompt
 from earmark.cli.console import Format, emit_json, err, out, progress_bar
 from earmark.cli.evaluate import words
 from earmark.errors import EarmarkError
@@ -54,7 +53,7 @@ def captions(
         typer.Option("--out", help="JSONL of every caption, as it arrives; goes on where it was."),
     ] = None,
     page: Annotated[
-        Path | None, typer.Option(help="HTML page of every moment, as shown and as told.")
+        Path | None, typer.Option(help="HTML page of every moment, as shown and captioned.")
     ] = None,
     format: Annotated[Format, typer.Option(help="How to print the comparison.")] = Format.table,
 ) -> None:
@@ -84,12 +83,16 @@ def captions(
         hands=hands,
         sounds=sounds,
     )
-    wanted = Wanted(vlm=vlm, model=model, gguf=gguf, mmproj=mmproj)
-    most = max(variant.tokens for variant in plan.variants)
+    choice = ModelChoice(server=vlm, model=model, gguf=gguf, mmproj=mmproj)
+    captioner = choice.captioner(
+        concurrency=concurrency,
+        tokens=max(variant.tokens for variant in plan.variants),
+        api_key=os.environ.get("OPENAI_API_KEY"),
+    )
     with variants_bar(plan) as progress:
         found = evaluate_captions(
             plan,
-            wanted.captioner(concurrency=concurrency, tokens=most),
+            captioner,
             prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
             log=keep,

@@ -52,8 +52,7 @@ def occupancy(
     """Say how full recordings are: the room a frontline has before one is chosen.
 
     With --sound-events the window sweep also says what rules gain at each length, on the first set.
-    With --out a run that was stopped goes on where it was, and leaves CSV, Markdown, PNG and one
-    HTML page.
+    With --out a stopped run is resumed, and leaves CSV, Markdown, PNG and one HTML page.
 
     For example:
 

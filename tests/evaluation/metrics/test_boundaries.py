@@ -18,7 +18,6 @@ from earmark.evaluation.metrics.boundaries import (
     MatchCounts,
     boundaries,
     compare_boundaries,
-    even_segments,
     match_boundaries,
     match_by_class,
     match_events,
@@ -58,7 +57,7 @@ def test_boundaries_equal_the_obvious_loop(reference: list[float], found: list[f
 def test_boundaries_are_compared_at_equal_segment_counts_only():
     truth = [Span(0, 2), Span(2, 5)]
     got = compare_boundaries(
-        truth, {"ours": [Span(0, 2.2), Span(2.2, 5)], "even": even_segments(5, 2)}
+        truth, {"ours": [Span(0, 2.2), Span(2.2, 5)], "even": [Span(0, 2.5), Span(2.5, 5)]}
     )
     assert [got["ours"][t].hits for t in (0.5, 1.0, 2.0)] == [3, 3, 3]
     assert got["even"][0.5].f1 == 1.0  # 2.5 s is half a second away

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary, count_named
+from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
 
 NOUNS = Vocabulary({"knife": ("knife", "knife:bread"), "cup": ("cup", "mug"), "dish:soap": ()})
 VERBS = Vocabulary({"cut": ("cut", "chop", "slice"), "put": ("put", "put-down"), "dry": ("dry",)})
@@ -44,7 +44,7 @@ def test_verbs(caption: str, label: str, expected: bool):
 
 
 def test_named_counts_add_up():
-    total = count_named([("cup", "a mug"), ("cup", "a fork")], NOUNS) + NamingCounts(1, 2)
+    total = NamingCounts(1, 2) + NamingCounts(1, 2)
     assert total == NamingCounts(2, 4)
     assert total.accuracy == 0.5
     assert math.isnan(NamingCounts().accuracy)

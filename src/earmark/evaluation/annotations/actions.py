@@ -149,8 +149,7 @@ class Annotations:
 
     def notes(self) -> list[str]:
         """One line for everything a reader of the results should know about the rows."""
-        told = self.excluded.items()
-        lines = [f"{counted(count, 'row')} left out: {reason}" for reason, count in told]
+        lines = [f"{counted(n, 'row')} left out: {why}" for why, n in self.excluded.items()]
         lines += self.remarks
         guessed = sum(source == "last event" for source in self.duration_source.values())
         if guessed:

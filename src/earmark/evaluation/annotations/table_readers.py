@@ -236,7 +236,7 @@ def _delimiter(header: str) -> str:
 
 
 def _columns(cells: Sequence[str]) -> list[str]:
-    """The names of the columns, in small letters; those without a name are told by their place."""
+    """The names of the columns, in small letters; those without a name are known by their place."""
     names = [cell.strip().lower() for cell in cells]
     return [name or f" {place}" for place, name in enumerate(names)]
 

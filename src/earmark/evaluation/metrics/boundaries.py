@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -110,12 +109,6 @@ def compare_boundaries(
         name: {t: match_boundaries(truth, boundaries(spans), tolerance=t) for t in tolerances}
         for name, spans in systems.items()
     }
-
-
-def even_segments(duration: float, count: int) -> list[Span]:
-    """`count` equal segments of `duration` seconds: the blind system of equal segment count."""
-    edges = np.linspace(0, duration, count + 1)
-    return [Span(float(a), float(b)) for a, b in pairwise(edges)]
 
 
 def match_events(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import csv
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,14 +77,6 @@ class Vocabulary:
         words = _WORD.findall(way.lower())
         telling = [word for word in words if word not in _PARTICLES] or words
         return bool(telling) and all(_stems(word) & said for word in telling)
-
-
-def count_named(reference: Iterable[tuple[str, str]], vocabulary: Vocabulary) -> NamingCounts:
-    """How many of the pairs (true class, caption) name the class."""
-    total = NamingCounts()
-    for label, caption in reference:
-        total += NamingCounts(int(vocabulary.names(caption, label)), 1)
-    return total
 
 
 def _stems(word: str) -> set[str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Self
 
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
+from earmark.gate.episodes import bill
 from earmark.grid import Grid
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, IndexArray, Span, merge
@@ -192,19 +193,12 @@ class EpisodeCounts(Addable):
     """Windows of the grid: what a full scan would cost, in calls."""
     calls: int = 0
     """Windows of the grid an episode touches: the calls it really costs."""
-    length: float = 4.0
-    """Seconds of one window."""
+    charged: float = 0.0
+    """Calls a duration account would charge: seconds kept over seconds of a window."""
     actions: int = 0
     """Annotated actions."""
     reached: int = 0
     """Actions that overlap an episode."""
-
-    def __add__(self, other: EpisodeCounts) -> EpisodeCounts:
-        if self.length != other.length and self.windows and other.windows:
-            raise ValueError(f"windows of {self.length} s and {other.length} s do not add up")
-        return replace(
-            Addable.__add__(self, other), length=(self if self.windows else other).length
-        )
 
     @property
     def retained(self) -> float:
@@ -229,7 +223,7 @@ class EpisodeCounts(Addable):
     @property
     def undercount(self) -> float:
         """Calls really needed for one call a duration account would charge; nan if none is."""
-        return share(self.calls, self.kept / self.length)
+        return share(self.calls, self.charged)
 
 
 def count_kept(
@@ -239,11 +233,9 @@ def count_kept(
 
     Episodes are cut at the end of the recording; those that touch one another count as one.
     """
-    inside = [
-        Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration
-    ]
-    joined = [span for span in merge(inside) if span.duration > 0]
-    touched = count_occupied([Action(s.start, s.end) for s in joined], duration, window=window)
+    cut = [Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration]
+    joined = merge(span for span in cut if span.duration > 0)
+    cost = bill(joined, length=window, windows=Grid(window).count(duration))
     # The joined episodes are disjoint and in order, so only the first to end after an action's
     # start can be the one that touches it; past the last there is none.
     starts = np.array([*(span.start for span in joined), np.inf])
@@ -251,14 +243,14 @@ def count_kept(
     first = np.searchsorted(ends, [action.start for action in reference], side="right")
     reached = int((starts[first] < np.array([action.end for action in reference])).sum())
     return EpisodeCounts(
-        duration,
-        sum(span.duration for span in joined),
-        len(joined),
-        touched.windows,
-        touched.occupied,
-        window,
-        len(reference),
-        reached,
+        seconds=duration,
+        kept=cost.duration,
+        episodes=cost.episodes,
+        windows=cost.windows,
+        calls=cost.calls,
+        charged=cost.charged,
+        actions=len(reference),
+        reached=reached,
     )
 
 

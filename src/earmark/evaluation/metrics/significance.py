@@ -49,7 +49,7 @@ def compare_paired(
     if len(gains) == 0:
         return Paired(0, math.nan, math.nan, 0, 0, 0, math.nan, math.nan, math.nan)
     gains[np.abs(gains) < TIE] = 0.0
-    low, high = bootstrap_mean(gains, seed=seed, confidence=confidence)
+    low, high = bootstrap_ratio(gains, np.ones_like(gains), seed=seed, confidence=confidence)
     return Paired(
         recordings=len(gains),
         mean=float(gains.mean()),
@@ -70,29 +70,19 @@ def _wilcoxon(gains: FloatArray) -> float:
     all signs are equally likely, so count the ways to reach each sum of ranks. Gains are rounded
     to ten places first, so that equal ones reached by different sums share a rank.
     """
-    told = np.round(gains[gains != 0], 10)
-    if len(told) == 0:
+    differing = np.round(gains[gains != 0], 10)
+    if len(differing) == 0:
         return 1.0
-    if len(told) > EXACT_PAIRS:
-        return float(stats.wilcoxon(told, method="asymptotic").pvalue)
-    ranks = np.rint(2 * stats.rankdata(np.abs(told))).astype(int)  # doubled: halves become whole
+    if len(differing) > EXACT_PAIRS:
+        return float(stats.wilcoxon(differing, method="asymptotic").pvalue)
+    ranks = np.rint(2 * stats.rankdata(np.abs(differing))).astype(
+        int
+    )  # doubled: halves become whole
     chances = np.ones(1)
     for rank in ranks.tolist():
         chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
-    smaller = min(ranks[told > 0].sum(), ranks[told < 0].sum())
+    smaller = min(ranks[differing > 0].sum(), ranks[differing < 0].sum())
     return min(1.0, 2 * float(chances[: smaller + 1].sum()))
-
-
-def bootstrap_mean(
-    values: Values,
-    *,
-    seed: int = 0,
-    confidence: float = 0.95,
-    draws: int = 10_000,
-) -> tuple[float, float]:
-    """Percentile interval of the mean, recordings drawn with replacement; nan below two."""
-    seen = np.asarray(values, dtype=float)
-    return bootstrap_ratio(seen, np.ones_like(seen), seed=seed, confidence=confidence, draws=draws)
 
 
 def bootstrap_ratio(

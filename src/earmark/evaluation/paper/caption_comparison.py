@@ -198,7 +198,7 @@ class _Run:
     def ask(self, stimuli: Sequence[Stimulus]) -> None:
         """Ask about each that has no answer yet; frames are decoded as calls come free."""
 
-        def told() -> None:
+        def report() -> None:
             done = len(self.captions) + len(self.failures)
             self.tools.progress(self.variant.name, done, len(stimuli))
 
@@ -214,14 +214,14 @@ class _Run:
             )
             self.tools.log.add(caption)
             self._take(caption)
-            told()
+            report()
 
         def fail(failure: Failure) -> None:
             self.failures += [failure.reason] * len(self._about[failure.request.identity])
-            told()
+            report()
 
         waiting = self._unanswered(stimuli)
-        told()
+        report()
         shown = self._shown(waiting, fail)
         tally = ask_all(shown, self.tools.captioner, self.tools.limits, settle, fail)
         if tally.stopped:

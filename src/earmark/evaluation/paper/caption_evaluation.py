@@ -92,7 +92,7 @@ class CaptionEvaluation:
         return [score.to_json() for score in self.scores]
 
     def write_page(self, path: Path) -> None:
-        """Write an HTML page of every moment, as it was shown and as it was told."""
+        """Write an HTML page of every moment, as it was shown and captioned."""
         text = captions_page(
             self.scores,
             show=lambda each, variant: show(each, variant, self.recordings, self.crop)[0],

@@ -95,7 +95,7 @@ def count_setting(
     window: float,
 ) -> list[EpisodeCounts]:
     """What a threshold keeps, reaches and costs over many recordings, for each gap of `every`."""
-    totals = [EpisodeCounts(length=window) for _ in every]
+    totals = [EpisodeCounts() for _ in every]
     for one in many:
         kept = keep_above(one.track, threshold, one.duration)
         for place, gap in enumerate(every):

@@ -36,9 +36,9 @@ class Table:
         """The table with its title and note."""
         lines = [f"### {self.title}", ""]
         head, *body = self.columns, *(map(self.text, row) for row in self.rows)
-        told = [[cell.replace("|", "\\|") for cell in row] for row in (head, *body)]
-        told.insert(1, ["---"] * len(self.columns))
-        lines += [f"| {' | '.join(row)} |" for row in told]
+        escaped = [[cell.replace("|", "\\|") for cell in row] for row in (head, *body)]
+        escaped.insert(1, ["---"] * len(self.columns))
+        lines += [f"| {' | '.join(row)} |" for row in escaped]
         return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
 
     def to_html(self) -> str:
