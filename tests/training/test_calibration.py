@@ -103,7 +103,7 @@ def test_operating_points_reach_their_recall_and_no_less() -> None:
         for name, heard in material.items():
             spans = list(rule([Track(scores[name])]))
             total += len(heard.actions)
-            touched += sum(any(a.span.overlaps(s) for s in spans) for a in heard.actions)
+            touched += sum(any(a.overlaps(s) for s in spans) for a in heard.actions)
         assert touched / total >= target
     lowest = misses.shares.mean(axis=0)
     assert lowest[0] == 0

@@ -16,8 +16,9 @@ from earmark.cli.console import Format, emit_json, err, out, progress_bar
 from earmark.cli.evaluate import words
 from earmark.errors import EarmarkError
 from earmark.evaluation.annotations.actions import counted
-from earmark.evaluation.paper.caption_comparison import TOKENS, VariantProgress
+from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions
+from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.evaluation.paper.caption_page import captions_table
 from earmark.evaluation.tables.table import Table
 
@@ -90,14 +91,14 @@ def captions(
         api_key=os.environ.get("OPENAI_API_KEY"),
     )
     with variants_bar(plan) as progress:
-        found = evaluate_captions(
-            plan,
+        tools = CaptionTools(
             captioner,
             prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
-            log=keep,
+            log=CaptionLog.open(keep) if keep else CaptionLog(),
             progress=progress,
         )
+        found = evaluate_captions(plan, tools)
     if format is Format.json:
         emit_json(found.to_json())
     else:

@@ -152,7 +152,7 @@ def choose(case: Case, rule: str, calls: Sequence[int]) -> list[list[Pick]]:
     """
     chosen: Rule
     if rule == ORACLE:
-        chosen = Oracle(tuple(action.span for action in case.actions))
+        chosen = Oracle(tuple(case.actions))
     else:
         chosen = rule_named(rule)
         if not (case.windows.has_evidence or is_blind(chosen)):

@@ -20,23 +20,11 @@ END_TOLERANCE = 1.0
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Action:
+class Action(Span):
     """An annotated span."""
 
-    start: float
-    end: float
     label: str = ""
     """What happens, in the annotator's words; empty where the file says nothing."""
-
-    @property
-    def span(self) -> Span:
-        """When it happens."""
-        return Span(self.start, self.end)
-
-    @property
-    def duration(self) -> float:
-        """Seconds from start to end."""
-        return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,11 @@ class Paired:
     high: float
     """Upper end."""
 
+    @property
+    def record(self) -> str:
+        """Recordings won, lost and tied, as tables print them."""
+        return f"{self.wins}/{self.losses}/{self.ties}"
+
 
 def compare_paired(
     ours: Values, theirs: Values, *, seed: int = 0, confidence: float = 0.95

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning import Captioner, Limits, Prompt
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import counted
 from earmark.evaluation.annotations.media_match import find_media
@@ -17,13 +16,11 @@ from earmark.evaluation.paper.caption_comparison import (
     CaptionTools,
     CaptionVariant,
     Crop,
-    VariantProgress,
     VariantScore,
     compare,
     list_variants,
     show,
 )
-from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.evaluation.paper.caption_page import captions_page
 from earmark.evaluation.paper.caption_stimuli import (
     Stimulus,
@@ -104,24 +101,8 @@ class CaptionEvaluation:
             scratch.write_text(text, encoding="utf-8")
 
 
-def evaluate_captions(
-    plan: CaptionEvaluationPlan,
-    captioner: Captioner,
-    *,
-    prompt: Prompt | None = None,
-    limits: Limits | None = None,
-    log: Path | None = None,
-    progress: VariantProgress = lambda *_: None,
-) -> CaptionEvaluation:
+def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> CaptionEvaluation:
     """Ask about annotated actions in several ways, and score how often captions name them.
-
-    Args:
-        plan: Which actions, and in which ways.
-        captioner: Whom to ask.
-        prompt: What to ask; the built-in prompt if none is given.
-        limits: How fast to ask.
-        log: A JSONL file that keeps every caption as it arrives; what it holds is not asked again.
-        progress: Called as answers come.
 
     Raises:
         AnnotationError: no action lies in the media, or one outside its recording.
@@ -131,16 +112,9 @@ def evaluate_captions(
     recordings = {name: open_recording(each) for name, each in find_media(plan.media).items()}
     known = _known_stimuli(read_stimuli(plan.actions, nouns=nouns, verbs=verbs), plan, recordings)
     chosen = draw_stimuli(known, plan.stimuli, seed=plan.seed)
-    tools = CaptionTools(
-        captioner,
-        prompt=prompt or Prompt.load(),
-        limits=limits or Limits(),
-        log=CaptionLog.open(log) if log else CaptionLog(),
-        progress=progress,
-    )
     scores = compare(chosen, recordings, plan.variants, tools, nouns=nouns, verbs=verbs)
     drawn = f"{counted(len(chosen), 'action')} of {plan.actions.name}, seed {plan.seed}"
-    notes = (drawn, f"asked of {captioner.model}")
+    notes = (drawn, f"asked of {tools.captioner.model}")
     return CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools.crop, notes)
 
 

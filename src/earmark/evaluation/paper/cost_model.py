@@ -21,7 +21,7 @@ from earmark.evaluation.benchmark import BUDGETS, read_rows, rows_fingerprint
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.tables import figures
-from earmark.evaluation.tables.table import Cell, Table, mean, percent
+from earmark.evaluation.tables.table import Cells, Table, mean, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,40 +94,31 @@ class CostModel:
 
 def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
     """GPU-hours and money of every way to go through the recordings."""
-    rows: list[tuple[Cell, ...]] = [_row("full scan", 0.0, prices.full, prices)]
-    for share in shares:
-        frontline = prices.hours / prices.audio_speed
-        rows.append(
-            _row(f"triage, {percent(share)} of calls", frontline, share * prices.full, prices)
-        )
-    rows.append(
-        _row(
-            f"visual frontline, {percent(prices.visual_share)} of calls",
-            prices.hours / prices.visual_speed,
-            prices.visual_share * prices.full,
-            prices,
-        )
-    )
+    listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
+    ways = [("full scan", 0.0, 1.0)]
+    ways += [(f"triage, {percent(share)} of calls", listening, share) for share in shares]
+    visual = prices.visual_share
+    ways += [(f"visual frontline, {percent(visual)} of calls", looking, visual)]
+    rows: list[Cells] = []
+    for name, frontline, share in ways:
+        calls = share * prices.full
+        total = frontline + calls
+        saved = 100 * (1 - total / prices.full)
+        rows.append((name, frontline, calls, total, total * prices.gpu_hour, saved))
     columns = ("way", "frontline GPU-h", "calls GPU-h", "GPU-h", "money", "saved %")
     note = (
         f"Per {prices.hours:g} h in windows of {prices.window:g} s: {prices.windows:,.0f} calls of "
         f"{prices.call:g} GPU-s at {prices.gpu_hour:g} a GPU-hour."
     )
-    return Table("Cost", columns, tuple(rows), note)
-
-
-def _row(name: str, frontline: float, calls: float, prices: CostModel) -> tuple[Cell, ...]:
-    """One way, with what it saves against a full scan."""
-    total = frontline + calls
-    return name, frontline, calls, total, total * prices.gpu_hour, 100 * (1 - total / prices.full)
+    return Table("Cost", columns, rows, note)
 
 
 def break_even_table(prices: CostModel) -> Table:
     """Up to which share of calls each frontline pays."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: list[Cells] = [
         (name, 100 * prices.hours / speed / prices.full, 100 * prices.break_even(speed))
         for name, speed in (("audio", prices.audio_speed), ("visual", prices.visual_speed))
-    )
+    ]
     columns = ("frontline", "its cost, % of a full scan", "pays up to, % of calls")
     return Table("Break-even", columns, rows)
 
@@ -145,15 +136,15 @@ def plane_table(
     """
     covers = _coverage(results)
     budgets = tuple(covers) if covers else tuple(shares)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     for share in (*(share for share in budgets if share < 1), 1.0):
         cost = [prices.spent(share, size) for size in tokens]
-        reached: tuple[Cell, ...] = (100.0 if share == 1.0 else covers[share],) if covers else ()
+        reached: Cells = (100.0 if share == 1.0 else covers[share],) if covers else ()
         rows.append((percent(share), *reached, *cost))
     heads = ("coverage %",) if covers else ()
     columns = ("calls", *heads, *(f"{size} tokens" for size in tokens))
     note = "GPU-hours, the frontline included; a full scan needs none."
-    return Table("Calls and tokens on one plane", columns, tuple(rows), note)
+    return Table("Calls and tokens on one plane", columns, rows, note)
 
 
 def composition_table(
@@ -172,7 +163,7 @@ def composition_table(
     for share, reached in {**covers, 1.0: 100.0}.items():
         for tokens, accuracy in naming.items():
             pairs.append((prices.spent(share, tokens), reached * accuracy / 100, share, tokens))
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     best = -1.0
     for cost, named, share, tokens in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
         star = "*" if named > best else ""
@@ -180,7 +171,7 @@ def composition_table(
         rows.append((100 * cost / prices.full, percent(share), tokens, named, star))
     columns = ("cost, % of a full scan", "calls", "tokens", "named %", "best")
     note = "Coverage times naming accuracy; a star where nothing cheaper names as many."
-    return Table("Triage and compression together", columns, tuple(rows), note)
+    return Table("Triage and compression together", columns, rows, note)
 
 
 def _coverage(results: BenchmarkResults | None) -> dict[float, float]:

@@ -166,7 +166,7 @@ def downsample_table(
         f"Reduction is of the time, calls are of the windows that what is kept touches."
     )
     title = f"Downsampling the discarded stream, chosen to save {unit}"
-    return Table(title, columns, tuple(rows), note)
+    return Table(title, columns, rows, note)
 
 
 def _judge(

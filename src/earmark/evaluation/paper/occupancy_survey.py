@@ -24,7 +24,7 @@ from earmark.evaluation.score_sources import SOUND_EVENTS, SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import gain_table, occupancies
-from earmark.evaluation.tables.table import Cell, Table, mean, percent
+from earmark.evaluation.tables.table import Cells, Table, mean, percent
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def count_occupancy(annotations: Annotations, *, window: float) -> OccupancyCoun
 
 def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
     """The paper's occupancy table over `sets`; its own rows beneath, at its own window length."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     for each in sets:
         marked, full = each.annotations, count_occupancy(each.annotations, window=window)
         size = (len(marked.recordings), marked.hours, marked.actions, mean(marked.lengths))
@@ -148,12 +148,12 @@ def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
         "occupied %",
         "actions per window",
     )
-    return Table(f"Occupancy of {window:g} s windows", columns, tuple(rows), decimals=2)
+    return Table(f"Occupancy of {window:g} s windows", columns, rows, decimals=2)
 
 
 def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> Table:
     """Windows and occupancy by window length, the paper's primary set beneath."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     for each in sets:
         for window in windows:
             full = count_occupancy(each.annotations, window=window)
@@ -161,7 +161,7 @@ def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> 
     for window, (count, share) in WINDOW_SWEEP.items():
         rows.append(("primary set (paper)", f"{window:g} s", count, share))
     columns = ("data set", "window", "windows", "occupied %")
-    return Table("Occupancy by window length", columns, tuple(rows))
+    return Table("Occupancy by window length", columns, rows)
 
 
 def measure_occupancy(
@@ -244,7 +244,7 @@ def gain_sweep(
 
     With a `folder` the rows of every length are kept in it, and taken from it.
     """
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     rules = ("uniform", "rank", "separated", "coverage")
     for source in sources:
         window = source.window
@@ -257,7 +257,7 @@ def gain_sweep(
             rows.append((f"{window:g} s", rule, *gains))
     columns = ("window", "rule", *map(percent, SWEEP_BUDGETS))
     note = f"Points of pooled coverage over uniform; scores from {sources[0].describe()}."
-    return Table("Gain over uniform by window length", columns, tuple(rows), note)
+    return Table("Gain over uniform by window length", columns, rows, note)
 
 
 def _pooled_gain(results: BenchmarkResults, rule: str, budget: float) -> float:

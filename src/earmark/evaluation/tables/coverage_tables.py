@@ -14,15 +14,15 @@ from earmark.evaluation.metrics.coverage_counts import (
 )
 from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
-from earmark.evaluation.tables.table import Cell, Table, interval, mean, p_value, percent
+from earmark.evaluation.tables.table import Cells, Table, interval, mean, p_value, percent
 
 
 def coverage_table(results: BenchmarkResults) -> Table:
     """Coverage by rule and budget, in points, averaged over recordings."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: list[Cells] = [
         (percent(budget), *(mean(results.points(system, budget)) for system in results.systems))
         for budget in results.budgets
-    )
+    ]
     names = tuple(results.label(system) for system in results.systems)
     note = f"Points of coverage (overlap), mean over {counted(results.counted, 'recording')}."
     return Table("Coverage by budget and rule", ("calls", *names), rows, note)
@@ -36,21 +36,13 @@ def pooled_table(results: BenchmarkResults) -> Table:
             found = list(results.of(system, budget).values())
             total = sum(found, CoverageCounts())
             low, high = bootstrap_ratio([c.covered for c in found], [c.actions for c in found])
-            rows.append(
-                (
-                    results.label(system),
-                    percent(budget),
-                    total.windows,
-                    total.calls,
-                    total.actions,
-                    100 * total.coverage,
-                    interval(100 * low, 100 * high),
-                    100 * total.strict_coverage,
-                )
-            )
+            counts = (total.windows, total.calls, total.actions)
+            reached = (100 * total.coverage, interval(100 * low, 100 * high))
+            strict = 100 * total.strict_coverage
+            rows.append((results.label(system), percent(budget), *counts, *reached, strict))
     columns = ("rule", "budget", "windows", "calls", "actions", "coverage", "95 %", "strict")
     note = "All actions together; the interval draws recordings with replacement."
-    return Table("Pooled coverage", columns, tuple(rows), note)
+    return Table("Pooled coverage", columns, rows, note)
 
 
 def paired_table(results: BenchmarkResults, subject: System) -> Table:
@@ -62,24 +54,16 @@ def paired_table(results: BenchmarkResults, subject: System) -> Table:
             if system == subject:
                 continue
             pair = compare_paired(ours, results.points(system, budget))
-            rows.append(
-                (
-                    percent(budget),
-                    results.label(system),
-                    dash(pair.mean, "+.1f"),
-                    dash(pair.median, "+.1f"),
-                    interval(pair.low, pair.high, "+.1f"),
-                    f"{pair.wins}/{pair.losses}/{pair.ties}",
-                    p_value(pair.p),
-                )
-            )
+            gains = (dash(pair.mean, "+.1f"), dash(pair.median, "+.1f"))
+            found = (*gains, interval(pair.low, pair.high, "+.1f"), pair.record, p_value(pair.p))
+            rows.append((percent(budget), results.label(system), *found))
     title = f"Paired over recordings: {results.label(subject)} against each rule"
     columns = ("calls", "against", "gain", "median", "95 %", "W/L/T", "p")
     note = (
         f"Points of coverage over {counted(results.counted, 'recording')}; Wilcoxon signed-rank "
         f"test, exact up to 100; interval of the mean gain by drawing recordings with replacement."
     )
-    return Table(title, columns, tuple(rows), note)
+    return Table(title, columns, rows, note)
 
 
 def recording_table(
@@ -93,7 +77,7 @@ def recording_table(
     """Every recording at one budget: how long, how full, and what two systems come to."""
     baseline, subject = systems
     theirs, ours = results.points(baseline, budget), results.points(subject, budget)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     for place, name in enumerate(results.recordings):
         actions, duration = annotations.recordings[name], annotations.durations[name]
         length = mean(action.duration for action in actions)
@@ -104,16 +88,16 @@ def recording_table(
     rows.append(("mean", *means))
     columns = ("recording", "actions", "seconds", "mean length, s", "occupied %")
     names = (results.label(baseline), results.label(subject), "gain")
-    return Table(f"Every recording at {percent(budget)} of calls", (*columns, *names), tuple(rows))
+    return Table(f"Every recording at {percent(budget)} of calls", (*columns, *names), rows)
 
 
 def saved_table(results: BenchmarkResults, baseline: System) -> Table:
     """Calls saved at equal coverage against `baseline`, in per cent; a dash where undefined."""
     others = [system for system in results.systems if system != baseline]
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: list[Cells] = [
         (percent(budget), *(100 * results.saved(s, budget, baseline=baseline) for s in others))
         for budget in results.budgets
-    )
+    ]
     name = results.label(baseline)
     note = (
         f"How many of the calls {name} needs for the same pooled coverage are saved, read off its "
@@ -154,35 +138,27 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
 
     `occupancy` has one value for each recording of `results`.
     """
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     for system in results.systems:
         if system[1] not in ("rank", "separated", "coverage"):
             continue
         for budget, gains in gains_over(results, system, baseline).items():
             found = correlate(gains, occupancy)
+            pearson = (found.pearson, p_value(found.pearson_p))
+            spearman = (found.spearman, p_value(found.spearman_p))
             span = interval(found.low, found.high, "+.2f")
-            pearson, spearman = found.pearson, found.spearman
-            ps = (p_value(found.pearson_p), p_value(found.spearman_p))
-            row = (results.label(system), percent(budget), pearson, ps[0], span, spearman, ps[1])
-            rows.append(row)
+            rows.append((results.label(system), percent(budget), *pearson, span, *spearman))
     title = f"Gain over {results.label(baseline)} against occupancy"
     columns = ("rule", "calls", "Pearson", "p", "one left out", "Spearman", "p (Spearman)")
-    return Table(title, columns, tuple(rows), decimals=2)
+    return Table(title, columns, rows, decimals=2)
 
 
 def forecast_table(forecasts: Mapping[tuple[str, float], ForecastCounts]) -> Table:
     """What `coverage` promised against what it kept, in points."""
-    rows = tuple(
-        (
-            frontline,
-            percent(budget),
-            100 * found.forecast,
-            100 * (found.forecast - found.bias),
-            100 * found.bias,
-            100 * found.error,
-        )
-        for (frontline, budget), found in forecasts.items()
-    )
+    rows: list[Cells] = []
+    for (frontline, budget), found in forecasts.items():
+        shares = (found.forecast, found.forecast - found.bias, found.bias, found.error)
+        rows.append((frontline, percent(budget), *(100 * share for share in shares)))
     columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error")
     note = "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings."
     return Table("Forecast against outcome", columns, rows, note)
@@ -194,7 +170,7 @@ def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
     named = {row.recording for row in PRIMARY + REPLICATION}
     if set(results.recordings) != named or subject not in results.systems:
         return None
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Cells] = []
     for budget, printed in PAIRED.items():
         for rule, theirs in printed.items():
             if budget not in results.budgets or (frontline, rule) not in results.systems:
@@ -202,18 +178,9 @@ def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
             pair = compare_paired(
                 results.points(subject, budget), results.points((frontline, rule), budget)
             )
-            record = f"{pair.wins}/{pair.losses}/{pair.ties}"
-            rows.append(
-                (
-                    percent(budget),
-                    rule,
-                    f"{theirs.gain:+.1f}",
-                    f"{pair.mean:+.1f}",
-                    theirs.record,
-                    record,
-                    p_value(pair.p),
-                )
-            )
+            gains = (f"{theirs.gain:+.1f}", f"{pair.mean:+.1f}")
+            records = (theirs.record, pair.record)
+            rows.append((percent(budget), rule, *gains, *records, p_value(pair.p)))
     columns = ("calls", "separated against", "paper", "here", "paper W/L/T", "here W/L/T", "here p")
     note = f"The paper's gate hears audio; here the scores come from {frontline}."
-    return Table(f"The paper's table beside ours, by {frontline}", columns, tuple(rows), note)
+    return Table(f"The paper's table beside ours, by {frontline}", columns, rows, note)

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from earmark.evaluation.metrics.coverage_counts import dash
 from earmark.reporting.html_document import escape
 
 Cell = str | int | float
+Cells = tuple[Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,13 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[Cells]
     note: str = ""
     decimals: int = 1
     """Digits after the point of every float."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(self.rows))
 
     def text(self, cell: Cell) -> str:
         """A cell as text; nan is a dash."""

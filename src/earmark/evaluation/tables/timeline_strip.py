@@ -76,7 +76,7 @@ def make_strip(
     return TimelineStrip(
         title=f"{case.recording}: {spent}, scores from {case.frontline}",
         span=where,
-        actions=[action for action in case.actions if action.span.overlaps(where)],
+        actions=[action for action in case.actions if action.overlaps(where)],
         picks=[pick for pick in picks if Span(pick.start, pick.end).overlaps(where)],
         scores=scores or Track(windows.scores, hop=windows.length),
         threshold=float(ranked[max(0, calls - 1)]) if len(ranked) else 0.0,
@@ -189,7 +189,7 @@ def _actions_row(axes: Axes, strip: TimelineStrip) -> None:
     for action in sorted(strip.actions):
         lane = next((n for n, end in enumerate(ends) if end <= action.start), len(ends))
         ends[lane : lane + 1] = [action.end]
-        touched = any(pick.start < action.end and action.start < pick.end for pick in strip.picks)
+        touched = any(action.overlaps(Span(pick.start, pick.end)) for pick in strip.picks)
         look = (TOUCHED, "white", "touched by a call") if touched else (MISSED, "black", "missed")
         bar = [(action.start, action.duration)]
         axes.broken_barh(bar, (lane, 0.8), color=look[0], edgecolor="white", label=look[2])
