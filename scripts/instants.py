@@ -17,7 +17,8 @@ from composites import annotations, media
 
 from earmark.evaluation.metrics.coverage_counts import holding
 from earmark.media import find
-from earmark.pipeline.triage import hear, make_plan
+from earmark.pipeline.listen import listen
+from earmark.pipeline.run_plan import make_plan
 from earmark.selection import Coverage, Pick
 
 LATER = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5)
@@ -32,7 +33,7 @@ def main() -> None:
     develop, _ = annotations(data)
     plan = make_plan(frontline="gate")
     heard = {
-        name: hear(find([media(data) / f"{name}.opus"])[0], plan).windows
+        name: listen(find([media(data) / f"{name}.opus"])[0], plan.listening).windows
         for name in sorted(develop.recordings)
     }
     print("| calls | " + " | ".join(f"+{later:g} s" for later in LATER) + " | middle |")

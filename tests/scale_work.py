@@ -23,6 +23,18 @@ def square(number: int) -> float:
     return number**2 / 3
 
 
+def hangs(number: int) -> int:
+    """Never comes back from 7."""
+    while number == 7:
+        time.sleep(60)
+    return number
+
+
+def unpicklable(_: int) -> object:
+    """Something that cannot be sent to another process."""
+    return lambda: None
+
+
 @dataclass(frozen=True)
 class Dies:
     """Kills its own process at 7, the first `times` times."""

@@ -1,38 +1,95 @@
 """Listens to a whole recording so that a vision model need look at only a little of it.
 
-import earmark
+    import earmark
 
-selection = earmark.select(["shift.mp4"], budget="25%")
-for pick in selection.recordings[0].picks:
-    print(pick.start, pick.end, pick.reason)
+    selection = earmark.select(["shift.mp4"], budget="25%")
+    for pick in selection.recordings[0].picks:
+        print(pick.start, pick.end, pick.reason)
+
+The verbs are `select`, `plan`, `caption`, `train` and `evaluate`; each is loaded when it is first
+used.
 """
 
-from earmark.errors import EarmarkError
-from earmark.gate.score_cache import ScoreCache
-from earmark.media import Recording, open_recording
-from earmark.pipeline.forecast import CallCost, Forecast, plan
-from earmark.pipeline.triage import Plan, make_plan, select
-from earmark.selection import Budget, Pick
-from earmark.selection.result import Selection
-from earmark.timeline import Span, Track
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from earmark.version import VERSION as __version__  # noqa: N811 - the name everybody looks for
+
+if TYPE_CHECKING:
+    from earmark.errors import EarmarkError
+    from earmark.evaluation.coverage_evaluation import evaluate
+    from earmark.gate.score_cache import ScoreCache
+    from earmark.media import Recording, open_recording
+    from earmark.pipeline.caption import CaptionResult, caption
+    from earmark.pipeline.plan import plan
+    from earmark.pipeline.preview import Preview, preview
+    from earmark.pipeline.run_plan import Plan, make_plan
+    from earmark.pipeline.select import select
+    from earmark.reporting.progress import Progress
+    from earmark.selection import Budget, Pick
+    from earmark.selection.cost_forecast import CallCost, Forecast
+    from earmark.selection.result import Selection
+    from earmark.timeline import Span, Track
+    from earmark.training.recipe import train
+
+_HOMES = {
+    "Budget": "earmark.selection",
+    "CallCost": "earmark.selection.cost_forecast",
+    "CaptionResult": "earmark.pipeline.caption",
+    "EarmarkError": "earmark.errors",
+    "Forecast": "earmark.selection.cost_forecast",
+    "Pick": "earmark.selection",
+    "Plan": "earmark.pipeline.run_plan",
+    "Preview": "earmark.pipeline.preview",
+    "Progress": "earmark.reporting.progress",
+    "Recording": "earmark.media",
+    "ScoreCache": "earmark.gate.score_cache",
+    "Selection": "earmark.selection.result",
+    "Span": "earmark.timeline",
+    "Track": "earmark.timeline",
+    "caption": "earmark.pipeline.caption",
+    "evaluate": "earmark.evaluation.coverage_evaluation",
+    "make_plan": "earmark.pipeline.run_plan",
+    "open_recording": "earmark.media",
+    "plan": "earmark.pipeline.plan",
+    "preview": "earmark.pipeline.preview",
+    "select": "earmark.pipeline.select",
+    "train": "earmark.training.recipe",
+}
+"""Where each public name lives."""
 
 __all__ = [
     "Budget",
     "CallCost",
+    "CaptionResult",
     "EarmarkError",
     "Forecast",
     "Pick",
     "Plan",
+    "Preview",
+    "Progress",
     "Recording",
     "ScoreCache",
     "Selection",
     "Span",
     "Track",
+    "__version__",
+    "caption",
+    "evaluate",
     "make_plan",
     "open_recording",
     "plan",
+    "preview",
     "select",
+    "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'earmark' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:

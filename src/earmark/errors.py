@@ -11,6 +11,7 @@
                   ├─ MissingExtra    (an optional library is not installed)
                   ├─ PluginError     (what another package declares cannot be loaded)
                   ├─ BackendError     (a cluster that is not there, a worker of another version)
+                  ├─ InternalError   (a bug of earmark's, met on one recording)
                   └─ CallError ──────┬─ CallTimeout (ask again)
                                      ├─ CallRejected (do not)
                                      └─ UnreadableAnswer
@@ -72,6 +73,10 @@ class PluginError(EarmarkError):
 
 class BackendError(EarmarkError):
     """The machines that do the work are away, differ, or are lost over and over."""
+
+
+class InternalError(EarmarkError):
+    """A bug of earmark, met while working on one recording; the others go on."""
 
 
 class CallError(EarmarkError):

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from earmark.captioning import LocalCaptioner
 from earmark.cli.app import app
-from earmark.cli.archive_options import BackendKind, Scaling
 from earmark.errors import BackendError, LedgerError
 from earmark.ledger import Run
+from earmark.pipeline.run_plan import make_plan
 from fault_server import fault_server
 from making import make_video
 from servers import free_port
@@ -151,8 +151,8 @@ def test_bad_words_are_one_line(archive, tmp_path):
 
 def test_workers_are_given_paths_that_mean_the_same_everywhere(archive, monkeypatch):
     monkeypatch.chdir(archive)
-    here = Scaling().sources(["0.mp4", "s3://bucket/a.mp4"])
-    there = Scaling(BackendKind.ray).sources(["0.mp4", "s3://bucket/a.mp4"])
+    here = make_plan(["0.mp4", "s3://bucket/a.mp4"]).sources()
+    there = make_plan(["0.mp4", "s3://bucket/a.mp4"], engine="ray").sources()
     assert [source.uris for source in here] == [("0.mp4",), ("s3://bucket/a.mp4",)]
     assert [source.uris for source in there] == [(str(archive / "0.mp4"),), ("s3://bucket/a.mp4",)]
     model = LocalCaptioner(Path("a.gguf"), Path("b.gguf"))

@@ -18,7 +18,8 @@ from earmark.gate.episodes import bill
 from earmark.gate.gate import default_gate
 from earmark.gate.score_cache import ScoreCache
 from earmark.media import find
-from earmark.pipeline.triage import hear, make_plan
+from earmark.pipeline.listen import listen
+from earmark.pipeline.run_plan import make_plan
 from earmark.timeline import Span, Track
 from making import make_audio, make_video
 
@@ -68,7 +69,7 @@ def test_a_lower_recall_keeps_no_more(folder: Path) -> None:
 def test_what_was_heard_to_select_is_not_heard_again(folder: Path, tmp_path: Path) -> None:
     cache, gate = ScoreCache(tmp_path), default_gate().frontline()
     (source,) = find([folder / "a.wav"])
-    heard = hear(source, make_plan(), cache=cache).heard
+    heard = listen(source, make_plan(cache=cache).listening).heard
     cache.keep(replace(heard, scores=Track(np.ones_like(heard.scores.values))), gate)
     _, said, _ = run(folder / "a.wav", "--cache", tmp_path, "--format", "json")
     assert json.loads(said)[0]["episodes"] == [{"start": 0.0, "end": 30.0}]

@@ -12,17 +12,13 @@ from typing import Any
 import pytest
 
 import earmark
-from earmark.captioning import Limits, OpenAICaptioner
-from earmark.distributed.archive_listener import ManyEars
+from earmark.captioning import OpenAICaptioner
 from earmark.distributed.ray_backend import RayBackend
-from earmark.distributed.ray_captioner import RayCaptioner
-from earmark.distributed.worker_pool import WorkerPool
-from earmark.errors import BackendError, MissingExtra, UnreadableFile
+from earmark.errors import BackendError, InternalError, MissingExtra, UnreadableFile
 from earmark.ledger import Run
-from earmark.pipeline.caption import Captioned, caption
-from earmark.pipeline.job import Job
-from earmark.pipeline.question import Ask
-from earmark.pipeline.triage import make_plan
+from earmark.pipeline.backend import BackendOptions, InProcessBackend
+from earmark.pipeline.caption import caption
+from earmark.reporting.progress import Progress
 from fault_server import fault_server
 from killing import kill_and_resume
 from making import make_video
@@ -49,9 +45,9 @@ def connect(cluster: Any, *paths: str) -> None:
 def test_a_cluster_that_is_not_there_is_one_line_at_once():
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(BackendError, match=rf"no Ray cluster at {address} .*ray start --head"):
-        RayBackend(address)
+        RayBackend(BackendOptions("ray", address=address))
     with pytest.raises(BackendError, match="no Ray cluster at auto"):
-        RayBackend("auto")
+        RayBackend(BackendOptions("ray", address="auto"))
 
 
 def test_without_the_extra_the_cure_is_named(monkeypatch):
@@ -97,53 +93,50 @@ def cluster(bucket) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-def test_it_keeps_the_contract_of_an_engine(cluster, tmp_path):
-    engine = RayBackend()
+def test_it_keeps_the_contract_of_a_backend(cluster, tmp_path):
+    backend = RayBackend()
     items = [3, -1, 8, 21, -5, 34]
-    outcomes = {outcome.item: outcome for outcome in engine.run(square, items)}
-    here = {outcome.item: outcome for outcome in WorkerPool(1).run(square, items)}
-    assert {item: one.value for item, one in outcomes.items()} == {
-        item: one.value for item, one in here.items()
+    outcomes = dict(backend.map(square, items))
+    here = dict(InProcessBackend().map(square, items))
+    assert {item: outcomes[item] for item in items if item > 0} == {
+        item: here[item] for item in items if item > 0
     }
-    assert isinstance(outcomes[-5].failure, UnreadableFile)
-    assert str(outcomes[-5].failure) == str(here[-5].failure)
-    with pytest.raises(KeyError, match="thirteen") as bug:
-        list(engine.run(square, [1, 13, 2]))
-    assert "while working on 13" in bug.value.__notes__
+    assert isinstance(outcomes[-5], UnreadableFile)
+    assert str(outcomes[-5]) == str(here[-5])
+    bug = dict(backend.map(square, [1, 13, 2]))[13]
+    assert isinstance(bug, InternalError)
+    assert "13: a bug in earmark (KeyError: 'thirteen')" in str(bug)
 
 
 @pytest.mark.slow
 def test_a_full_object_store_is_no_loss(cluster):
     """The store of a node has room for six results; something else fills it, and twenty come."""
     filling = [ray.put(bytes(12_000_000)) for _ in range(6)]
-    outcomes = list(RayBackend().run(heavy, range(20)))
-    assert not [outcome.failure for outcome in outcomes if outcome.failure]
-    got = {outcome.item: (len(outcome.value), outcome.value[0]) for outcome in outcomes}
+    outcomes = list(RayBackend().map(heavy, range(20)))
+    got = {item: (len(value), value[0]) for item, value in outcomes}
     assert got == {number: (12_000_000, number) for number in range(20)}
     del filling
 
 
 @pytest.mark.slow
 def test_a_killed_worker_is_no_loss_and_a_deadly_item_a_row(cluster, tmp_path):
-    engine = RayBackend()
+    backend = RayBackend()
     once, always = tmp_path / "once", tmp_path / "always"
     once.mkdir()
     always.mkdir()
-    outcomes = list(engine.run(Dies(str(once), times=1), list(range(9))))
-    assert sorted(outcome.value for outcome in outcomes) == list(range(9))
-    failed = [
-        outcome
-        for outcome in engine.run(Dies(str(always), times=99), list(range(6, 9)))
-        if outcome.failure
-    ]
-    assert [outcome.item for outcome in failed] == [7]
-    assert isinstance(failed[0].failure, BackendError)
+    outcomes = list(backend.map(Dies(str(once), times=1), list(range(9))))
+    assert sorted(value for _, value in outcomes) == list(range(9))
+    deadly = dict(backend.map(Dies(str(always), times=99), list(range(6, 9))))
+    assert [item for item, one in deadly.items() if isinstance(one, Exception)] == [7]
+    assert isinstance(deadly[7], BackendError)
     assert len(list(always.iterdir())) == 3
 
 
 @pytest.mark.slow
 def test_a_slow_reader_holds_the_rest_back(cluster, tmp_path):
-    outcomes = RayBackend(workers=2).run(Notes(str(tmp_path), seconds=0.0), list(range(40)))
+    outcomes = RayBackend(BackendOptions("ray", workers=2)).map(
+        Notes(str(tmp_path), seconds=0.0), list(range(40))
+    )
     next(outcomes)
     assert len(list(tmp_path.iterdir())) <= 3
     outcomes.close()
@@ -162,13 +155,16 @@ def archive(tmp_path_factory, bucket) -> str:
     return "s3://cams/shift/"
 
 
-def job(url: str, **limits: Any) -> Job:
-    return Job(
-        make_plan(budget="25%", across=True, frontline="flux"),
-        OpenAICaptioner(url, "tiny"),
-        Ask(tokens=64, answer_tokens=8),
-        Limits(concurrency=1, **limits),
-    )
+def choices(url: str) -> dict[str, Any]:
+    return {
+        "budget": "25%",
+        "across": True,
+        "frontline": "flux",
+        "captioner": OpenAICaptioner(url, "tiny"),
+        "tokens": 64,
+        "answer_tokens": 8,
+        "concurrency": 1,
+    }
 
 
 def contents(folder: Path) -> list[Any]:
@@ -183,45 +179,33 @@ def contents(folder: Path) -> list[Any]:
             blobs = (heard.scores, heard.rates, heard.level.values)
             rows.append((recording, run.choice(recording.id), [blob.tobytes() for blob in blobs]))
             for pick in run.picks(recording.id):
-                picture = run.thumbnail(recording.id, pick.pick.window)
+                picture = run.thumbnail(recording.id, pick.span)
                 words = pick.kept.answer.text if pick.kept else pick.failure
                 rows.append((pick.pick, pick.tags, pick.status, words, picture))
     return rows
-
-
-def on_cluster(engine: RayBackend, made: Job, archive: str, folder: Path, **watch) -> Captioned:
-    eyes = RayCaptioner(engine, made.captioner, concurrency=made.limits.concurrency)
-    try:
-        there = replace(made, captioner=eyes)
-        done = caption(
-            [archive], there, folder=folder, ears=ManyEars(engine), look=eyes.show, **watch
-        )
-        assert not eyes._tasks, "the driver holds what was settled"
-        return done
-    finally:
-        eyes.close()
 
 
 @pytest.mark.slow
 def test_a_node_lost_in_the_middle_changes_nothing_in_the_ledger(cluster, archive, tmp_path):
     """The same run here, on the cluster, and on a cluster that loses a node while it asks."""
     with vlm_server(tmp_path) as url:
-        here = caption([archive], job(url), folder=tmp_path / "here")
+        here = caption([archive], run=tmp_path / "here", **choices(url))
         assert (here.totals.answered, here.missed) == (12, 1)
-        on_cluster(RayBackend(), job(url), archive, tmp_path / "there")
+        there = choices(url) | {"engine": "ray"}
+        caption([archive], run=tmp_path / "there", **there)
         assert contents(tmp_path / "there") == contents(tmp_path / "here")
 
         doomed = [cluster.add_node(num_cpus=1, object_store_memory=80_000_000)]
 
-        def step(tally, total) -> None:
-            if tally.answered >= 4 and doomed:
+        def step(progress) -> None:
+            if progress.answered >= 4 and doomed:
                 cluster.remove_node(doomed.pop(), allow_graceful=False)
 
-        lossy = on_cluster(RayBackend(), job(url), archive, tmp_path / "lossy", step=step)
+        lossy = caption([archive], run=tmp_path / "lossy", progress=Progress(step), **there)
 
         # A whole run while the store of the driver's node is full of something else.
         filling = [ray.put(bytes(12_000_000)) for _ in range(6)]
-        on_cluster(RayBackend(), job(url), archive, tmp_path / "full")
+        caption([archive], run=tmp_path / "full", **there)
         del filling
     assert not doomed
     assert lossy.totals.answered == 12
@@ -235,20 +219,23 @@ def test_a_window_that_cannot_be_decoded_is_no_call_here_or_there(cluster, tmp_p
     """The file is gone once it was heard; both engines say the same of it."""
     told = []
     with fault_server() as server:
-        for place in ("here", "there"):
-            path = make_video(tmp_path / f"{place}.mp4", duration=16.0, clicks=[5.0], fps=5)
-            made = Job(
-                make_plan(budget="2", frontline="flux"), OpenAICaptioner(server.url, "scripted")
+        for engine in ("local", "ray"):
+            path = make_video(tmp_path / f"{engine}.mp4", duration=16.0, clicks=[5.0], fps=5)
+
+            def gone(progress, path=path) -> None:
+                if progress.calls:
+                    path.unlink(missing_ok=True)
+
+            asker = OpenAICaptioner(server.url, "scripted")
+            done = caption(
+                [path],
+                run=tmp_path / engine,
+                progress=Progress(gone),
+                budget="2",
+                frontline="flux",
+                captioner=asker,
+                engine=engine,
             )
-
-            def gone(*_, path=path) -> None:
-                path.unlink(missing_ok=True)
-
-            run = tmp_path / place
-            if place == "here":
-                done = caption([path], made, folder=run, step=gone)
-            else:
-                done = on_cluster(RayBackend(), made, str(path), run, step=gone)
             assert "does not exist" in done.tally.last_reason
             told.append((replace(done.tally, last_reason=""), done.totals))
         assert server.count() == 0
@@ -280,7 +267,7 @@ def test_a_worker_of_another_version_is_refused(cluster, tmp_path):
         with pytest.raises(
             BackendError, match=r"runs earmark 9.9 and this is \d.*install the same"
         ):
-            list(RayBackend().run(square, [1]))
+            list(RayBackend().map(square, [1]))
     finally:
         ray.shutdown()
         connect(cluster)

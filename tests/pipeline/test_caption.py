@@ -8,19 +8,17 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from earmark.captioning import Limits, OpenAICaptioner, TagsCaptioner
-from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.errors import LedgerError
 from earmark.ledger import Ledger, PickRow, Run
-from earmark.pipeline.caption import Captioned, caption, preview
-from earmark.pipeline.job import Job
-from earmark.pipeline.question import Ask
-from earmark.pipeline.triage import make_plan
+from earmark.pipeline.caption import CaptionResult, caption
+from earmark.pipeline.preview import preview
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.reporting.progress import Progress
 from fault_server import fault_server
 from killing import kill_and_resume
 from making import make_audio, make_video, read_number
@@ -33,21 +31,19 @@ def video(tmp_path_factory) -> Path:
     return path
 
 
-def job(url: str | None = None, *, budget: str = "25%", limits: Limits | None = None, **ask) -> Job:
+def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Plan:
     captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
-    return Job(
-        make_plan(budget=budget, frontline="flux"), captioner, Ask(**ask), limits or Limits()
-    )
+    return make_plan(frontline="flux", captioner=captioner, limits=limits or Limits(), **choices)
 
 
-def picks(done: Captioned) -> list[PickRow]:
+def picks(done: CaptionResult) -> list[PickRow]:
     with Run.open(done.folder) as run:
         return [row for recording in run.recordings() for row in run.picks(recording.id)]
 
 
 def test_every_pick_is_asked_once_and_kept(video, tmp_path):
     with fault_server() as server:
-        done = caption([video], job(server.url), folder=tmp_path)
+        done = caption([video], plan=plan(server.url), run=tmp_path)
         assert server.count() == 5
     rows = picks(done)
     assert [row.status for row in rows] == ["answered"] * 5
@@ -60,7 +56,7 @@ def test_every_pick_is_asked_once_and_kept(video, tmp_path):
 def test_the_same_command_again_asks_nothing(video, tmp_path):
     with fault_server() as server:
         for _ in range(2):
-            done = caption([video], job(server.url), folder=tmp_path)
+            done = caption([video], plan=plan(server.url), run=tmp_path)
         assert server.count() == 5
     assert done.tally.calls == 0
     assert done.totals.answered == 5
@@ -72,10 +68,8 @@ def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
     with fault_server() as server:
         before: set[int] = set()
         for calls in (3, 5, 8, 13):
-            plan = make_plan(budget=str(calls), rule=rule, frontline="flux")
-            done = caption(
-                [video], Job(plan, OpenAICaptioner(server.url, "scripted")), folder=tmp_path
-            )
+            made = plan(server.url, budget=str(calls), rule=rule)
+            done = caption([video], plan=made, run=tmp_path)
             chosen = {row.pick.window for row in picks(done)}
             assert server.count() == calls
             assert before < chosen
@@ -83,14 +77,10 @@ def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
 
 
 def test_what_the_run_has_heard_is_not_listened_to_again(video, tmp_path):
-    from dataclasses import replace
-
-    from earmark.gate.score_cache import ScoreCache
-
     done = []
     for number in range(2):  # the second time with a cache that remembers nothing
-        made = replace(job(budget="3"), cache=ScoreCache(tmp_path / f"cache{number}"))
-        done.append((caption([video], made, folder=tmp_path / "run"), picks_of(tmp_path / "run")))
+        made = plan(budget="3", cache=tmp_path / f"cache{number}")
+        done.append((caption([video], plan=made, run=tmp_path / "run"), picks_of(tmp_path / "run")))
     assert not list((tmp_path / "cache1").rglob("*.npz"))
     assert done[0][1] == done[1][1]
     assert done[0][0].totals == done[1][0].totals
@@ -105,9 +95,9 @@ def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
     from earmark.captioning import Prompt
 
     with fault_server() as server:
-        caption([video], job(server.url, budget="2"), folder=tmp_path)
+        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
         other = Prompt("What is in the picture at $times?")
-        done = caption([video], job(server.url, budget="2", prompt=other), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, budget="2", prompt=other), run=tmp_path)
         assert server.count() == 4
     with Run.open(tmp_path) as run:
         (recording,) = run.recordings()
@@ -118,24 +108,22 @@ def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
 
 def test_the_instant_is_what_is_shown(video, tmp_path):
     """One picture a call, the one at the highest-scoring instant; the picture says its number."""
-    from earmark.pipeline.caption import show
-    from earmark.pipeline.question import Task
+    shown = []
 
-    made = job(budget="3")
-    with Ledger.open(tmp_path, {}) as ledger:
-        from earmark.pipeline.preparing import prepare
+    class Shows(TagsCaptioner):
+        def __call__(self, request, *, timeout):
+            shown.append((request.times, request.frames))
+            return super().__call__(request, timeout=timeout)
 
-        tasks = list(prepare([video], made, ledger)[0])
-        shown = list(show(tasks, ledger, lambda *_: None))
-    for task, request in zip(tasks, shown, strict=True):
-        assert isinstance(task, Task)
-        (frame,) = request.frames
-        assert read_number(frame.rgb) == int(task.request.times[0] * 10)
+    caption([video], run=tmp_path, budget="3", frontline="flux", captioner=Shows())
+    assert len(shown) == 3
+    for (moment,), (frame,) in shown:
+        assert read_number(frame.rgb) == int(moment * 10)
 
 
 def test_more_frames_are_spread_over_the_window(video, tmp_path):
     with fault_server() as server:
-        done = caption([video], job(server.url, budget="2", frames=4), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, budget="2", frames=4), run=tmp_path)
     assert done.totals.frames_sent == 8
     assert done.totals.frames_decoded <= 2 * 60
 
@@ -143,12 +131,12 @@ def test_more_frames_are_spread_over_the_window(video, tmp_path):
 def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp_path):
     limits = Limits(retries=0, concurrency=1)
     with fault_server("400", "ok", "400") as server:
-        done = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, budget="3", limits=limits), run=tmp_path)
         assert (done.tally.answered, done.tally.failed) == (1, 2)
         failed = [row for row in picks(done) if row.status == "failed"]
         assert len(failed) == 2
         assert all(row.failure for row in failed)
-        again = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+        again = caption([video], plan=plan(server.url, budget="3", limits=limits), run=tmp_path)
     assert again.totals.answered == 3
     assert again.totals.failed == 0
 
@@ -156,7 +144,7 @@ def test_failed_calls_are_rows_with_reasons_and_are_asked_again_later(video, tmp
 def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
     limits = Limits(retries=0, concurrency=1, input_price=1.0, output_price=2.0)
     with fault_server("empty", "malformed", "ok") as server:
-        done = caption([video], job(server.url, budget="3", limits=limits), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, budget="3", limits=limits), run=tmp_path)
     assert (done.tally.answered, done.tally.failed) == (1, 2)
     # The empty answer says what it cost; the one that breaks off cannot.
     assert (done.totals.prompt_tokens, done.totals.completion_tokens) == (200, 20)
@@ -165,7 +153,7 @@ def test_an_answer_that_cannot_be_used_is_counted_and_paid_for(video, tmp_path):
 
 def test_an_answer_cut_at_the_longest_allowed_is_kept_and_said_to_be_cut(video, tmp_path):
     with fault_server(then="length") as server:
-        done = caption([video], job(server.url, budget="1"), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, budget="1"), run=tmp_path)
     (row,) = picks(done)
     assert row.kept is not None
     assert (row.status, row.kept.answer.finish) == ("answered", "length")
@@ -180,9 +168,9 @@ def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):
     with fault_server() as server:
         done = caption(
             [copy, video],
-            job(server.url, budget="5", limits=limits),
-            folder=tmp_path / "run",
-            step=lambda *_: copy.unlink(missing_ok=True),
+            plan=plan(server.url, budget="5", limits=limits),
+            run=tmp_path / "run",
+            progress=Progress(lambda now: now.calls and copy.unlink(missing_ok=True)),
         )
         assert server.count() == 5
     assert (done.tally.answered, done.tally.failed, done.tally.attempts) == (5, 5, 5)
@@ -193,10 +181,9 @@ def test_windows_that_cannot_be_decoded_are_rows_and_no_calls(video, tmp_path):
 
 def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path):
     sound = make_audio(tmp_path / "dictation.wav", duration=20.0, clicks=[5.0])
-    plan = make_plan(budget="4", across=True, frontline="flux")
     with fault_server() as server:
-        made = Job(plan, OpenAICaptioner(server.url, "scripted"))
-        done = caption([sound, video], made, folder=tmp_path / "run")
+        made = plan(server.url, budget="4", across=True)
+        done = caption([sound, video], plan=made, run=tmp_path / "run")
         assert server.count() == 4
     assert (done.missed, done.tally.failed, done.totals.answered) == (1, 0, 4)
     with Run.open(tmp_path / "run") as run:
@@ -206,14 +193,14 @@ def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path
 
 def test_why_a_call_failed_says_where_and_what_was_tried(video, tmp_path):
     with fault_server("429:5000") as server:
-        asked = job(server.url, budget="1")
-        done = caption([video], asked, folder=tmp_path / "one")
+        asked = plan(server.url, budget="1")
+        done = caption([video], plan=asked, run=tmp_path / "one")
         assert server.count() == 1
     assert "shift.mp4 at " in done.tally.last_reason
     assert "left alone for 5000 s" in done.tally.last_reason
     with fault_server(then="503:0") as server:
-        asked = job(server.url, budget="1", limits=Limits(retries=1))
-        done = caption([video], asked, folder=tmp_path / "two")
+        asked = plan(server.url, budget="1", limits=Limits(retries=1))
+        done = caption([video], plan=asked, run=tmp_path / "two")
     assert done.tally.last_reason.endswith("answered 503: scripted (asked 2 times)")
 
 
@@ -221,7 +208,7 @@ def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"not a movie")
     with fault_server() as server:
-        done = caption([broken, video], job(server.url, budget="2"), folder=tmp_path / "run")
+        done = caption([broken, video], plan=plan(server.url, budget="2"), run=tmp_path / "run")
     assert done.missed == 1
     assert done.totals.answered == 2
     with Run.open(tmp_path / "run") as run:
@@ -232,9 +219,9 @@ def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
 def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
     path = tmp_path / "a.mp4"
     path.write_bytes(b"")
-    first = caption([path], job(), folder=tmp_path / "run")
+    first = caption([path], plan=plan(), run=tmp_path / "run")
     path.write_bytes(video.read_bytes())
-    second = caption([path], job(), folder=tmp_path / "run")
+    second = caption([path], plan=plan(), run=tmp_path / "run")
     assert (first.missed, second.missed) == (1, 0)
     with Run.open(tmp_path / "run") as run:
         assert run.failed_recordings() == []
@@ -242,7 +229,7 @@ def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
 
 
 def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(video, tmp_path):
-    done = caption([video], job(), folder=tmp_path)
+    done = caption([video], plan=plan(), run=tmp_path)
     rows = picks(done)
     assert {row.status for row in rows} == {"not asked"}
     with Run.open(tmp_path) as run:
@@ -251,9 +238,9 @@ def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(
 
 
 def test_a_model_added_later_continues_the_same_run(video, tmp_path):
-    caption([video], job(budget="3"), folder=tmp_path)
+    caption([video], plan=plan(budget="3"), run=tmp_path)
     with fault_server() as server:
-        done = caption([video], job(server.url, budget="3"), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, budget="3"), run=tmp_path)
         assert server.count() == 3
     assert done.totals.answered == 3
 
@@ -262,28 +249,28 @@ def test_a_copy_of_a_file_is_not_paid_twice(video, tmp_path):
     copy = tmp_path / "copy.mp4"
     subprocess.run(["cp", "-p", str(video), str(copy)], check=True)
     with fault_server() as server:
-        caption([video, copy], job(server.url, budget="2"), folder=tmp_path / "run")
+        caption([video, copy], plan=plan(server.url, budget="2"), run=tmp_path / "run")
         assert server.count() == 2
 
 
 def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, small_disk):
     folder, filler = small_disk / "run", small_disk / "filler"
 
-    def fill(tally, total):
-        if tally.answered >= 3 and not filler.exists():
+    def fill(progress):
+        if progress.answered >= 3 and not filler.exists():
             with suppress(OSError), filler.open("wb", buffering=0) as file:
                 while True:
                     file.write(bytes(512))
 
     with fault_server() as server:
-        made = job(server.url, budget="15", limits=Limits(concurrency=2))
+        made = plan(server.url, budget="15", limits=Limits(concurrency=2))
         with pytest.raises(LedgerError, match="no room left for the run"):
-            caption([video], made, folder=folder, step=fill)
+            caption([video], plan=made, run=folder, progress=Progress(fill))
         with Run.open(folder) as run:
             kept = run.totals()
         assert 3 <= kept.answered == kept.asked == server.count() < 15
         filler.unlink()
-        done = caption([video], made, folder=folder)
+        done = caption([video], plan=made, run=folder)
         assert server.count() == 15
     assert (done.totals.answered, done.interrupted) == (15, 0)
 
@@ -291,7 +278,7 @@ def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, sma
 def test_caps_stop_the_run_and_say_so(video, tmp_path):
     with fault_server() as server:
         limits = Limits(max_calls=2)
-        done = caption([video], job(server.url, limits=limits), folder=tmp_path)
+        done = caption([video], plan=plan(server.url, limits=limits), run=tmp_path)
         assert server.count() == 2
         assert done.tally.stopped is not None
         assert "the cap on calls, 2" in done.tally.stopped
@@ -299,21 +286,18 @@ def test_caps_stop_the_run_and_say_so(video, tmp_path):
 
 def test_a_preview_asks_nothing(video, tmp_path):
     with fault_server() as server:
-        caption([video], job(server.url, budget="2"), folder=tmp_path)
+        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
         limits = Limits(input_price=1.0, output_price=2.0)
-        cost = preview([video], job(server.url, budget="8", limits=limits), folder=tmp_path)
+        cost = preview([video], plan=plan(server.url, budget="8", limits=limits), run=tmp_path)
         assert server.count() == 2
     assert cost.calls + cost.kept == 8
     assert cost.windows == 20
     assert cost.money > 0
 
 
-def test_a_preview_without_a_model_is_that_of_one_on_a_cluster_too(video, tmp_path):
-    made = job(budget="2")
-    caption([video], made, folder=tmp_path)
-    there = replace(made, captioner=RayCaptioner(None, made.captioner, concurrency=1))
-    costs = [preview([video], one, folder=tmp_path) for one in (made, there)]
-    assert [cost.calls for cost in costs] == [2, 2]
+def test_a_preview_without_a_model_is_that_of_one(video, tmp_path):
+    caption([video], plan=plan(budget="2"), run=tmp_path)
+    assert preview([video], plan=plan(budget="2"), run=tmp_path).calls == 2
 
 
 COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]

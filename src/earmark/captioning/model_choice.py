@@ -65,13 +65,21 @@ class ModelChoice:
         if self.model and not any(ways):
             raise ValueError(f"--model {self.model} needs to know where it is: give --vlm URL")
 
-    def captioner(self, *, concurrency: int, tokens: int, api_key: str | None = None) -> Captioner:
+    def captioner(
+        self,
+        *,
+        concurrency: int,
+        tokens: int,
+        api_key: str | None = None,
+        store: ModelStore | None = None,
+    ) -> Captioner:
         """The captioner that was chosen.
 
         Args:
             concurrency: Calls in flight.
             tokens: The most that the pictures, or an unusually long answer, of one call take.
             api_key: For a server that wants one.
+            store: Where an object detector is looked for; the user's own store if not given.
 
         Raises:
             CallError: the server is to say which model it serves, and does not.
@@ -90,7 +98,7 @@ class ModelChoice:
             return Replay.load(self.replay, model=self.model or "replay")
         if self.plugin:
             return CAPTIONERS.named(self.plugin)(**({"model": self.model} if self.model else {}))
-        return TagsCaptioner(look=_object_tagger())
+        return TagsCaptioner(look=_object_tagger(store or ModelStore()))
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> ModelChoice:
@@ -103,10 +111,11 @@ class ModelChoice:
         return {name: None if v is None else str(v) for name, v in asdict(self).items()}
 
 
-def _object_tagger() -> ObjectTagger | None:
+def _object_tagger(store: ModelStore) -> ObjectTagger | None:
     """Names what is seen where `earmark models get efficientdet-lite0` was run; else None."""
-    is_here = ModelStore().state("efficientdet-lite0") == "here"
-    return ObjectTagger() if is_here and find_spec("ai_edge_litert") is not None else None
+    name = "efficientdet-lite0"
+    is_here = store.state(name) == "here" and find_spec("ai_edge_litert") is not None
+    return ObjectTagger(weights=store.find(name)) if is_here else None
 
 
 def _only_model(url: str, api_key: str | None) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
+from earmark.cli.console import warn
 from earmark.version import VERSION
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -36,7 +37,7 @@ COMMANDS = {
     "report": Entry("runs:report", "Look at runs"),
     "search": Entry("runs:search", "Look at runs"),
     "export": Entry("runs:export", "Look at runs"),
-    "take": Entry("runs:take", "Look at runs"),
+    "import": Entry("runs:import_results", "Look at runs"),
     "merge": Entry("merge:merge", "Look at runs"),
     "runs": Entry("runs:runs", "Look at runs"),
     "evaluate": Entry("app:evaluate_group", "Compare and train"),
@@ -47,6 +48,10 @@ COMMANDS = {
     "encoder": Entry("app:encoder_group", "Compare and train"),
 }
 """Every command; a home in this module is a group of commands."""
+
+
+RENAMED = {"take": "import"}
+"""What a command was called before."""
 
 
 class LazyGroup(TyperGroup):
@@ -60,7 +65,9 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """The command called `cmd_name`; None if there is none."""
-        entry = self.entries.get(cmd_name)
+        if cmd_name in RENAMED:
+            warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
+        entry = self.entries.get(RENAMED.get(cmd_name, cmd_name))
         return None if entry is None else load(cmd_name, entry)
 
 

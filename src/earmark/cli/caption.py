@@ -2,94 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from importlib.util import find_spec
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from earmark.captioning import Limits, Prompt
-from earmark.cli import archive_options, options
-from earmark.cli.captioner_options import Wanted
-from earmark.cli.checkpoints import model_store
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.formatting import as_share, as_size, counted
-from earmark.evidence.sound_names import SoundNamer
-from earmark.features.yamnet import YAMNet
-from earmark.gate.score_cache import ScoreCache
+from earmark.cli.options import (
+    ARCHIVES,
+    BACKEND,
+    BATCH,
+    LIMITS,
+    LISTENING,
+    MODEL,
+    QUESTION,
+    SPENDING,
+    takes_plan,
+)
+from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
 from earmark.ledger import Run, Totals
-from earmark.pipeline.caption import Captioned, Preview, preview
+from earmark.ledger.row_values import as_place
+from earmark.media import Source
+from earmark.pipeline.caption import CaptionResult
 from earmark.pipeline.caption import caption as caption_windows
-from earmark.pipeline.job import Job
-from earmark.pipeline.question import Ask
-from earmark.pipeline.triage import make_plan
+from earmark.pipeline.preview import Preview, preview
+from earmark.pipeline.run_plan import Plan
 
 ADD_A_MODEL = (
     "no model was asked, so captions are marked as not asked; to add them run the same command "
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
 )
 
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--run", help="The run's folder; the same one again continues it.", show_default="runs/NAME"
+    ),
+]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed",
+        help="Only recordings that failed, or had calls that did; all of them with --across.",
+        rich_help_panel=ARCHIVES,
+    ),
+]
+OutputFormat = Annotated[Format, typer.Option(help="How to print the outcome.")]
 
+
+@takes_plan(SPENDING, MODEL, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
 def caption(
-    paths: options.Paths,
-    budget: options.BudgetText = "25%",
-    run: Annotated[
-        Path | None,
-        typer.Option(
-            help="The run's folder; the same one again continues it.", show_default="runs/NAME"
-        ),
-    ] = None,
-    vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model's name on that server.")] = None,
-    gguf: Annotated[Path | None, typer.Option(help="A GGUF file to run here.")] = None,
-    mmproj: Annotated[Path | None, typer.Option(help="Its mmproj file; found beside it.")] = None,
-    transformers: Annotated[
-        str | None, typer.Option(help="A Qwen3-VL checkpoint to run here with PyTorch.")
-    ] = None,
-    replay: Annotated[Path | None, typer.Option(help="Answers from a JSONL file.")] = None,
-    frames: Annotated[
-        int, typer.Option(help="Pictures a call: 1 is the highest-scoring instant.")
-    ] = 1,
-    tokens: Annotated[int, typer.Option(help="Visual tokens a call, of 32x32 pixels.")] = 1024,
-    answer_tokens: Annotated[int, typer.Option(help="The longest answer.")] = 256,
-    temperature: Annotated[
-        str, typer.Option(help="A number, or `server` for models that accept none.")
-    ] = "0",
-    prompt: Annotated[Path | None, typer.Option(help="A prompt template.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="A JSON schema for the answers.")] = None,
-    sounds: Annotated[
-        bool | None,
-        typer.Option(
-            "--sounds/--no-sounds",
-            help="Name the sounds of each window with YAMNet and tell the model.",
-            show_default="if `earmark models get yamnet` was run",
-        ),
-    ] = None,
-    rule: options.RuleName = "coverage",
-    frontline: options.FrontlineName = "auto",
-    window: options.WindowLength = 4.0,
-    across: options.Across = False,
-    audio_track: options.AudioTrack = 0,
-    concurrency: Annotated[int, typer.Option(help="Calls in flight at once.")] = 8,
-    timeout: Annotated[float, typer.Option(help="Seconds one attempt may take.")] = 120.0,
-    retries: Annotated[int, typer.Option(help="Further attempts after 429, 5xx, time-outs.")] = 4,
-    max_calls: Annotated[int | None, typer.Option(help="Stop after so many calls.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Stop before so many tokens.")] = None,
-    max_spend: Annotated[float | None, typer.Option(help="Stop before so much money.")] = None,
-    input_price: Annotated[float, typer.Option(help="Money a million tokens in cost.")] = 0.0,
-    output_price: Annotated[float, typer.Option(help="Money a million tokens out cost.")] = 0.0,
+    plan: Plan,
+    paths: list[str],
+    run: RunFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing; say the cost.")] = False,
-    format: Annotated[Format, typer.Option(help="How to print the outcome.")] = Format.table,
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
-    engine: archive_options.EngineName = archive_options.BackendKind.local,
-    workers: archive_options.Workers = None,
-    address: archive_options.Address = None,
-    shard: archive_options.ShardText = None,
-    retry_failed: archive_options.RetryFailed = False,
-    log: archive_options.Log = archive_options.LogKind.bar,
-    metrics_port: archive_options.MetricsPort = None,
+    format: OutputFormat = Format.table,
+    retry_failed: RetryFailed = False,
+    log: Log = LogKind.bar,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:
     """Listen, choose, and caption the chosen windows, one call each.
 
@@ -107,81 +83,44 @@ def caption(
 
       earmark caption s3://bucket/cams/ --budget 20% --across --engine ray --address auto
     """
-    wanted = Wanted(vlm, model, gguf, mmproj, transformers, replay)
-    job = Job(
-        plan=make_plan(
-            budget=budget,
-            rule=rule,
-            frontline=frontline,
-            window=window,
-            across=across,
-            audio_track=audio_track,
-        ),
-        captioner=wanted.captioner(concurrency=concurrency, tokens=tokens + answer_tokens),
-        ask=Ask(
-            Prompt.load(*([prompt] if prompt else []), schema=schema),
-            frames,
-            tokens,
-            answer_tokens,
-            warmth(temperature),
-        ),
-        limits=Limits(
-            concurrency=concurrency,
-            timeout=timeout,
-            retries=retries,
-            max_calls=max_calls,
-            max_tokens=max_tokens,
-            max_spend=max_spend,
-            input_price=input_price,
-            output_price=output_price,
-        ),
-        cache=options.cache_at(cache, no_cache),
-        namer=namer_for(sounds, options.cache_at(cache, no_cache)),
-    )
-    scale = archive_options.Scaling(engine, workers, address, shard, log, metrics_port)
-    folder = run or Path("runs") / scale.run_name(paths)
-    sources = scale.sources(paths, budget=job.plan.budget, across=across)
+    folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
-        sources = archive_options.only_failed(sources, folder, across=across)
-    if not across and any(source.weight != 1 for source in sources):
+        plan = replace(plan, paths=only_failed(plan.sources(), folder, across=plan.across))
+    if not plan.across and any(source.weight != 1 for source in plan.sources()):
         warn("the weights of the manifest play a part only with --across: no call moves without it")
-    with scale.at_work(sources, job) as hands:
-        assert hands.job is not None
-        if dry_run:
-            cost = preview(sources, hands.job, folder=folder, ears=hands.ears)
-        else:
-            done = caption_windows(
-                sources,
-                hands.job,
-                folder=folder,
-                step=hands.step,
-                ears=hands.ears,
-                look=hands.look,
-            )
-    if dry_run:
-        show_preview(cost, format)
+    work = preview if dry_run else caption_windows
+    with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
+        key = os.environ.get("OPENAI_API_KEY")
+        done = work(run=folder, plan=plan, api_key=key, progress=progress)
+    if isinstance(done, Preview):
+        show_preview(done, format)
         return
     show(done, format)
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)
 
 
-def warmth(text: str) -> float | None:
-    """The temperature written as `text`; None for the server's own."""
-    if text == "server":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
+def run_name(paths: Sequence[str], plan: Plan) -> str:
+    """What to call the run of these paths: after the first of them, and the shard.
+
+    After the words of the command, not what they match, so that a folder with one file more is
+    still the same run.
+    """
+    stem = Path(paths[0].rstrip("/")).stem or Path(paths[0]).resolve().name
+    stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-") or "run"
+    return stem if plan.shard is None else f"{stem}-{plan.shard.number}-of-{plan.shard.of}"
 
 
-def namer_for(wanted: bool | None, cache: ScoreCache | None) -> SoundNamer | None:
-    """Who names sounds: nobody unless asked for, or unless all it takes is at hand."""
-    at_hand = model_store().state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
-    if wanted is False or (wanted is None and not at_hand):
-        return None
-    return SoundNamer(YAMNet(weights=model_store().find("yamnet")), cache.folder if cache else None)
+def only_failed(sources: Sequence[Source], folder: Path, *, across: bool) -> list[Source]:
+    """Those of `sources` that the run in `folder` failed on.
+
+    All of them where they share a budget: its price is found over all.
+    """
+    with Run.open(folder) as run:
+        places = run.failed_paths()
+    if not places or across:
+        return list(sources) if places else []
+    return [source for source in sources if as_place(source.uris[0]) in places]
 
 
 def show_preview(cost: Preview, format: Format) -> None:
@@ -195,7 +134,7 @@ def show_preview(cost: Preview, format: Format) -> None:
     )
 
 
-def show(done: Captioned, format: Format) -> None:
+def show(done: CaptionResult, format: Format) -> None:
     """What the run has come to; the last line is where to look."""
     totals, tally = done.totals, done.tally
     if format is Format.json:
@@ -227,7 +166,7 @@ def tell_totals(totals: Totals) -> None:
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
 
 
-def tell_trouble(done: Captioned) -> None:
+def tell_trouble(done: CaptionResult) -> None:
     """What did not go well, a line each."""
     tally = done.tally
     if done.interrupted and done.totals.interrupted:  # making tags again costs nothing

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earmark.captioning import TagsCaptioner
-from earmark.cli.archive_options import Scaling
 from earmark.cli.caption import show as show_outcome
 from earmark.cli.console import Format, err, out
 from earmark.cli.options import BudgetText
+from earmark.cli.progress_display import show_progress
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_covered
-from earmark.media import find
 from earmark.pipeline.caption import caption as caption_windows
-from earmark.pipeline.job import Job
-from earmark.pipeline.triage import make_plan, select
+from earmark.pipeline.select import select
 
 if TYPE_CHECKING:
     from earmark.media.demo_scene import Scene
@@ -46,12 +43,8 @@ def demo(
     path = folder / f"scene-{seed}-{minutes:g}min.mp4"
     with err.status("filming a scene"):
         scene = make_scene(path, seed=seed, duration=minutes * 60, grain=16)
-    job = Job(make_plan(budget=budget), TagsCaptioner())
-    sources = find([path])
-    with Scaling().at_work(sources) as hands:
-        done = caption_windows(
-            sources, job, folder=folder / path.stem, ears=hands.ears, step=hands.step
-        )
+    with show_progress() as progress:
+        done = caption_windows([path], run=folder / path.stem, budget=budget, progress=progress)
     compare(scene, budget)
     show_outcome(done, Format.table)
 

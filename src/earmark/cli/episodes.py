@@ -15,14 +15,14 @@ from rich.table import Table
 from earmark.cli import options
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.formatting import as_clock, counted
-from earmark.cli.listening_bar import hearing_bar
 from earmark.cli.plan import parse_share
-from earmark.cli.recording_arguments import sources_at
+from earmark.cli.progress_display import show_progress
 from earmark.errors import EarmarkError
 from earmark.gate.episode_cost import Found, find_episodes
 from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
-from earmark.pipeline.triage import hear, make_plan, notes_on
+from earmark.pipeline.listen import listen
+from earmark.pipeline.run_plan import make_plan
 
 
 class Format(StrEnum):
@@ -63,18 +63,24 @@ def episodes(
     """
     chosen = default_gate() if gate is None else Gate.load(gate)
     rule = operating_point(chosen, recall, guarantee, confidence)
-    plan = make_plan(frontline=chosen.frontline(), window=window, audio_track=audio_track)
-    kept, found, failed = options.cache_at(cache, no_cache), [], False
-    with hearing_bar() as watch:
-        for source in sources_at(paths):
+    plan = make_plan(
+        options.sources_at(paths),
+        frontline=chosen.frontline(),
+        window=window,
+        audio_track=audio_track,
+        cache=options.cache_at(cache, no_cache),
+    )
+    found, failed = [], False
+    with show_progress() as progress:
+        for source in plan.sources():
             try:
-                heard = hear(source, plan, cache=kept, watch=watch).heard
+                heard = listen(source, plan.listening, on_seconds=progress.at(source.name)).heard
             except EarmarkError as error:
                 err.print(f"earmark: {error}", style="red")
                 failed = True
                 continue
             found.append(find_episodes(heard, rule, window=window))
-            for note in notes_on(heard):
+            for note in heard.notes():
                 warn(f"{source.name}: {note}")
     show(found, format)
     if failed:

@@ -1,20 +1,53 @@
-"""Options that several commands share, each said once."""
+"""The options of a plan, each said once; `takes_plan` gives a command those it names.
+
+    @takes_plan(SPENDING, LISTENING)
+    def select(plan: Plan, explain: bool = False) -> None: ...
+
+is a command with the options `--budget`, `--rule`, …, `--explain`, whose first argument is made of
+what was said. Defaults are the library's.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from earmark.cli.checkpoints import cache_folder, with_checkpoints
+from earmark.captioning import Limits, Prompt
+from earmark.captioning.question import Question
+from earmark.cli.checkpoints import cache_folder, model_store, with_checkpoints
+from earmark.cli.console import warn
+from earmark.cli.formatting import counted
 from earmark.gate.frontline_registry import AUTO, FRONTLINES
 from earmark.gate.score_cache import ScoreCache
+from earmark.media import Source
+from earmark.media.source import place_of
+from earmark.media.source_listing import find_all
+from earmark.pipeline.backend import BACKENDS
+from earmark.pipeline.run_plan import DEFAULT_BUDGET, DEFAULT_RULE, Plan, make_plan
 from earmark.selection import RULES
+
+ARCHIVES = "Archives"
+"""The panel of `--help` that the options of backends stand in."""
 
 Paths = Annotated[
     list[str], typer.Argument(help="Files, folders, globs, http(s):// and s3:// addresses.")
 ]
+WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]
+AudioTrack = Annotated[
+    int, typer.Option("--audio-track", help="Which sound track to listen to, from 0.")
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Where to keep what was heard.", show_default="~/.cache/earmark"),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
+
+
 BudgetText = Annotated[
     str,
     typer.Option(
@@ -24,29 +57,159 @@ BudgetText = Annotated[
         "expected new actions (price=0.4).",
     ),
 ]
-RuleName = Annotated[str, typer.Option("--rule", "-r", help=f"One of {', '.join(RULES)}.")]
-FrontlineName = Annotated[
-    str,
-    typer.Option(
+
+
+def option(kind: Any, help: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
+    """An option and its default."""
+    return Annotated[kind, typer.Option(*names, help=help, **more)], default
+
+
+SPENDING = {
+    "budget": (BudgetText, DEFAULT_BUDGET),
+    "rule": option(str, f"One of {', '.join(RULES)}.", "--rule", "-r", default=DEFAULT_RULE),
+    "across": option(
+        bool, "One budget over all recordings, at one price.", "--across", default=False
+    ),
+}
+LISTENING = {
+    "frontline": option(
+        str,
+        f"What listens: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file. Options follow after "
+        "colons: beats:threshold=0.5, beats:weights=FILE.",
         "--frontline",
         "-f",
-        help=f"What listens: {AUTO}, {', '.join(FRONTLINES)}, or a .gate file. Options follow "
-        "after colons: beats:threshold=0.5, beats:weights=FILE.",
+        default=AUTO,
         callback=with_checkpoints,
     ),
-]
-WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]
-Across = Annotated[
-    bool, typer.Option("--across", help="One budget over all recordings, at one price.")
-]
-AudioTrack = Annotated[
-    int, typer.Option("--audio-track", help="Which sound track to listen to, from 0.")
-]
-CacheFolder = Annotated[
-    Path | None,
-    typer.Option("--cache", help="Where to keep what was heard.", show_default="~/.cache/earmark"),
-]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
+    "window": (WindowLength, 4.0),
+    "audio_track": (AudioTrack, 0),
+    "cache": (CacheFolder, None),
+    "no_cache": (NoCache, False),
+}
+MODEL = {
+    "vlm": option(str | None, "Address of an OpenAI-compatible server."),
+    "model": option(str | None, "The model's name on that server."),
+    "gguf": option(Path | None, "A GGUF file to run here."),
+    "mmproj": option(Path | None, "Its mmproj file; found beside it."),
+    "transformers": option(str | None, "A Qwen3-VL checkpoint to run here with PyTorch."),
+    "replay": option(Path | None, "Answers from a JSONL file."),
+    "sounds": option(
+        bool | None,
+        "Name the sounds of each window with YAMNet and tell the model.",
+        "--sounds/--no-sounds",
+        show_default="if `earmark models get yamnet` was run",
+    ),
+}
+_QUESTION, _LIMITS = Question(), Limits()
+QUESTION = {
+    "frames": option(
+        int, "Pictures a call: 1 is the highest-scoring instant.", default=_QUESTION.frames
+    ),
+    "tokens": option(int, "Visual tokens a call, of 32x32 pixels.", default=_QUESTION.tokens),
+    "answer_tokens": option(int, "The longest answer.", default=_QUESTION.answer_tokens),
+    "temperature": option(str, "A number, or `server` for models that accept none.", default="0"),
+    "prompt": option(Path | None, "A prompt template."),
+    "schema": option(Path | None, "A JSON schema for the answers."),
+}
+LIMITS = {
+    "concurrency": option(int, "Calls in flight at once.", default=_LIMITS.concurrency),
+    "timeout": option(float, "Seconds one attempt may take.", default=_LIMITS.timeout),
+    "retries": option(int, "Further attempts after 429, 5xx, time-outs.", default=_LIMITS.retries),
+    "max_calls": option(int | None, "Stop after so many calls."),
+    "max_tokens": option(int | None, "Stop before so many tokens."),
+    "max_spend": option(float | None, "Stop before so much money."),
+    "input_price": option(float, "Money a million tokens in cost.", default=0.0),
+    "output_price": option(float, "Money a million tokens out cost.", default=0.0),
+}
+BACKEND = {
+    "engine": option(
+        str,
+        f"Where the work is done: {', '.join(BACKENDS)}.",
+        default="local",
+        rich_help_panel=ARCHIVES,
+    ),
+    "workers": option(
+        int | None, "At work at once.", show_default="cores", min=1, rich_help_panel=ARCHIVES
+    ),
+    "address": option(
+        str | None, "Of a Ray cluster, or auto; else one is started.", rich_help_panel=ARCHIVES
+    ),
+    "shard": option(
+        str | None, "Only a part, such as 3/16; see `earmark merge`.", rich_help_panel=ARCHIVES
+    ),
+}
+BATCH = {
+    "batch": option(
+        Path | None,
+        "With --engine batch: the file to write the requests to.",
+        rich_help_panel=ARCHIVES,
+    ),
+}
+
+
+def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
+    """A command whose first parameter is a `Plan`, made of the options in `groups`."""
+    options = {name: each for group in groups for name, each in group.items()}
+
+    def wrap(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**said: Any) -> None:
+            own = {name: said[name] for name in hints if name in said and name != "plan"}
+            chosen = {name: said[name] for name in options}
+            command(plan_of(said["paths"], chosen), **own)
+
+        hints = get_type_hints(command, include_extras=True)
+        hints.pop("return", None)
+        parameters = {"paths": (Paths, inspect.Parameter.empty), **options}
+        for name, given in inspect.signature(command).parameters.items():
+            if name not in ("plan", "paths"):
+                parameters[name] = hints[name], given.default
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
+                )
+                for name, (kind, default) in parameters.items()
+            ]
+        )
+        run.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+        del run.__wrapped__  # its signature is not the command's
+        return run
+
+    return wrap
+
+
+def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
+    """The plan of what was said."""
+    said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
+    if "temperature" in said:
+        said["temperature"] = read_temperature(said["temperature"])
+        template, schema = said.pop("prompt"), said.pop("schema")
+        said["prompt"] = Prompt.load(*([template] if template else []), schema=schema)
+    if "vlm" in said:
+        said["server"], said["store"] = said.pop("vlm"), model_store()
+    return make_plan(sources_at(paths), **said)
+
+
+def sources_at(paths: Sequence[str]) -> list[Source]:
+    """The recordings at `paths`; a line on stderr where a camera's small copies are left out."""
+    found = find_all(paths)
+    if found.copies:
+        warn(
+            f"{counted(len(found.copies), 'file')} left out, such as {place_of(found.copies[0])}: "
+            "a camera's small copies and stills of recordings that are here in full"
+        )
+    return found.sources
+
+
+def read_temperature(text: str) -> float | None:
+    """The temperature written as `text`; None for the server's own."""
+    if text == "server":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
 
 
 def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:

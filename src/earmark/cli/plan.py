@@ -7,34 +7,29 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from earmark.cli import archive_options, options
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.formatting import as_clock, as_share, counted, noted
-from earmark.pipeline.forecast import CallCost, Forecast, Rung
-from earmark.pipeline.forecast import plan as make_forecast
+from earmark.cli.options import BACKEND, LISTENING, takes_plan
+from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
+from earmark.pipeline.plan import plan as plan_run
+from earmark.pipeline.run_plan import Plan
+from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 
 
+@takes_plan(LISTENING, BACKEND)
 def plan(
-    paths: options.Paths,
+    plan: Plan,
     coverage: Annotated[
         str | None, typer.Option(help="Say how many calls this coverage takes, such as 90%.")
     ] = None,
-    frontline: options.FrontlineName = "auto",
-    window: options.WindowLength = 4.0,
-    audio_track: options.AudioTrack = 0,
     gpu_seconds: Annotated[
         float, typer.Option(help="GPU-seconds of one call; the paper's by default.")
     ] = CallCost().gpu_seconds,
     money: Annotated[float, typer.Option(help="Money one call costs.")] = CallCost().money,
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
-    engine: archive_options.EngineName = archive_options.BackendKind.local,
-    workers: archive_options.Workers = None,
-    address: archive_options.Address = None,
-    shard: archive_options.ShardText = None,
-    log: archive_options.Log = archive_options.LogKind.bar,
-    metrics_port: archive_options.MetricsPort = None,
+    log: Log = LogKind.bar,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:
     """Forecast coverage, GPU-hours and money for a ladder of budgets; nothing is called.
 
@@ -47,19 +42,14 @@ def plan(
 
       earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
     """
-    scale = archive_options.Scaling(engine, workers, address, shard, log, metrics_port)
-    sources = scale.sources(paths)
-    with scale.at_work(sources) as hands:
-        forecast = make_forecast(
-            sources,
+    with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
+        forecast = plan_run(
+            plan=plan,
             coverage=None if coverage is None else parse_share(coverage),
             cost=CallCost(gpu_seconds=gpu_seconds, money=money),
-            frontline=frontline,
-            window=window,
-            audio_track=audio_track,
-            cache=options.cache_at(cache, no_cache),
-            ears=hands.ears,
-        )
+            progress=progress,
+        ).forecast
+    assert forecast is not None, "it was asked for"
     if format is Format.json:
         emit_json(forecast.to_json())
     elif forecast.recordings:

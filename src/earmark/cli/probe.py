@@ -9,8 +9,7 @@ import typer
 
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.formatting import as_clock, as_size, counted
-from earmark.cli.options import AudioTrack, Paths
-from earmark.cli.recording_arguments import sources_at
+from earmark.cli.options import AudioTrack, Paths, sources_at
 from earmark.errors import EarmarkError
 from earmark.media import Inspection, Recording, inspect, open_recording
 

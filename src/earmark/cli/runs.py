@@ -17,7 +17,7 @@ from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.formatting import as_clock
 from earmark.errors import LedgerError
 from earmark.ledger import Run, SearchHit, Totals, find_runs
-from earmark.pipeline.batching import take_results, write_requests
+from earmark.pipeline.batch import export_batch, import_batch
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
@@ -72,36 +72,36 @@ def export(
 def _export_batch(folder: Path, to: Path | None, model: str | None) -> None:
     if to is None or model is None:
         raise ValueError("a batch needs --out FILE to write to and --model NAME to be asked of")
-    written = write_requests(folder, to, model=model)
+    written = export_batch(folder, to, model=model)
     for line in written.left_out:
         warn(line)
     for path in written.paths:
         out.print(str(path))
     err.print(
         f"{written.requests} requests; when their results are back: "
-        f"earmark take {folder} RESULTS.jsonl --model {model}"
+        f"earmark import {folder} RESULTS.jsonl --model {model}"
     )
 
 
-def take(
+def import_results(
     folder: RunFolder,
     results: Annotated[list[Path], typer.Argument(help="Result and error files of a batch.")],
     model: Annotated[str, typer.Option(help="The model the requests were written for.")],
     input_price: Annotated[float, typer.Option(help="Money a million tokens in cost.")] = 0.0,
     output_price: Annotated[float, typer.Option(help="Money a million tokens out cost.")] = 0.0,
 ) -> None:
-    """Take the results of a batch back into the run it was exported from.
+    """Import the results of a batch into the run it was exported from.
 
     For example:
 
-      earmark take runs/tuesday results.jsonl --model gpt-5-mini
+      earmark import runs/tuesday results.jsonl --model gpt-5-mini
     """
     limits = Limits(input_price=input_price, output_price=output_price)
-    taken = take_results(folder, results, model=model, limits=limits)
-    out.print(f"{taken.answered} answers kept, {taken.failed} failed, {taken.missing} missing")
-    if taken.unknown:
-        warn(f"{taken.unknown} results answer no question of this run: another run, or model?")
-    if taken.failed or taken.missing:
+    came = import_batch(folder, results, model=model, limits=limits)
+    out.print(f"{came.answered} answers kept, {came.failed} failed, {came.missing} missing")
+    if came.unknown:
+        warn(f"{came.unknown} results answer no question of this run: another run, or model?")
+    if came.failed or came.missing:
         raise typer.Exit(1)
 
 

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli import archive_options, options
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.formatting import (
     as_csv,
@@ -19,9 +18,11 @@ from earmark.cli.formatting import (
     picks_table,
     summary,
 )
-from earmark.pipeline.triage import select as select_windows
+from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
+from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
+from earmark.pipeline.run_plan import Plan
+from earmark.pipeline.select import select as select_windows
 from earmark.reporting.edl import selection_edl
-from earmark.selection import Budget
 from earmark.selection.result import Selection, selection_schema
 
 
@@ -35,26 +36,16 @@ class Format(StrEnum):
     edl = "edl"
 
 
+@takes_plan(SPENDING, LISTENING, BACKEND)
 def select(
-    paths: options.Paths,
-    budget: options.BudgetText = "25%",
-    rule: options.RuleName = "coverage",
-    frontline: options.FrontlineName = "auto",
-    window: options.WindowLength = 4.0,
-    across: options.Across = False,
-    audio_track: options.AudioTrack = 0,
+    plan: Plan,
     format: Annotated[Format, typer.Option(help="How to print the picks.")] = Format.table,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
     ] = False,
-    cache: options.CacheFolder = None,
-    no_cache: options.NoCache = False,
-    engine: archive_options.EngineName = archive_options.BackendKind.local,
-    workers: archive_options.Workers = None,
-    address: archive_options.Address = None,
-    shard: archive_options.ShardText = None,
-    log: archive_options.Log = archive_options.LogKind.bar,
-    metrics_port: archive_options.MetricsPort = None,
+    log: Log = LogKind.bar,
+    metrics_port: MetricsPort = None,
+    metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:
     """Listen to recordings and print the windows worth a call.
 
@@ -69,21 +60,8 @@ def select(
 
       earmark select s3://bucket/cam1.mp4 --rule separated --explain
     """
-    scale = archive_options.Scaling(engine, workers, address, shard, log, metrics_port)
-    sources = scale.sources(paths, budget=Budget.parse(budget), across=across)
-    with scale.at_work(sources) as hands:
-        selection = select_windows(
-            sources,
-            budget=budget,
-            rule=rule,
-            frontline=frontline,
-            window=window,
-            across=across,
-            audio_track=audio_track,
-            explain=10 if explain else 0,
-            cache=options.cache_at(cache, no_cache),
-            ears=hands.ears,
-        )
+    with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
+        selection = select_windows(plan=plan, explain=10 if explain else 0, progress=progress)
     show(selection, format)
     if selection.failures:
         raise typer.Exit(1)

@@ -1,37 +1,35 @@
-"""Looking and asking on a cluster: a window goes out, an answer and a thumbnail come back.
+"""Decoding and asking on a cluster: a window goes out, an answer and a thumbnail come back.
 
-    driver   ask_all ──▶ RayCaptioner ──▶ a seer that has the recording open, or the least busy one
-    worker                                decode ──▶ ask ──▶ answer, thumbnail
-    driver   ledger  ◀───────────────────────────────────────────┘
+    driver   dispatch ──▶ RayCaptioner ──▶ a worker that has the recording open, or the least busy
+    worker                                 decode ──▶ ask ──▶ answer, thumbnail
+    driver   ledger   ◀───────────────────────────────────────────┘
 
-What bounds the calls in flight, retries, caps and books is `ask_all` on the driver, so the bound
-holds over the whole cluster. A seer that is lost is replaced and its calls are asked again.
+What bounds the calls in flight, retries, caps and counts is `dispatch` on the driver, so the bound
+holds over the whole cluster. A worker that is lost is replaced and its calls are asked again.
 """
 
 from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from earmark.captioning import Answer, Captioner, Request
-from earmark.distributed.backend import ATTEMPTS
-from earmark.distributed.ray_backend import RayBackend, VersionMismatch, import_ray
+from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
+from earmark.distributed.worker_pool import ATTEMPTS
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
-from earmark.ledger import Ledger, PickFrames
+from earmark.ledger import PickFrames
 from earmark.media.prefetch import DecoderPool, FrameRequest
-from earmark.pipeline.caption import frames_of
-from earmark.pipeline.question import Task
+from earmark.pipeline.ask import CallRecorder, Task
 from earmark.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WorkerReply:
     """What a worker sends back about one window."""
 
-    look: PickFrames | None
+    frames: PickFrames | None
     """None where the window could not be decoded."""
     outcome: Answer | CallError | MediaError
 
@@ -43,23 +41,25 @@ class WindowWorker:
         self._captioner = captioner
         self._decoders = DecoderPool()
 
-    def ask(self, version: str, task: Task, timeout: float) -> Asked | VersionMismatch:
+    def ask(self, version: str, task: Task, timeout: float) -> WorkerReply | VersionMismatch:
         """What the captioner says of `task`."""
         if version != VERSION:
             return VersionMismatch(VERSION, platform.node())
-        seen = self._decoders.submit(FrameRequest(task.recording, task.request.times)).result()
-        if not seen.frames:
-            return Asked(None, UnreadableFile(seen.failure))
-        look = frames_of(task, seen)
+        wanted = FrameRequest(task.recording, task.request.times)
+        found = self._decoders.submit(wanted).result()
+        if not found.frames:
+            return WorkerReply(None, UnreadableFile(found.failure))
+        row = PickFrames.of(task.request.span, found)
+        request = task.request.showing(found.frames)
         try:
-            return Asked(look, self._captioner(task.request.showing(seen.frames), timeout=timeout))
+            return WorkerReply(row, self._captioner(request, timeout=timeout))
         except CallError as error:
-            return Asked(look, error)
+            return WorkerReply(row, error)
 
 
 @dataclass(slots=True, eq=False)
-class _Post:
-    """A seer as the driver sees it."""
+class _RemoteWorker:
+    """A worker as the driver sees it."""
 
     handle: Any
     calls: int = 0
@@ -68,19 +68,18 @@ class _Post:
 
 
 class RayCaptioner:
-    """A captioner that looks and asks on the workers of a cluster.
+    """A captioner that decodes and asks on the workers of a cluster; requests need no frames."""
 
-    Give it to a `Job` in place of `captioner`, and its `show` as `look` to `caption`.
-    """
-
-    def __init__(self, engine: RayBackend, captioner: Captioner, *, concurrency: int) -> None:
-        self._engine = engine
+    def __init__(
+        self, cluster: RayCluster, captioner: Captioner, log: CallRecorder, *, concurrency: int
+    ) -> None:
+        """Ask `captioner` on the workers; `log` knows the tasks in flight, and keeps thumbnails."""
+        self._cluster = cluster
         self._captioner = captioner
+        self._log = log
         self._concurrency = concurrency
-        self._turn = threading.Lock()
-        self._posts: list[_Post] = []
-        self._tasks: dict[str, tuple[Task, Ledger]] = {}
-        """By identity, those that may still be asked."""
+        self._lock = threading.Lock()
+        self._workers: list[_RemoteWorker] = []
 
     @property
     def model(self) -> str:
@@ -91,80 +90,69 @@ class RayCaptioner:
     def at_once(self) -> int | None:
         """As many as one worker's captioner can, on every worker."""
         each = self._captioner.at_once
-        return None if each is None else each * self._engine.room()
+        return None if each is None else each * self._cluster.room()
 
     def check(self) -> None:
         """Raises if no call could succeed from here."""
         self._captioner.check()
 
-    def show(
-        self, tasks: Iterable[Task], ledger: Ledger, unseen: Callable[[Task, str], None]
-    ) -> Generator[Request, None, None]:
-        """The requests without frames: the workers add them."""
-        del unseen  # a window that cannot be decoded comes back as the error of its call
-        for task in tasks:
-            self._tasks[task.request.identity] = task, ledger
-            yield task.request
-
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The answer to `request`, from whichever worker has room."""
-        task, ledger = self._tasks[request.identity]
-        asked = self._send(task, timeout)
-        if asked.look is not None:
-            ledger.keep_frames(task.recording.key, asked.look)
-        if not isinstance(asked.outcome, CallTimeout):  # after which it may be asked again
-            del self._tasks[request.identity]
-        if isinstance(asked.outcome, Answer):
-            return asked.outcome
-        raise asked.outcome
+        task = self._log.tasks[request.identity]
+        reply = self._send(task, timeout)
+        if reply.frames is not None:
+            self._log.ledger.keep_frames(task.recording.key, reply.frames)
+        if isinstance(reply.outcome, Answer):
+            return reply.outcome
+        raise reply.outcome
 
     def close(self) -> None:
         """Let the workers go."""
-        for post in self._posts:
-            import_ray().kill(post.handle)
-        self._posts.clear()
+        for worker in self._workers:
+            self._cluster.ray.kill(worker.handle)
+        self._workers.clear()
 
-    def _send(self, task: Task, timeout: float) -> Asked:
-        ray = import_ray()
+    def _send(self, task: Task, timeout: float) -> WorkerReply:
+        ray = self._cluster.ray
         for _ in range(ATTEMPTS):
-            post = self._take(task.recording.key)
+            worker = self._take(task.recording.key)
             try:
-                found = ray.get(post.handle.ask.remote(VERSION, task, timeout))
+                found = ray.get(worker.handle.ask.remote(VERSION, task, timeout))
             except ray.exceptions.RayActorError:
-                self._lose(post)
+                self._lose(worker)
                 continue
             finally:
-                with self._turn:
-                    post.calls -= 1
+                with self._lock:
+                    worker.calls -= 1
             if isinstance(found, VersionMismatch):
                 raise found.complaint
-            asked: Asked = found
-            return asked
+            reply: WorkerReply = found
+            return reply
         raise CallTimeout(f"{ATTEMPTS} workers in a row were lost while they asked")
 
-    def _take(self, recording: str) -> _Post:
-        """The least busy seer, the one that has the recording open if there are several."""
-        with self._turn:
+    def _take(self, recording: str) -> _RemoteWorker:
+        """The least busy worker, the one that has the recording open if there are several."""
+        with self._lock:
             self._fill()
-            post = min(self._posts, key=lambda post: (post.calls, post.recording != recording))
-            post.calls += 1
-            post.recording = recording
-            return post
+            worker = min(self._workers, key=lambda each: (each.calls, each.recording != recording))
+            worker.calls += 1
+            worker.recording = recording
+            return worker
 
     def _fill(self) -> None:
-        """A seer a core, at least one, and no more than there are calls."""
-        wanted = min(self._engine.room(), self._concurrency)
-        if len(self._posts) >= max(1, wanted):
+        """A worker a core, at least one, and no more than there are calls."""
+        wanted = max(1, min(self._cluster.room(), self._concurrency))
+        if len(self._workers) >= wanted:
             return
-        ray = import_ray()
-        seer = ray.remote(
+        ray = self._cluster.ray
+        kind = ray.remote(
             num_cpus=1, max_concurrency=self._concurrency, scheduling_strategy="SPREAD"
         )(WindowWorker)
         captioner = ray.put(self._captioner)
-        while len(self._posts) < max(1, wanted):
-            self._posts.append(_Post(seer.remote(captioner)))
+        while len(self._workers) < wanted:
+            self._workers.append(_RemoteWorker(kind.remote(captioner)))
 
-    def _lose(self, post: _Post) -> None:
-        with self._turn:
-            if post in self._posts:
-                self._posts.remove(post)
+    def _lose(self, worker: _RemoteWorker) -> None:
+        with self._lock:
+            if worker in self._workers:
+                self._workers.remove(worker)

@@ -1,26 +1,50 @@
-"""The engine of one machine: processes, each with one item at a time.
+"""Worker processes of this machine, each with one item at a time.
 
-items ──▶ waiting ──▶ [process]──▶ outcome        a process that ends without an outcome
-             ▲           │                        took its item with it: another gets it
-             └───────────┘
+items ──▶ queue ──▶ [worker]──▶ outcome       a worker that dies, hangs or outgrows its memory
+             ▲          │                     is replaced, and its item given to another
+             └──────────┘
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import pickle
 import signal
-import traceback
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 from typing import Any, cast
 
-from earmark.distributed.backend import ATTEMPTS, Given, Item, Outcome, attempt, lost
+from earmark.errors import BackendError
+from earmark.pipeline.backend import (
+    BackendOptions,
+    InProcessBackend,
+    Item,
+    Outcomes,
+    Value,
+    attempt,
+    internal_error,
+)
+
+ATTEMPTS = 3
+"""Times an item is given out; whatever takes three workers with it is not tried on a fourth."""
+
+DEADLINE = 1800.0
+"""Seconds a worker may spend on one item before it is ended; ten hours of sound take 100 on a slow
+core."""
+
+MEMORY_SHARE = 0.8
+"""Of the machine's memory that all workers together may take."""
+
+WATCH = 1.0
+"""Seconds between two looks at the clock and the memory of the workers."""
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """What the libraries behind NumPy read; Ray sets the second for its workers likewise."""
@@ -33,29 +57,33 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerPool:
-    """Processes of this machine; with one worker, or one item, this very process."""
+READY = ("ready",)
+"""What a worker sends when it has started: its deadline counts from here."""
 
-    workers: int = field(default_factory=cores)
+_Sent = tuple[Any, ...]
+"""An item with what became of it."""
 
-    def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise ValueError(f"workers are 1 or more, not {self.workers}")
 
-    def run(
-        self, work: Callable[[Item], Given], items: Sequence[Item]
-    ) -> Iterator[Outcome[Item, Given]]:
+class WorkerPool(InProcessBackend):
+    """Processes of this machine listen; this one asks. With one worker or item, all of it here."""
+
+    def __init__(self, options: BackendOptions, *, deadline: float = DEADLINE) -> None:
+        """Use as many workers as `options` say, or one a core."""
+        self.workers = options.workers or cores()
+        self.deadline = deadline
+        self.shares_memory = self.workers == 1
+
+    def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`, as they finish."""
-        if min(self.workers, len(items)) <= 1:
-            for item in items:
-                yield attempt(work, item)
+        most = min(self.workers, len(items))
+        if most <= 1:
+            yield from super().map(work, items)
             return
-        crew = _Workers(work, min(self.workers, len(items)))
+        workers = _Workers(work, most, self.deadline)
         try:
-            yield from crew.go(items)
+            yield from workers.run(items)
         finally:
-            crew.close()
+            workers.close()
 
 
 @dataclass(slots=True, eq=False)
@@ -64,39 +92,64 @@ class _Worker:
     line: Connection[Any, Any]
     place: int = -1
     """Of the item it is at."""
+    until: float = math.inf
+    """When it will be ended, on the monotonic clock; its start-up is not counted."""
+    is_ready: bool = False
+    fault: str = ""
+    """Why it was ended by us; empty where it was not."""
 
 
 class _Workers:
     """Keeps the processes busy; all of it in the calling thread."""
 
-    def __init__(self, work: Callable[[Any], Any], most: int) -> None:
+    def __init__(self, work: Callable[[Any], Any], most: int, deadline: float) -> None:
         self._work = work
         self._most = most
+        self._deadline = deadline
+        self._ceiling_bytes = MEMORY_SHARE * _machine_bytes() / most
         self._busy: dict[Connection[Any, Any], _Worker] = {}
 
-    def go(self, items: Sequence[Any]) -> Iterator[Outcome[Any, Any]]:
-        waiting = deque(range(len(items)))
+    def run(self, items: Sequence[Any]) -> Iterator[_Sent]:
+        queue = deque(range(len(items)))
         attempts = [0] * len(items)
-        while waiting or self._busy:
-            while waiting and len(self._busy) < self._most:
-                self._give(_start(self._work), waiting.popleft(), items)
-            for line in cast("list[Connection[Any, Any]]", wait(list(self._busy))):
-                worker = self._busy.pop(line)
+        while queue or self._busy:
+            while queue and len(self._busy) < self._most:
+                self._give(_start(self._work), queue.popleft(), items)
+            for line in cast("list[Connection[Any, Any]]", wait(list(self._busy), WATCH)):
+                worker = self._busy[line]
                 outcome = _receive(worker)
-                if outcome is None:
-                    attempts[worker.place] += 1
-                    if attempts[worker.place] < ATTEMPTS:
-                        waiting.appendleft(worker.place)
-                        continue
-                    outcome = lost(items[worker.place], _ending(worker.process))
-                elif waiting:
-                    self._give(worker, waiting.popleft(), items)
-                else:
+                if outcome == READY:
+                    worker.is_ready, worker.until = True, time.monotonic() + self._deadline
+                    continue
+                del self._busy[line]
+                if outcome is not None and queue:
+                    self._give(worker, queue.popleft(), items)
+                elif outcome is not None:
                     _dismiss(worker)
+                else:
+                    attempts[worker.place] += 1
+                    if not worker.fault and attempts[worker.place] < ATTEMPTS:
+                        queue.appendleft(worker.place)
+                        continue
+                    outcome = _lost(items[worker.place], worker)
                 yield outcome
+            self._end_overdue()
+
+    def _end_overdue(self) -> None:
+        """End the workers that hang or have outgrown their memory: another try would not help."""
+        for worker in self._busy.values():
+            taken = _resident_bytes(worker.process.pid or 0)
+            if taken > self._ceiling_bytes:
+                worker.fault = f"it took {taken / 1e9:.1f} GB of memory"
+            elif time.monotonic() > worker.until:
+                worker.fault = f"it was not finished after {self._deadline:g} s"
+            if worker.fault:
+                worker.process.kill()
 
     def _give(self, worker: _Worker, place: int, items: Sequence[Any]) -> None:
         worker.place = place
+        if worker.is_ready:
+            worker.until = time.monotonic() + self._deadline
         with suppress(BrokenPipeError):  # it is gone already: its line says so when it is read
             worker.line.send(items[place])
         self._busy[worker.line] = worker
@@ -107,6 +160,29 @@ class _Workers:
             worker.process.kill()
             _dismiss(worker)
         self._busy.clear()
+
+
+def _lost(item: Any, worker: _Worker) -> _Sent:
+    """The outcome of an item that was ended, or that cost `ATTEMPTS` workers."""
+    code = worker.process.exitcode or 0
+    ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); give each more memory"
+    reason = worker.fault or lost
+    return item, BackendError(f"{item}: {reason}")
+
+
+def _resident_bytes(process: int) -> int:
+    """Memory a process holds; 0 where the system does not say."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _machine_bytes() -> int:
+    """Memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _start(work: Callable[[Any], Any]) -> _Worker:
@@ -136,18 +212,13 @@ def _one_thread_each() -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def _receive(worker: _Worker) -> Outcome[Any, Any] | None:
-    """What a worker sent; None if it is gone. A bug is raised here as it was raised there."""
+def _receive(worker: _Worker) -> _Sent | None:
+    """What a worker sent; None if it is gone."""
     try:
-        sent = worker.line.recv()
+        outcome: _Sent = worker.line.recv()
     except (EOFError, ConnectionResetError):
         _dismiss(worker)
         return None
-    if isinstance(sent, BaseException):
-        worker.process.kill()
-        _dismiss(worker)
-        raise sent
-    outcome: Outcome[Any, Any] = sent
     return outcome
 
 
@@ -156,31 +227,15 @@ def _dismiss(worker: _Worker) -> None:
     worker.process.join()
 
 
-def _ending(process: SpawnProcess) -> str:
-    code = process.exitcode or 0
-    return f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-
-
 def _serve(line: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
     """The life of a worker: until its line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the work
+    line.send(READY)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             item = line.recv()
+            outcome = attempt(work, item)
             try:
-                line.send(attempt(work, item))
-            except Exception as error:  # noqa: BLE001 - it is raised where the work was given
-                line.send(_portable(error))
-                return
-
-
-def _portable(error: Exception) -> Exception:
-    """The error with where it was raised, able to travel; in words where it is not."""
-    error.add_note("".join(traceback.format_exception(error)))
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
-    except (pickle.PickleError, TypeError, AttributeError) as reason:
-        bug = RuntimeError(repr(error))
-        bug.__notes__ = [*error.__notes__, f"it could not travel itself: {reason}"]
-        return bug
-    return error
+                line.send(outcome)
+            except (pickle.PickleError, TypeError, AttributeError) as error:  # it cannot travel
+                line.send((item, internal_error(item, error)))

@@ -18,9 +18,9 @@ from earmark.evaluation.sound_event_listener import (
     split_for_fitting,
 )
 from earmark.gate.frontline_registry import frontline_named
-from earmark.gate.score_cache import ScoreCache
 from earmark.media import Recording
-from earmark.pipeline.triage import Scored, hear, make_plan
+from earmark.pipeline.listen import ScoredRecording, listen
+from earmark.pipeline.run_plan import make_plan
 from earmark.timeline import Track
 
 SOUND_EVENTS = "sound-events"
@@ -120,10 +120,9 @@ class MediaScores:
         """The scores of a recording by the first frontline, on its own clock."""
         return self._hear(self.frontlines[0], name).heard.scores
 
-    def _hear(self, frontline: str, name: str) -> Scored:
-        plan = make_plan(frontline=frontline, window=self.window)
-        cache = ScoreCache(self.cache) if self.cache else None
-        return hear(self.recordings[name].source, plan, cache=cache)
+    def _hear(self, frontline: str, name: str) -> ScoredRecording:
+        plan = make_plan(frontline=frontline, window=self.window, cache=self.cache)
+        return listen(self.recordings[name].source, plan.listening)
 
 
 ScoreSource = SoundEventScores | MediaScores

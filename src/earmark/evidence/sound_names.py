@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from earmark.errors import EarmarkError
 from earmark.features.yamnet import YAMNet
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
@@ -32,8 +33,12 @@ class Namer(Protocol):
         """The names of each of `spans`; nothing is listened to for none."""
         ...
 
-    def each(self, wanted: Sequence[tuple[Recording, Sequence[Span]]]) -> list[Named]:
-        """The names of the spans of each of several recordings, in order."""
+    def recall(self, recording: Recording, spans: Sequence[Span]) -> Named | None:
+        """The names of each of `spans` as far as they are remembered; None where one is not."""
+        ...
+
+    def learn(self, recording: Recording, names: Named) -> None:
+        """Remember what another has named."""
         ...
 
 
@@ -58,10 +63,6 @@ class SoundNamer:
             known |= dict(zip(missing, self.encoder.tags(recording, missing), strict=True))
             self._remember(recording, known)
         return {span: known[span] for span in spans}
-
-    def each(self, wanted: Sequence[tuple[Recording, Sequence[Span]]]) -> list[Named]:
-        """The names of the spans of each recording, one after the other."""
-        return [self(recording, spans) for recording, spans in wanted]
 
     def recall(self, recording: Recording, spans: Sequence[Span]) -> Named | None:
         """The names of each of `spans` as far as they are remembered; None where one is not."""
@@ -97,17 +98,70 @@ class SoundNamer:
             scratch.write_text(json.dumps(rows), encoding="utf-8")
 
 
-def sound_namer(wanted: bool | None, folder: Path | None) -> SoundNamer | None:
+@dataclass(frozen=True, slots=True)
+class NamingItem:
+    """The spans of one recording whose sounds want names, on their way to a worker."""
+
+    place: int
+    """Among those named together."""
+    recording: Recording
+    spans: tuple[Span, ...]
+
+    def __str__(self) -> str:
+        return self.recording.source.uris[0]
+
+
+@dataclass(frozen=True, slots=True)
+class NamingWork:
+    """What a worker does with one recording; holds no state."""
+
+    namer: Namer
+
+    def __call__(self, item: NamingItem) -> Named:
+        """The names of each span."""
+        return self.namer(item.recording, item.spans)
+
+
+Spread = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]]
+"""Does the work for each item wherever there is room, and gives its names or an EarmarkError."""
+
+
+def name_sounds(
+    namer: Namer | None, wanted: Iterable[tuple[Recording, Sequence[Span]]], spread: Spread
+) -> list[Named]:
+    """The names of the sounds in spans of several recordings, in order; what is known is recalled.
+
+    None are named where there is no namer, and in a recording without sound.
+    """
+    items = [
+        NamingItem(place, recording, tuple(spans) if recording.has_audio else ())
+        for place, (recording, spans) in enumerate(wanted)
+    ]
+    if namer is None:
+        return [{} for _ in items]
+    named = {item.place: namer.recall(item.recording, item.spans) for item in items}
+    for item, names in spread(NamingWork(namer), [i for i in items if named[i.place] is None]):
+        if isinstance(names, EarmarkError):
+            raise names
+        named[item.place] = names
+        namer.learn(item.recording, names)
+    return [names or {} for _, names in sorted(named.items())]
+
+
+def sound_namer(
+    wanted: bool | None, folder: Path | None, *, store: ModelStore | None = None
+) -> SoundNamer | None:
     """What names sounds; None where that is not wanted.
 
     Args:
         wanted: None means only if YAMNet and its library are on this machine.
         folder: Where names are cached; None listens every time.
+        store: Where YAMNet is looked for; the user's own store if not given.
 
     Raises:
         ModelMissing: it is wanted, and YAMNet is not here.
     """
-    store = ModelStore()
+    store = store or ModelStore()
     is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
     if wanted is False or (wanted is None and not is_here):
         return None

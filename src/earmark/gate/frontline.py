@@ -29,3 +29,18 @@ class Frontline:
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The scores of `recording`, in order, a stretch at a time."""
         return self.scorer(self.encoder(recording, meter=meter))
+
+
+@dataclass(frozen=True, slots=True)
+class NoEncoder:
+    """Hears nothing."""
+
+    channels: int = 0
+
+    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:  # noqa: ARG002
+        """No features at all."""
+        return iter(())
+
+
+UNHEARD = Frontline("none", NoEncoder())
+"""What a rule that reads no scores needs: nothing is listened to, and all windows are alike."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,9 @@ LEVEL_HOP = 0.2
 
 WORTH_SAYING = 1.0
 """Seconds of sound that may go missing without a word."""
+
+SILENCE = Track(np.zeros(0, np.float32))
+"""The scores of what was not listened to, or has been laid on the grid since."""
 
 SILENT_DB = -90.0
 """A sound track that never reaches this level holds no more than the converter's own noise."""
@@ -48,6 +51,19 @@ class Heard:
     def is_silent(self) -> bool:
         """Whether there was sound to listen to, and nothing in it; the scores are then 0."""
         return self.level is not None and not self.level.values.max(initial=-np.inf) >= SILENT_DB
+
+    def compact(self) -> Heard:
+        """The same without the scores between windows, its level no finer than the eye needs.
+
+        Some 40 kB an hour: thousands of recordings must fit, and travel.
+        """
+        level = None if self.level is None else self.level.sketched()
+        return replace(self, scores=SILENCE, level=level)
+
+    def notes(self, note: str = "") -> tuple[str, ...]:
+        """What a reader should know of the sound, and of the choice if it has a `note`."""
+        silent = "the sound track is silent" if self.is_silent else ""
+        return tuple(each for each in (silent, note, *self.warnings) if each)
 
 
 Progress = Callable[[float], None]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.gate.frontline import Frontline
-from earmark.gate.listener import LEVEL_HOP, Heard
-from earmark.media import Recording, Source
+from earmark.gate.frontline import UNHEARD, Frontline
+from earmark.gate.listener import LEVEL_HOP, SILENCE, Heard, listen
+from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.recording_description import content_key
 from earmark.timeline import Track
@@ -91,3 +92,33 @@ class ScoreCache:
         listener = f"{LAYOUT} {audio_track} {frontline.encoder!r} {frontline.scorer!r}"
         name = hashlib.sha256(f"{key} {listener}".encode()).hexdigest()
         return self.folder / name[:2] / f"{name}.npz"
+
+
+def listen_cached(
+    source: Source,
+    frontline: Frontline,
+    cache: ScoreCache | None,
+    *,
+    audio_track: int = 0,
+    on_seconds: Callable[[float, float], None] | None = None,
+) -> Heard:
+    """What is heard of `source`: from the cache, or listened to now and kept there.
+
+    Args:
+        source: Where the recording lies.
+        frontline: What listens.
+        cache: Where to look and to keep; None listens every time.
+        audio_track: Which sound track, from 0.
+        on_seconds: Told the seconds heard so far and the seconds in all.
+    """
+    if frontline is UNHEARD:
+        recording = open_recording(source, audio_track=audio_track)
+        return Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0)
+    known = cache.find(source, frontline, audio_track=audio_track) if cache else None
+    if known is not None:
+        return known
+    recording = open_recording(source, audio_track=audio_track)
+    length = recording.duration
+    progress = None if on_seconds is None else lambda now: on_seconds(now, length)
+    heard = listen(recording, frontline, progress=progress)
+    return cache.keep(heard, frontline) if cache else heard

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from earmark.captioning.request import Answer, Request
+from earmark.media import Recording
+from earmark.media.prefetch import DecodedFrames
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
 
@@ -28,6 +30,21 @@ class RecordingRow:
     """What the user's manifest calls it; empty where none does."""
     chapters: tuple[tuple[str, float], ...] = ()
     """Its files and the second each begins at, where there are several."""
+
+    @classmethod
+    def of(cls, recording: Recording) -> RecordingRow:
+        """The row of a recording as it is described."""
+        video, parts = recording.video, recording.parts
+        return cls(
+            id=recording.key,
+            path=recording.source.uris[0],
+            duration=recording.duration,
+            size_bytes=recording.size_bytes,
+            frame_rate=video.mean_fps if video else 0.0,
+            frame_count=round(video.mean_fps * recording.duration) if video else 0,
+            name=recording.source.id,
+            chapters=tuple((part.uri, part.start) for part in parts) if len(parts) > 1 else (),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +96,13 @@ class PickFrames:
     frames_sent: int = 0
     bytes_read: int = 0
 
+    @classmethod
+    def of(cls, span: Span, decoded: DecodedFrames) -> PickFrames:
+        """What decoding the window `span` took, with a picture of it."""
+        frames = decoded.frames
+        thumbnail = frames[len(frames) // 2].thumbnail()
+        return cls(span, thumbnail, decoded.frames_decoded, len(frames), decoded.bytes_read)
+
 
 @dataclass(frozen=True, slots=True)
 class PickRow:
@@ -96,6 +120,8 @@ class PickRow:
     """Why the last attempt failed, where it did."""
     heard: tuple[str, ...] = ()
     """Those of the tags that were heard: names first, then words for the level."""
+    is_settled: bool = False
+    """Whether its call has come to an answer, tags included: it is not asked again."""
 
     @property
     def span(self) -> Span:

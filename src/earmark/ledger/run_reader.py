@@ -341,6 +341,7 @@ def _recording(row: tuple[Any, ...]) -> RecordingRow:
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     words, state, failure = row[8:11]
+    is_settled = state == "answered"
     kept = _kept(row[11:]) if row[11] is not None else None
     heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
     tags = _split_tags(words, heard)
@@ -349,7 +350,7 @@ def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     status = state if state in ("answered", "failed", "in flight") else "not asked"
     failure = failure if status == "failed" else None
     sounds = _split_tags(words, None)
-    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds)
+    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled)
 
 
 def _kept(row: tuple[Any, ...]) -> StoredAnswer:

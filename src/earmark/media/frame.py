@@ -36,6 +36,10 @@ _TO_709 = np.array(
 )
 
 
+THUMBNAIL_PIXELS = 320
+"""Across a picture in the report."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     """A picture and when it is shown."""
@@ -63,6 +67,12 @@ class Frame:
         way = Interpolation.AREA if shrinks else Interpolation.BICUBIC
         picture = _wrap(self.rgb).reformat(width=width, height=height, interpolation=way)
         return Frame(self.time, _unwrap(picture))
+
+    def thumbnail(self) -> bytes:
+        """A small JPEG, for people to look at."""
+        width = min(THUMBNAIL_PIXELS, self.width)
+        height = max(1, round(self.height * width / self.width))
+        return self.resized(width, height).jpeg(quality=80)
 
     def jpeg(self, quality: int = 85) -> bytes:
         """The picture as a JPEG file; `quality` from 1 (small) to 100 (good)."""

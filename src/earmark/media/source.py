@@ -28,6 +28,9 @@ class Source:
         if not self.uris:
             raise ValueError("a source needs at least one file or address")
 
+    def __str__(self) -> str:
+        return self.name
+
     @property
     def name(self) -> str:
         """What to call it in a message: its id, or where the first file is and how many follow."""

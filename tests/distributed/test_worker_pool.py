@@ -1,4 +1,4 @@
-"""Every engine keeps the contract; the cluster's tests are in test_cluster.py."""
+"""Worker processes keep the contract of a backend; Ray's tests are in test_ray_backend.py."""
 
 from __future__ import annotations
 
@@ -12,53 +12,72 @@ from pathlib import Path
 import pytest
 
 from earmark.distributed.worker_pool import WorkerPool
-from earmark.errors import BackendError, UnreadableFile
-from scale_work import Dies, Notes, square, threads
+from earmark.errors import BackendError, InternalError, UnreadableFile
+from earmark.pipeline.backend import BackendOptions
+from scale_work import Dies, Notes, hangs, square, threads, unpicklable
+
+
+def pool(workers: int, **options) -> WorkerPool:
+    return WorkerPool(BackendOptions(workers=workers), **options)
+
 
 ITEMS = [3, -1, 8, 21, -5, 34]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_each_item_has_one_outcome_and_a_failure_is_one(workers):
-    outcomes = {outcome.item: outcome for outcome in WorkerPool(workers).run(square, ITEMS)}
+    outcomes = dict(pool(workers).map(square, ITEMS))
     assert sorted(outcomes) == sorted(ITEMS)
-    assert {item: outcomes[item].value for item in ITEMS if item > 0} == {
+    assert {item: outcomes[item] for item in ITEMS if item > 0} == {
         item: square(item) for item in ITEMS if item > 0
     }
-    assert isinstance(outcomes[-5].failure, UnreadableFile)
-    assert str(outcomes[-5].failure) == "-5 cannot be read"
+    assert isinstance(outcomes[-5], UnreadableFile)
+    assert str(outcomes[-5]) == "-5 cannot be read"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_bug_is_raised_with_a_note_and_leaves_no_process(workers):
-    with pytest.raises(KeyError, match="thirteen") as bug:
-        list(WorkerPool(workers).run(square, [1, 13, 2, 3]))
-    assert "while working on 13" in " ".join(bug.value.__notes__)
+def test_a_bug_is_a_row_that_says_so_and_the_others_are_done(workers):
+    outcomes = dict(pool(workers).map(square, [1, 13, 2, 3]))
+    assert isinstance(outcomes[13], InternalError)
+    assert "13: a bug in earmark (KeyError: 'thirteen')" in str(outcomes[13])
+    assert "Traceback" in " ".join(outcomes[13].__notes__)
+    assert [outcomes[item] for item in (1, 2, 3)] == [square(item) for item in (1, 2, 3)]
     assert not multiprocessing.active_children()
 
 
+def test_an_item_that_hangs_is_ended_and_the_others_are_done():
+    outcomes = dict(pool(2, deadline=5.0).map(hangs, [1, 7, 2, 3]))
+    assert "7: it was not finished after 5 s" in str(outcomes[7])
+    assert [outcomes[item] for item in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_a_value_that_cannot_travel_is_a_row():
+    outcomes = list(pool(2).map(unpicklable, [1, 2]))
+    assert all("a bug in earmark" in str(one) for _, one in outcomes)
+
+
 def test_no_items_no_outcomes():
-    assert list(WorkerPool(2).run(square, [])) == []
+    assert list(pool(2).map(square, [])) == []
 
 
 def test_a_killed_workers_item_is_taken_up_again(tmp_path):
-    outcomes = list(WorkerPool(2).run(Dies(str(tmp_path), times=2), list(range(10))))
-    assert sorted(outcome.value for outcome in outcomes) == list(range(10))
+    outcomes = list(pool(2).map(Dies(str(tmp_path), times=2), list(range(10))))
+    assert sorted(value for _, value in outcomes) == list(range(10))
     assert len(list(tmp_path.glob("death-*"))) == 2
 
 
 @pytest.mark.slow
 def test_an_item_that_kills_every_worker_is_a_failure_and_the_others_are_done(tmp_path):
-    outcomes = list(WorkerPool(2).run(Dies(str(tmp_path), times=99), list(range(10))))
-    failed = [outcome for outcome in outcomes if outcome.failure]
-    assert [outcome.item for outcome in failed] == [7]
-    assert isinstance(failed[0].failure, BackendError)
-    assert "killed by signal 9" in str(failed[0].failure)
+    outcomes = list(pool(2).map(Dies(str(tmp_path), times=99), list(range(10))))
+    failed = [(item, one) for item, one in outcomes if isinstance(one, Exception)]
+    assert [item for item, _ in failed] == [7]
+    assert isinstance(failed[0][1], BackendError)
+    assert "killed by signal 9" in str(failed[0][1])
     assert len(outcomes) == 10
 
 
 def test_a_slow_reader_holds_the_rest_back(tmp_path):
-    outcomes = WorkerPool(2).run(Notes(str(tmp_path)), list(range(50)))
+    outcomes = pool(2).map(Notes(str(tmp_path)), list(range(50)))
     next(outcomes)
     time.sleep(0.5)
     begun = len(list(tmp_path.iterdir()))
@@ -70,8 +89,9 @@ def test_a_slow_reader_holds_the_rest_back(tmp_path):
 def test_workers_end_with_the_process_that_gave_the_work(tmp_path):
     code = (
         "from scale_work import Notes; from earmark.distributed.worker_pool import WorkerPool\n"
-        f"work = Notes({str(tmp_path)!r}, 0.3)\n"
-        "if __name__ == '__main__': list(WorkerPool(2).run(work, range(99)))\n"
+        "from earmark.pipeline.backend import BackendOptions\n"
+        f"work, two = Notes({str(tmp_path)!r}, 0.3), BackendOptions(workers=2)\n"
+        "if __name__ == '__main__': list(WorkerPool(two).map(work, range(99)))\n"
     )
     script = tmp_path.with_suffix(".py")
     script.write_text(code)
@@ -101,7 +121,7 @@ def is_alive(process: int) -> bool:
 
 
 def test_work_is_done_in_other_processes(tmp_path):
-    list(WorkerPool(2).run(Notes(str(tmp_path)), list(range(6))))
+    list(pool(2).map(Notes(str(tmp_path)), list(range(6))))
     own = multiprocessing.current_process().pid
     assert str(own) not in {path.read_text() for path in Path(tmp_path).iterdir()}
 
@@ -109,10 +129,10 @@ def test_work_is_done_in_other_processes(tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux only")
 def test_a_worker_keeps_to_its_core(monkeypatch):
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    assert {outcome.value for outcome in WorkerPool(2).run(threads, [1, 2])} == {1}
+    assert {value for _, value in pool(2).map(threads, [1, 2])} == {1}
     assert "OPENBLAS_NUM_THREADS" not in os.environ
 
 
 def test_workers_are_one_or_more():
     with pytest.raises(ValueError, match="1 or more, not 0"):
-        WorkerPool(0)
+        BackendOptions(workers=0)

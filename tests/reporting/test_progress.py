@@ -9,16 +9,17 @@ import urllib.request
 import pytest
 
 from earmark.captioning import Tally
-from earmark.distributed.progress import Progress, WatchedEars, exposition, metrics
-from earmark.errors import BackendError, UnreadableFile
-from earmark.media import Source
-from earmark.pipeline.triage import make_plan
+from earmark.errors import BackendError
+from earmark.reporting.progress import Progress
+from earmark.reporting.prometheus import exposition, serve_metrics
 
 
 def counted() -> Progress:
     progress = Progress(recordings=3)
-    progress.hear(UnreadableFile("no"))
-    progress.ask(Tally(calls=4, failed=1, prompt_tokens=100, completion_tokens=20, spend=0.5), 10)
+    progress.update(missed=1, trouble="no")
+    progress.count_calls(
+        Tally(calls=4, failed=1, prompt_tokens=100, completion_tokens=20, spend=0.5), 10
+    )
     return progress
 
 
@@ -37,7 +38,7 @@ def test_counts_and_stages():
 
 def test_prometheus_reads_what_is_served():
     parser = pytest.importorskip("prometheus_client.parser")
-    with metrics(counted(), 0) as port:
+    with serve_metrics(counted(), 0) as port:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             text = answer.read().decode()
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -57,26 +58,29 @@ def test_prometheus_reads_what_is_served():
 
 def test_a_port_that_is_taken_is_one_line():
     with socket.socket() as taken:
-        taken.bind(("", 0))
+        taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with (
             pytest.raises(BackendError, match=f"port {port} .*--metrics-port"),
-            metrics(Progress(), port),
+            serve_metrics(Progress(), port),
         ):
             pass
 
 
-def test_watched_ears_pass_everything_on():
-    sources = [Source(("a.mp4",)), Source(("b.mp4",))]
+def test_metrics_are_served_to_this_machine_alone():
+    with serve_metrics(counted(), 0) as port, socket.socket() as other:
+        other.bind(("127.0.0.2", port))  # another address of this machine is still free
+    with serve_metrics(counted(), 0, host="") as port, socket.socket() as other:  # noqa: SIM117
+        with pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.2", port))
 
-    def ears(sources, plan, *, known, cache):
-        yield from ((source, UnreadableFile(source.name)) for source in sources)
 
+def test_every_change_is_told():
     told: list[int] = []
-    progress = Progress()
-    watched = WatchedEars(ears, progress, lambda now: told.append(now.missed))
-    passed = list(watched(sources, make_plan(), known={}, cache=None))
-    assert [source for source, _ in passed] == sources
+    progress = Progress(lambda now: told.append(now.missed))
+    progress.update(recordings=2)
+    progress.update(missed=1)
+    progress.update(missed=2)
     assert told == [0, 1, 2]
     assert progress.recordings == 2

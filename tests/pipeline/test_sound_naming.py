@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from earmark.captioning import OpenAICaptioner, TagsCaptioner
-from earmark.distributed.archive_namer import ManyNamers
-from earmark.distributed.worker_pool import WorkerPool
+from earmark.captioning import OpenAICaptioner
 from earmark.evidence.sound_names import SoundNamer
 from earmark.ledger import Run
 from earmark.pipeline.caption import caption
-from earmark.pipeline.job import Job
-from earmark.pipeline.triage import make_plan
 from fault_server import fault_server
 from making import make_video
 from scale_work import Listens
@@ -53,15 +48,12 @@ def tags(folder: Path) -> list[tuple[str, int, tuple[str, ...]]]:
 
 
 def test_many_name_what_one_names_and_not_here(archive, heard, tmp_path):
-    plan = make_plan(budget="2", frontline="flux")
-    one = Job(plan, TagsCaptioner(), namer=SoundNamer(Listens(str(heard))))
-    caption([archive], one, folder=tmp_path / "one")
+    choices = {"budget": "2", "frontline": "flux", "namer": SoundNamer(Listens(str(heard)))}
+    caption([archive], run=tmp_path / "one", workers=1, **choices)
     assert {process for process, _ in listeners(heard)} == {os.getpid()}
     for path in heard.iterdir():
         path.unlink()
-    assert one.namer is not None
-    many = replace(one, namer=ManyNamers(WorkerPool(2), one.namer))
-    caption([archive], many, folder=tmp_path / "many")
+    caption([archive], run=tmp_path / "many", workers=2, **choices)
     assert tags(tmp_path / "many") == tags(tmp_path / "one")
     assert all(any("sound at" in tag for tag in words) for _, _, words in tags(tmp_path / "many"))
     assert os.getpid() not in {process for process, _ in listeners(heard)}
@@ -70,7 +62,6 @@ def test_many_name_what_one_names_and_not_here(archive, heard, tmp_path):
         "1",
         "2",
     ]
-    assert many.to_json() == one.to_json()
 
 
 def test_what_others_named_is_remembered_here_and_no_answer_is_asked_again(
@@ -78,12 +69,11 @@ def test_what_others_named_is_remembered_here_and_no_answer_is_asked_again(
 ):
     """On a resumed run the names in the questions must be the same, and cost nothing."""
     namer = SoundNamer(Listens(str(heard)), tmp_path / "driver")
-    plan = make_plan(budget="2", frontline="flux")
     with fault_server() as server:
         asker = OpenAICaptioner(server.url, "scripted")
-        made = Job(plan, asker, namer=ManyNamers(WorkerPool(2), namer))
-        caption([archive], made, folder=tmp_path / "run")
+        choices = {"budget": "2", "frontline": "flux", "namer": namer, "captioner": asker}
+        caption([archive], run=tmp_path / "run", workers=2, **choices)
         assert (server.count(), len(listeners(heard))) == (6, 3)
-        done = caption([archive], made, folder=tmp_path / "run")
+        done = caption([archive], run=tmp_path / "run", workers=2, **choices)
         assert (server.count(), len(listeners(heard))) == (6, 3)
     assert done.totals.answered == 6

@@ -5,26 +5,26 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from archive_runs import windows_of
-from earmark.captioning import TagsCaptioner
 from earmark.gate.listener import Heard
-from earmark.gate.score_cache import ScoreCache
 from earmark.ledger import Ledger
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
-from earmark.pipeline.job import Job
-from earmark.pipeline.preparing import prepare
-from earmark.pipeline.triage import Scored, make_plan
+from earmark.pipeline.backend import InProcessBackend
+from earmark.pipeline.caption import listen_and_store
+from earmark.pipeline.listen import ScoredRecording
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.pipeline.tasks import Tasks, choose_tasks
+from earmark.reporting.progress import Progress
 from earmark.timeline import Track
 
 WINDOWS = 900
 
 
-def imagined(source: Source) -> Scored:
+def imagined(source: Source) -> ScoredRecording:
     """An hour that was heard, drawn at random."""
     number = int(source.uris[0].rpartition("/")[2].removesuffix(".mp4"))
     seconds = WINDOWS * 4.0
@@ -36,30 +36,38 @@ def imagined(source: Source) -> Scored:
     level = Track(np.random.default_rng(number).normal(-40, 9, 18_000).astype(np.float32), hop=0.2)
     silent = Track(np.zeros(0, np.float32))
     heard = Heard(recording, "flux", silent, level, "index", 9, 1.0, ("odd",))
-    return Scored(heard, windows_of(number, WINDOWS)).compact()
+    return ScoredRecording(heard.compact(), windows_of(number, WINDOWS))
 
 
-def ears(sources, *_, **__) -> Iterator[tuple[Source, Scored]]:
-    """Hears backwards, as workers may."""
-    for source in reversed(sources):
-        yield source, imagined(source)
+class Imagined(InProcessBackend):
+    """Hears what is imagined, backwards, as workers may."""
+
+    def map(self, _, items) -> Iterator[tuple[Source, ScoredRecording]]:
+        for source in reversed(items):
+            yield source, imagined(source)
 
 
 def archive(count: int) -> list[Source]:
     return [Source((f"s3://bucket/{number}.mp4",)) for number in range(count)]
 
 
-def job(budget: str) -> Job:
-    return Job(make_plan(budget=budget, across=True, frontline="flux"), TagsCaptioner())
+def plan(budget: str, **choices) -> Plan:
+    return make_plan(budget=budget, across=True, frontline="flux", **choices)
+
+
+def prepare(sources: list[Source], made: Plan, ledger: Ledger, backend=None) -> tuple[Tasks, int]:
+    backend = backend or Imagined()
+    recordings, missed = listen_and_store(sources, made, ledger, backend, Progress())
+    return choose_tasks(recordings, made, "tags", ledger, backend), missed
 
 
 def test_what_was_heard_is_not_held(tmp_path: Path):
-    made = job("1%")
-    with Ledger.open(tmp_path, made.to_json()) as ledger:
-        prepare(archive(2), made, ledger, ears=ears)
+    made = plan("1%")
+    with Ledger.open(tmp_path, made.run_json("tags")) as ledger:
+        prepare(archive(2), made, ledger)
         tracemalloc.start()
         try:
-            tasks, _ = prepare(archive(40), made, ledger, ears=ears)
+            tasks, _ = prepare(archive(40), made, ledger)
             gc.collect()
             held, _ = tracemalloc.get_traced_memory()
         finally:
@@ -69,13 +77,13 @@ def test_what_was_heard_is_not_held(tmp_path: Path):
 
 
 def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
-    made = job("2%")
-    with Ledger.open(tmp_path, made.to_json()) as ledger:
-        tasks, missed = prepare(archive(5), made, ledger, ears=ears)
+    made = plan("2%")
+    with Ledger.open(tmp_path, made.run_json("tags")) as ledger:
+        tasks, missed = prepare(archive(5), made, ledger)
         first, second = list(tasks), list(tasks)
         with ledger.run() as run:
             picks = [
-                (recording.id, row.pick.window, row.pick.instant)
+                (recording.id, row.pick.start, row.pick.instant)
                 for recording in run.recordings()
                 for row in run.picks(recording.id)
             ]
@@ -83,21 +91,24 @@ def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
     assert missed == 0
     assert len(tasks) == len(first) == 90
     assert first == second
-    assert [(task.recording.key, task.window, task.request.times[0]) for task in first] == picks
+    assert [
+        (task.recording.key, task.request.span.start, task.request.times[0]) for task in first
+    ] == picks
     assert any(task.request.tags for task in first)
 
 
 def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
     """Damaged packets show only while listening, so a resumed run takes them from the ledger."""
-    made = replace(job("2%"), cache=ScoreCache(tmp_path / "cache"))
+    made = plan("2%", cache=tmp_path / "cache")
     (source,) = archive(1)
     heard = imagined(source).heard.recording
 
-    def unchanged(sources, _plan, *, known, cache):
-        assert known == {source: heard.key}
-        return [(source, heard)]
+    class Unchanged(InProcessBackend):
+        def map(self, work, items):
+            assert (items, work.known) == ([source], {source: heard.key})
+            return iter([(source, heard)])
 
-    with Ledger.open(tmp_path, made.to_json()) as ledger, ledger.run() as run:
-        for listen in (ears, unchanged):
-            prepare([source], made, ledger, ears=listen)
+    with Ledger.open(tmp_path, made.run_json("tags")) as ledger, ledger.run() as run:
+        for backend in (Imagined(), Unchanged()):
+            prepare([source], made, ledger, backend)
             assert run.choice(heard.key).notes == ("odd",)

@@ -1,19 +1,14 @@
-"""What a budget will reach and cost, told before anything is paid."""
+"""What budgets will reach and cost: a ladder of them, told before anything is paid."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Windows
-from earmark.media import Source
-from earmark.pipeline.triage import Ears, Hearing, Watch, hear_all, make_plan, notes_on
-from earmark.selection import calls_for, ladder
-from earmark.selection.coverage_forecast import check_coverage
+from earmark.selection import ladder
 from earmark.selection.result import Failed
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
@@ -71,7 +66,7 @@ class Screening:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class RecordingNote:
     """What there is to know about one recording."""
 
     path: str
@@ -94,7 +89,7 @@ class Forecast:
     goal: Rung | None = None
     """The fewest calls that are expected to reach the coverage asked for."""
     failures: tuple[Failed, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[RecordingNote, ...] = ()
     """What a reader should know about single recordings, in their order."""
 
     def to_json(self) -> dict[str, Any]:
@@ -107,76 +102,10 @@ class Forecast:
         return plain
 
 
-def plan(
-    paths: Sequence[str | Path | Source],
-    *,
-    coverage: float | None = None,
-    shares: Sequence[float] = LADDER,
-    cost: CallCost | None = None,
-    cache: ScoreCache | None = None,
-    watch: Watch | None = None,
-    ears: Ears | None = None,
-    **choices: Any,
-) -> Forecast:
-    """What budgets will reach on the recordings at `paths`, and what they will cost.
-
-    Args:
-        paths: Files, folders, globs and addresses.
-        coverage: A share of actions to reach; the forecast then says how many calls that takes.
-        shares: Shares of the windows to forecast for.
-        cost: What one call costs.
-        cache: Where to keep what was heard.
-        watch: Told how far listening has come.
-        ears: Who listens; this process, one recording after the other, if not given.
-        choices: `frontline`, `window`, `audio_track`; see `earmark.pipeline.triage.make_plan`.
-
-    Raises:
-        ValueError: a choice is unknown or out of range, or no coverage can be forecast.
-    """
-    made = make_plan(**choices)
-    if coverage is not None:
-        check_coverage(coverage)
-    hearing = hear_all(paths, made, cache=cache, watch=watch, ears=ears)
-    price = cost if cost is not None else CallCost()
-    many = [scored.windows for scored in hearing.scored]
-    screening = _screening(hearing, price)
-    calls = sorted({round(share * sum(map(len, many))) for share in shares} - {0})
-    rungs = _rungs(many, calls, price, screening)
-    goal = None
-    if coverage is not None and many:
-        goal = _rungs(many, [calls_for(many, coverage)], price, screening)[0]
-    return Forecast(
-        recordings=len(many),
-        duration=sum(windows.duration for windows in many),
-        windows=sum(map(len, many)),
-        window=made.grid.length,
-        frontline=made.to_json()["frontline"],
-        cost=price,
-        screening=screening,
-        rungs=tuple(rungs),
-        goal=goal,
-        failures=hearing.failures,
-        notes=tuple(_notes(hearing)),
-    )
-
-
-def _notes(hearing: Hearing) -> Iterator[Note]:
-    for scored in hearing.scored:
-        path = scored.heard.recording.source.uris[0]
-        yield from (Note(path, note) for note in notes_on(scored.heard))
-
-
-def _screening(hearing: Hearing, cost: CallCost) -> Screening:
-    return Screening(
-        seconds=sum(scored.heard.seconds for scored in hearing.scored),
-        full_scan_seconds=sum(len(scored.windows) for scored in hearing.scored) * cost.gpu_seconds,
-        measured_now=sum(not scored.heard.from_cache for scored in hearing.scored),
-    )
-
-
-def _rungs(
+def rungs_for(
     many: Sequence[Windows], budgets: Sequence[int], cost: CallCost, screening: Screening
 ) -> list[Rung]:
+    """What each of `budgets`, spent over `many` recordings, is expected to reach and to cost."""
     windows = sum(map(len, many))
     rungs = []
     for calls, reached in zip(budgets, ladder(many, budgets), strict=True):

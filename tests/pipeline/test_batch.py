@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,9 @@ import pytest
 from earmark.captioning import OpenAICaptioner, TagsCaptioner
 from earmark.errors import MediaError
 from earmark.ledger import Run
-from earmark.pipeline.batching import take_results, write_requests
-from earmark.pipeline.caption import caption, preview
-from earmark.pipeline.job import Job
-from earmark.pipeline.triage import make_plan
+from earmark.pipeline.batch import export_batch, import_batch
+from earmark.pipeline.caption import caption
+from earmark.pipeline.preview import preview
 from making import make_video
 from servers import range_server
 
@@ -22,8 +20,8 @@ from servers import range_server
 @pytest.fixture
 def run(tmp_path) -> Path:
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
-    plan = make_plan(budget="4", frontline="flux")
-    return caption([video], Job(plan, TagsCaptioner()), folder=tmp_path / "run").folder
+    choices = {"budget": "4", "frontline": "flux", "captioner": TagsCaptioner()}
+    return caption([video], run=tmp_path / "run", **choices).folder
 
 
 def reply(line: str, text: str) -> str:
@@ -38,18 +36,18 @@ def reply(line: str, text: str) -> str:
 
 
 def test_out_and_back_in(run, tmp_path):
-    written = write_requests(run, tmp_path / "requests.jsonl", model="mail")
+    written = export_batch(run, tmp_path / "requests.jsonl", model="mail")
     lines = written.paths[0].read_text(encoding="utf-8").splitlines()
     assert written.requests == len(lines) == 4
     assert all("data:image/jpeg;base64," in line for line in lines)
     results = tmp_path / "results.jsonl"
     results.write_text("".join(reply(line, f"seen {n}") for n, line in enumerate(lines[:3])))
-    taken = take_results(run, [results], model="mail")
+    taken = import_batch(run, [results], model="mail")
     assert (taken.answered, taken.failed, taken.missing, taken.unknown) == (3, 0, 1, 0)
     with Run.open(run) as reader:
         totals = reader.totals()
         assert (totals.asked, totals.answered, totals.prompt_tokens) == (3, 3, 150)
-    again = write_requests(run, tmp_path / "rest.jsonl", model="mail")
+    again = export_batch(run, tmp_path / "rest.jsonl", model="mail")
     assert again.requests == 1
 
 
@@ -61,39 +59,39 @@ class Hammering:
     def __call__(self, recording, spans):  # noqa: ARG002
         return dict.fromkeys(spans, ("hammer", "wood, metal"))
 
-    def each(self, wanted):
-        return [self(*one) for one in wanted]
+    def recall(self, recording, spans):
+        return self(recording, spans)
 
 
 def test_the_question_is_the_one_a_server_would_be_asked(tmp_path):
     """Sounds are told in it, and what the batch has answered is not asked of a server again."""
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
-    plan = make_plan(budget="4", frontline="flux")
-    made = Job(plan, TagsCaptioner(look=lambda _: ("cup",)), namer=Hammering())
-    folder = caption([video], made, folder=tmp_path / "run").folder
-    written = write_requests(folder, tmp_path / "requests.jsonl", model="mail")
+    choices = {"budget": "4", "frontline": "flux", "namer": Hammering()}
+    looks = TagsCaptioner(look=lambda _: ("cup",))
+    folder = caption([video], run=tmp_path / "run", captioner=looks, **choices).folder
+    written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
     lines = written.paths[0].read_text(encoding="utf-8").splitlines()
     assert all("hammer, wood, metal" in line and "cup" not in line for line in lines)
     results = tmp_path / "results.jsonl"
     results.write_text("".join(reply(line, "seen") for line in lines))
-    take_results(folder, [results], model="mail")
-    asking = replace(made, captioner=OpenAICaptioner("http://127.0.0.1:1", "mail"))
-    assert preview([video], asking, folder=folder).calls == 0
+    import_batch(folder, [results], model="mail")
+    mail = OpenAICaptioner("http://127.0.0.1:1", "mail")
+    assert preview([video], run=folder, captioner=mail, **choices).calls == 0
 
 
 def test_results_of_another_model_are_said_to_be_unknown(run, tmp_path):
-    written = write_requests(run, tmp_path / "requests.jsonl", model="mail")
+    written = export_batch(run, tmp_path / "requests.jsonl", model="mail")
     lines = written.paths[0].read_text(encoding="utf-8").splitlines()
     results = tmp_path / "results.jsonl"
     results.write_text(reply(lines[0], "seen"))
-    taken = take_results(run, [results], model="other")
+    taken = import_batch(run, [results], model="other")
     assert (taken.answered, taken.unknown) == (0, 1)
 
 
 def test_a_recording_that_changed_is_refused(run, tmp_path):
     make_video(tmp_path / "shift.mp4", duration=20.0, clicks=[3.0])
     with pytest.raises(MediaError, match=r"shift\.mp4 is not the recording"):
-        write_requests(run, tmp_path / "requests.jsonl", model="mail")
+        export_batch(run, tmp_path / "requests.jsonl", model="mail")
 
 
 def test_chapters_on_a_server_are_found_again(tmp_path):
@@ -104,9 +102,9 @@ def test_chapters_on_a_server_are_found_again(tmp_path):
         make_video(path, duration=20.0, clicks=[5.0, 11.0], fps=5)
     with range_server(tmp_path / "card") as server:
         paths = [server.url(f"GX0{number}0042.mp4") for number in (1, 2)]
-        made = Job(make_plan(budget="8", frontline="flux"), TagsCaptioner())
-        folder = caption(paths, made, folder=tmp_path / "run").folder
-        written = write_requests(folder, tmp_path / "requests.jsonl", model="mail")
+        choices = {"budget": "8", "frontline": "flux", "captioner": TagsCaptioner()}
+        folder = caption(paths, run=tmp_path / "run", **choices).folder
+        written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
     with Run.open(folder) as run:
         (recording,) = run.recordings()
         assert max(row.pick.end for row in run.picks(recording.id)) > 20.0

@@ -9,10 +9,12 @@ import av
 import numpy as np
 import pytest
 
-from earmark.gate.score_cache import ScoreCache
 from earmark.media import find
-from earmark.pipeline.forecast import plan
-from earmark.pipeline.triage import hear, make_plan, select
+from earmark.pipeline import select as select_module
+from earmark.pipeline.listen import listen
+from earmark.pipeline.plan import plan
+from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.select import select
 from earmark.selection.result import Selection
 from making import AudioPlan, make_video
 
@@ -40,9 +42,14 @@ def mute(tmp_path_factory) -> Path:
     return path
 
 
-def unheard(*_: object, **__: object) -> NoReturn:
-    """Ears that nobody may use."""
-    raise AssertionError("somebody listened")
+@pytest.fixture
+def unheard(monkeypatch) -> None:
+    """Nobody may listen."""
+
+    def listen_all(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("somebody listened")
+
+    monkeypatch.setattr(select_module, "listen_all", listen_all)
 
 
 def starts(selection: Selection) -> list[float]:
@@ -165,42 +172,45 @@ def test_left_out_windows_are_explained(clicking):
     assert all(left.reason for left in chosen.left_out)
 
 
+def heard(source, **choices):
+    return listen(source, make_plan(**choices).listening)
+
+
 class TestCache:
     def test_a_second_run_reads_no_media(self, clicking, tmp_path):
-        cache = ScoreCache(tmp_path)
         source = find([str(clicking)])[0]
-        first = hear(source, make_plan(frontline="flux"), cache=cache)
-        again = hear(source, make_plan(frontline="flux", budget="7", window=2.0), cache=cache)
+        first = heard(source, frontline="flux", cache=tmp_path)
+        again = heard(source, frontline="flux", budget="7", window=2.0, cache=tmp_path)
         assert (first.heard.from_cache, again.heard.from_cache) == (False, True)
         assert again.heard.recording == first.heard.recording
         assert len(again.windows) == 30
         np.testing.assert_array_equal(again.heard.scores.values, first.heard.scores.values)
 
     def test_a_renamed_file_is_found_and_a_changed_one_is_not(self, clicking, tmp_path):
-        cache, plan = ScoreCache(tmp_path / "cache"), make_plan(frontline="energy")
+        choices = {"cache": tmp_path / "cache", "frontline": "energy"}
         path = tmp_path / "a.mp4"
         path.write_bytes(clicking.read_bytes())
-        hear(find([str(path)])[0], plan, cache=cache)
+        heard(find([str(path)])[0], **choices)
         moved = path.rename(tmp_path / "b.mp4")
-        again = hear(find([str(moved)])[0], plan, cache=cache)
+        again = heard(find([str(moved)])[0], **choices)
         assert again.heard.from_cache
         assert again.heard.recording.source.uris == (str(moved),)
         make_video(moved, duration=30.0, clicks=[1.0])
-        assert not hear(find([str(moved)])[0], plan, cache=cache).heard.from_cache
+        assert not heard(find([str(moved)])[0], **choices).heard.from_cache
 
     def test_a_damaged_entry_is_listened_to_again(self, clicking, tmp_path):
-        cache, plan = ScoreCache(tmp_path), make_plan(frontline="energy")
+        choices = {"cache": tmp_path, "frontline": "energy"}
         source = find([str(clicking)])[0]
-        hear(source, plan, cache=cache)
+        heard(source, **choices)
         (entry,) = tmp_path.rglob("*.npz")
         entry.write_bytes(entry.read_bytes()[:100])
-        assert not hear(source, plan, cache=cache).heard.from_cache
-        assert hear(source, plan, cache=cache).heard.from_cache
+        assert not heard(source, **choices).heard.from_cache
+        assert heard(source, **choices).heard.from_cache
 
     def test_another_frontline_is_another_entry(self, clicking, tmp_path):
-        cache, source = ScoreCache(tmp_path), find([str(clicking)])[0]
-        hear(source, make_plan(frontline="energy"), cache=cache)
-        assert not hear(source, make_plan(frontline="flux"), cache=cache).heard.from_cache
+        source = find([str(clicking)])[0]
+        heard(source, frontline="energy", cache=tmp_path)
+        assert not heard(source, frontline="flux", cache=tmp_path).heard.from_cache
 
 
 @pytest.mark.parametrize(
@@ -216,14 +226,16 @@ class TestCache:
         ({"audio_track": -1}, "from 0"),
     ],
 )
+@pytest.mark.usefixtures("unheard")
 def test_a_wrong_choice_is_refused_before_anything_is_heard(clicking, choices, complaint):
     with pytest.raises(ValueError, match=complaint):
-        select([clicking], ears=unheard, **choices)
+        select([clicking], **choices)
 
 
 @pytest.mark.parametrize(
     ("choices", "complaint"), [({"coverage": 1.5}, "up to 1"), ({"window": 0.0}, "window")]
 )
+@pytest.mark.usefixtures("unheard")
 def test_a_wrong_forecast_is_refused_before_anything_is_heard(clicking, choices, complaint):
     with pytest.raises(ValueError, match=complaint):
-        plan([clicking], ears=unheard, **choices)
+        plan([clicking], **choices)

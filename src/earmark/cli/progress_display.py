@@ -1,0 +1,145 @@
+"""Progress on stderr: bars for a person, lines of JSON for a log."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from earmark.cli.console import err
+from earmark.cli.options import ARCHIVES
+from earmark.reporting.progress import Progress
+
+APART = 1.0
+"""Seconds between two lines of JSON."""
+
+
+class LogKind(StrEnum):
+    """How progress is told."""
+
+    bar = "bar"
+    json = "json"
+
+
+Log = Annotated[
+    LogKind,
+    typer.Option("--log", help="Progress as a bar or as JSON lines.", rich_help_panel=ARCHIVES),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        help="Serve Prometheus metrics here, to this machine alone.",
+        rich_help_panel=ARCHIVES,
+    ),
+]
+MetricsHost = Annotated[
+    str,
+    typer.Option(
+        "--metrics-host", help="The interface to serve them on.", rich_help_panel=ARCHIVES
+    ),
+]
+
+
+@contextmanager
+def show_progress(
+    log: LogKind = LogKind.bar,
+    *,
+    metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+) -> Iterator[Progress]:
+    """A progress whose every change is shown."""
+    progress = Progress()
+    with ExitStack() as stack:
+        if metrics_port is not None:
+            from earmark.reporting.prometheus import serve_metrics
+
+            stack.enter_context(serve_metrics(progress, metrics_port, host=metrics_host))
+        show = json_lines(progress) if log is LogKind.json else bars()
+        progress.on_change = stack.enter_context(show)
+        yield progress
+
+
+@contextmanager
+def json_lines(progress: Progress) -> Iterator[Callable[[Progress], None]]:
+    """A line of JSON on stderr for the first and last state, and one a second between."""
+    written, last = -APART, ""
+
+    def write() -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = {"at": now, "event": "progress", **progress.to_json()}
+        sys.stderr.write(json.dumps(line, allow_nan=False) + "\n")
+        sys.stderr.flush()
+
+    def show(_: Progress) -> None:
+        nonlocal written, last
+        moment = time.monotonic()
+        if moment - written >= APART or progress.stage != last:
+            written, last = moment, progress.stage
+            write()
+
+    try:
+        yield show
+    finally:
+        if last:
+            write()
+
+
+@contextmanager
+def bars() -> Iterator[Callable[[Progress], None]]:
+    """Seconds and recordings heard, and calls made, where a person is looking."""
+    columns = (
+        TextColumn("{task.fields[verb]}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
+        TimeRemainingColumn(),
+    )
+    if not err.is_terminal:
+        yield lambda _: None
+        return
+    with Bars(*columns, console=err, transient=True) as bar:
+        hearing = bar.add_task("recordings", total=0, visible=False, verb="listening")
+        current = bar.add_task("s", total=0, visible=False, verb="listening")
+        asking = bar.add_task("calls", total=0, visible=False, verb="asking")
+
+        def show(progress: Progress) -> None:
+            failed = f", {progress.missed} failed" if progress.missed else ""
+            bar.update(
+                hearing,
+                completed=progress.heard + progress.missed,
+                total=progress.recordings,
+                description=f"recordings{failed}",
+                visible=progress.recordings > 1,
+            )
+            bar.update(
+                current,
+                completed=progress.at_seconds[0],
+                total=progress.at_seconds[1],
+                description=f"s of {progress.at_work}",
+                visible=bool(progress.at_work) and progress.asked is None,
+            )
+            bar.update(
+                asking,
+                completed=progress.done,
+                total=progress.calls,
+                description=f"calls{_spent(progress)}",
+                visible=progress.calls > 0,
+            )
+
+        yield show
+
+
+def _spent(progress: Progress) -> str:
+    said = f", {progress.failed} failed" if progress.failed else ""
+    said += f", {progress.tokens:,} tokens" if progress.tokens else ""
+    said += f", {progress.spend:.4g} spent" if progress.spend else ""
+    return said + (f", {progress.rate:.3g} a second" if progress.done else "")

@@ -1,0 +1,99 @@
+"""Asking: windows decoded a few ahead of the calls, every outcome into the ledger as it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import tee
+
+from earmark.captioning import Answer, Failure, Limits, Request, Tally
+from earmark.ledger import CallRow, Ledger, PickFrames
+from earmark.media import Recording
+from earmark.media.prefetch import FrameRequest, prefetch
+from earmark.reporting.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One picked window on its way to a model."""
+
+    recording: Recording
+    request: Request
+
+    def __str__(self) -> str:
+        span = self.request.span
+        return f"{self.recording.source.name} at {span.start:g}-{span.end:g} s"
+
+
+@dataclass(slots=True, eq=False)
+class CallRecorder:
+    """Keeps in the ledger what becomes of each call, and tells how far it has come."""
+
+    limits: Limits
+    ledger: Ledger
+    progress: Progress
+    calls: int
+    """To make."""
+    tally: Tally = field(default_factory=Tally)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    """By identity, those under way."""
+
+    def follow(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """The tasks as they are, each known here until it has an outcome."""
+        self.progress.count_calls(self.tally, self.calls)
+        for task in tasks:
+            self.tasks[task.request.identity] = task
+            yield task
+
+    def begin(self, request: Request) -> None:
+        """A call is about to be sent."""
+        self.ledger.begin(CallRow.of(request))
+
+    def withdraw(self, request: Request) -> None:
+        """A call was not sent after all."""
+        del self.tasks[request.identity]
+        self.ledger.withdraw(CallRow.of(request))
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        """A call was answered: kept before anything else happens."""
+        spent = self.limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
+        self.ledger.keep(CallRow.of(request), answer, spend=spent)
+        del self.tasks[request.identity]
+        self.progress.count_calls(self.tally, self.calls)
+
+    def failed(self, failure: Failure) -> None:
+        """A call stays unanswered, or could not be made."""
+        task = self.tasks.pop(failure.request.identity)
+        self.tally.last_reason = f"{task}: {failure.reason}"
+        self.ledger.fail(
+            CallRow.of(failure.request),
+            failure.reason,
+            was_sent=failure.attempts > 0,
+            tokens=failure.tokens,
+            spend=self.limits.price(*failure.tokens),
+        )
+        self.progress.count_calls(self.tally, self.calls)
+
+    def undecodable(self, task: Task, reason: str) -> None:
+        """A window could not be decoded, so there is nothing to ask."""
+        failure = Failure(task.request, reason, attempts=0)
+        self.tally.fail(failure)
+        self.failed(failure)
+
+
+def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request, None, None]:
+    """The requests with their frames, in order, decoded a few ahead.
+
+    A window that cannot be decoded is left out; the log is told which and why.
+    """
+    ahead, behind = tee(log.follow(tasks))  # apart by no more than is decoded ahead
+    wanted = (FrameRequest(task.recording, task.request.times) for task in ahead)
+    with closing(prefetch(wanted)) as decoded:
+        for task, found in zip(behind, decoded, strict=True):
+            if not found.frames:
+                log.undecodable(task, found.failure)
+                continue
+            frames = PickFrames.of(task.request.span, found)
+            log.ledger.keep_frames(task.recording.key, frames)
+            yield task.request.showing(found.frames)

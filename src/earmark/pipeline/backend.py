@@ -1,0 +1,151 @@
+"""Where the work of a run is done: one protocol, filled by this process, by workers or by Ray.
+
+    map     one function over many recordings        listening, naming sounds
+    ask     tasks in, answers into the log           decoding and calling
+
+`local` with one recording or one worker is this very process; `BACKENDS` names the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from earmark.captioning import Captioner, Limits, Tally, ask_all
+from earmark.errors import EarmarkError, InternalError
+from earmark.pipeline.ask import CallRecorder, Task, decode
+from earmark.registry import Registry
+
+logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+Outcomes = Iterator[tuple[Item, Value | EarmarkError]]
+"""Each item with its value, or with the reason why there is none."""
+
+
+class Backend(Protocol):
+    """Does the work of a run.
+
+    `map` yields one outcome an item as they finish, in any order; no more items are under way at a
+    time than there is room for, however many there are, and a slow reader holds the rest back. The
+    function and its items can be pickled and hold no state. Whatever an item raises is its outcome:
+    a bug of earmark's is one too, marked as such. An item whose worker is lost is given to another,
+    a few times at most; then the loss is its outcome. Every backend gives the same values, to the
+    last bit.
+    """
+
+    shares_memory: bool
+    """Whether functions run in this process, so that they may report to it as they go."""
+
+    def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
+        """The outcomes of `work` over `items`."""
+        ...
+
+    def ask(
+        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
+    ) -> Tally:
+        """Decode each task's window and ask about it; outcomes go to `log` as they arrive."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the workers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BackendOptions:
+    """Which backend, and how much of it: everything a backend is made by."""
+
+    engine: str = "local"
+    """A name in `BACKENDS`."""
+    workers: int | None = None
+    """At work at once; None for as many as there are cores."""
+    address: str | None = None
+    """Of a cluster; None starts one here."""
+    batch: Path | None = None
+    """The file that `batch` writes its requests to."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers are 1 or more, not {self.workers}")
+        if self.address is not None and self.engine == "local":
+            raise ValueError(f"--address {self.address} needs --engine ray")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a relative path means the same where the work is done."""
+        return self.engine in ("local", "batch")
+
+    def open(self, recordings: int) -> Backend:
+        """The backend for so many recordings; this process where one worker is enough."""
+        most = min(self.workers or recordings, recordings)
+        if self.engine == "local" and most <= 1:
+            return InProcessBackend()
+        return BACKENDS.named(self.engine)(self)
+
+
+class InProcessBackend:
+    """This very process, one item after the other."""
+
+    shares_memory = True
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
+        """The outcomes of `work` over `items`, in order."""
+        return (attempt(work, item) for item in items)
+
+    def ask(
+        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
+    ) -> Tally:
+        """Decode a few windows ahead of the calls, and call."""
+        with closing(decode(tasks, log)) as requests:
+            return ask_all(
+                requests, captioner, limits, log.answered, log.failed, log=log, tally=log.tally
+            )
+
+
+def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:
+    """What becomes of `item`: the one boundary around a recording.
+
+    Any fault is its outcome; what is not an `EarmarkError` is a bug of ours, and says so.
+    """
+    try:
+        return item, work(item)
+    except EarmarkError as error:
+        return item, error
+    except Exception as error:
+        logger.debug("a bug, while working on %s", item, exc_info=True)
+        return item, internal_error(item, error)
+
+
+def internal_error(item: object, error: Exception) -> InternalError:
+    """A bug met while working on `item`, in one line, its traceback kept as a note."""
+    said = " ".join(str(error).split())[:200]
+    bug = InternalError(
+        f"{item}: a bug in earmark ({type(error).__name__}{': ' * bool(said)}{said}); the other "
+        "recordings are not concerned; --verbose shows where"
+    )
+    bug.add_note("".join(traceback.format_exception(error)))
+    return bug
+
+
+BACKENDS: Registry[Callable[[BackendOptions], Backend]] = Registry(
+    "earmark.backends",
+    {
+        "local": "earmark.distributed.worker_pool:WorkerPool",
+        "ray": "earmark.distributed.ray_backend:RayBackend",
+        "batch": "earmark.pipeline.batch:BatchBackend",
+    },
+    kind="backend",
+)
+"""Every backend by name."""

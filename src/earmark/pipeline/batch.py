@@ -1,0 +1,149 @@
+"""OpenAI batch files: the open calls of a run written as requests, and their results imported.
+
+caption --engine batch ──▶ requests.jsonl ──▶ provider ──▶ results.jsonl ──▶ import
+export --format batch  ──▶
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from earmark.captioning import Captioner, Limits, Request, Tally, read_batch, write_batch
+from earmark.captioning.question import Question
+from earmark.errors import LedgerError, MediaError
+from earmark.ledger import CallRow, Ledger, RecordingRow, Run
+from earmark.media import Recording, Source, open_recording
+from earmark.pipeline.ask import CallRecorder, Task, decode
+from earmark.pipeline.backend import BackendOptions, InProcessBackend
+from earmark.pipeline.caption import publish
+from earmark.pipeline.tasks import requests_about
+from earmark.reporting.progress import Progress
+
+
+@dataclass(slots=True)
+class BatchExport:
+    """What was written."""
+
+    paths: list[Path] = field(default_factory=list)
+    requests: int = 0
+    left_out: list[str] = field(default_factory=list)
+    """Windows that could not be decoded, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchImport:
+    """What came of the results."""
+
+    answered: int
+    failed: int
+    missing: int
+    """Calls of the run that are in no result."""
+    unknown: int
+    """Results that answer no call of the run."""
+
+
+def batch_requests(run: Run, model: str) -> Iterator[tuple[RecordingRow, Request]]:
+    """Every pick of the run's present plan as a request to `model`, answered or not."""
+    plan = run.plan()
+    if "ask" not in plan:
+        raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
+    question = Question.from_json(plan["ask"])
+    for recording in run.recordings():
+        rows = run.picks(recording.id)
+        for request in requests_about(run, recording.id, rows, question, model):
+            yield recording, request
+
+
+def export_batch(folder: Path, path: Path, *, model: str) -> BatchExport:
+    """Write to `path`, pictures included, what the run has no answer of `model` to.
+
+    Raises:
+        LedgerError: no run in `folder`, or it is in use.
+        MediaError: a recording of the run is gone or has changed.
+    """
+    with Run.open(folder) as run:
+        plan, items = run.plan(), list(batch_requests(run, model))
+    with Ledger.open(folder, plan) as ledger:
+        calls = [CallRow.of(request) for _, request in items]
+        waiting = {call.identity for call in ledger.unanswered(calls)}
+        wanted = [(row, request) for row, request in items if request.identity in waiting]
+        recordings = {row.id: _reopened(row) for row in {row for row, _ in wanted}}
+        tasks = (Task(recordings[row.id], request) for row, request in wanted)
+        log = _BatchLog(Limits(), ledger, Progress(), len(wanted))
+        written = write_batch(decode(tasks, log), path)
+    return BatchExport(written, len(wanted) - len(log.left_out), log.left_out)
+
+
+@dataclass(slots=True, eq=False)
+class _BatchLog(CallRecorder):
+    """Notes what cannot be decoded, and leaves the ledger alone: nothing is asked yet."""
+
+    left_out: list[str] = field(default_factory=list)
+
+    def undecodable(self, task: Task, reason: str) -> None:  # noqa: ARG002
+        """A window could not be decoded, so it is in no request."""
+        self.left_out.append(reason)
+
+
+def import_batch(
+    folder: Path, paths: Sequence[Path], *, model: str, limits: Limits | None = None
+) -> BatchImport:
+    """Keep the answers in the result files of a batch, and write the report anew.
+
+    Args:
+        folder: The run.
+        paths: Result and error files, as the batch left them.
+        model: The model the requests were written for.
+        limits: Prices, to count what the answers cost.
+    """
+    with Run.open(folder) as run:
+        plan, requests = run.plan(), [request for _, request in batch_requests(run, model)]
+    limits = limits or Limits()
+    calls = {request.identity: CallRow.of(request) for request in requests}
+    results = read_batch(paths, requests)
+    with Ledger.open(folder, plan) as ledger:
+        ledger.unanswered(list(calls.values()))
+        for identity, answer in results.answers.items():
+            spent = limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
+            ledger.keep(calls[identity], answer, spend=spent)
+        for identity, reason in results.failures.items():
+            ledger.fail(calls[identity], reason)
+        publish(ledger)
+    return BatchImport(
+        len(results.answers), len(results.failures), len(results.missing), len(results.unknown)
+    )
+
+
+def _reopened(row: RecordingRow) -> Recording:
+    """The recording a run knows, found again where it was."""
+    files = tuple(path for path, _ in row.chapters) or (row.path,)
+    recording = open_recording(Source(files, id=row.name))
+    if recording.key == row.id:
+        return recording
+    raise MediaError(
+        f"{row.path} is not the recording the run listened to: it has changed since; "
+        "run `earmark caption` on it again"
+    )
+
+
+class BatchBackend(InProcessBackend):
+    """Listens here, and instead of calling writes the calls into OpenAI batch files."""
+
+    def __init__(self, options: BackendOptions) -> None:
+        """Write to `options.batch`."""
+        if options.batch is None:
+            raise ValueError("--engine batch needs --batch FILE to write the requests to")
+        self._path = options.batch
+
+    def ask(
+        self,
+        tasks: Iterator[Task],
+        captioner: Captioner,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        log: CallRecorder,
+    ) -> Tally:
+        """Write every task, pictures included; the answers come with `import_batch`."""
+        write_batch(decode(tasks, log), self._path)
+        return log.tally

@@ -1,0 +1,120 @@
+"""Listening: every recording heard once and laid on the grid, a failure a row.
+
+source ──▶ score cache ──▶ listen ──▶ windows, scored and rated
+└── what was heard before is not heard again
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from earmark.errors import EarmarkError
+from earmark.gate.frontline import UNHEARD, Frontline
+from earmark.gate.listener import Heard
+from earmark.gate.score_cache import ScoreCache, listen_cached
+from earmark.grid import Grid, Windows
+from earmark.media import Recording, Source, open_recording
+from earmark.media.recording_description import content_key
+from earmark.pipeline.backend import Backend
+from earmark.reporting.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class ListenPlan:
+    """All that can change the windows of a recording, and where what was heard is kept."""
+
+    frontline: Frontline = UNHEARD
+    grid: Grid = field(default_factory=Grid)
+    audio_track: int = 0
+    cache: ScoreCache | None = None
+
+    def __post_init__(self) -> None:
+        if self.audio_track < 0:
+            raise ValueError(f"audio tracks are counted from 0, not {self.audio_track}")
+
+    @property
+    def key(self) -> str:
+        """Names all that can change the windows of a recording."""
+        line = self.frontline
+        parts = (line.encoder, line.scorer, line.rates, self.audio_track, self.grid)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRecording:
+    """One recording heard and laid on the grid."""
+
+    heard: Heard
+    windows: Windows
+
+
+Listened = ScoredRecording | Recording | EarmarkError
+"""What became of a source: heard, still the recording that is known, or why neither."""
+
+
+def listen(
+    source: Source, plan: ListenPlan, *, on_seconds: Callable[[float, float], None] | None = None
+) -> ScoredRecording:
+    """Listen to one recording, or take what was heard of it before, and lay it on the grid.
+
+    Args:
+        source: Where it lies.
+        plan: How to listen.
+        on_seconds: Told the seconds heard so far and the seconds in all.
+
+    Raises:
+        MediaError: the recording cannot be read as asked.
+    """
+    line, track = plan.frontline, plan.audio_track
+    heard = listen_cached(source, line, plan.cache, audio_track=track, on_seconds=on_seconds)
+    length = heard.recording.duration
+    windows = plan.grid.score(heard.scores, length, rates=line.rates, survival=line.survival)
+    return ScoredRecording(heard, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenWork:
+    """What a worker does with one recording; holds no state."""
+
+    plan: ListenPlan
+    known: Mapping[Source, str] = field(default_factory=dict)
+    """The keys under which recordings were heard before."""
+    progress: Progress | None = None
+    """Told as it goes, where the worker is this process."""
+
+    def __call__(self, source: Source) -> ScoredRecording | Recording:
+        """What is heard, compact; or the description of a recording that has not changed."""
+        known = self.known.get(source)
+        if known is not None and content_key(source) == known:
+            return open_recording(source, audio_track=self.plan.audio_track)
+        on_seconds = None if self.progress is None else self.progress.at(source.name)
+        found = listen(source, self.plan, on_seconds=on_seconds)
+        return ScoredRecording(found.heard.compact(), found.windows)
+
+
+def listen_all(
+    sources: Sequence[Source],
+    plan: ListenPlan,
+    backend: Backend,
+    *,
+    known: Mapping[Source, str] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[Source, Listened]]:
+    """What became of each source, once, in any order, as it becomes known.
+
+    A source whose content is still the `known` one is not listened to: its description is given.
+    """
+    now = progress or Progress()
+    now.update(recordings=len(sources))
+    work = ListenWork(plan, known or {}, now if backend.shares_memory else None)
+    for source, result in backend.map(work, sources):
+        if isinstance(result, EarmarkError):
+            now.update(missed=now.missed + 1, trouble=str(result))
+        elif isinstance(result, Recording):
+            now.update(heard=now.heard + 1, unchanged=now.unchanged + 1)
+        else:
+            seconds = now.seconds_heard + result.heard.recording.duration
+            now.update(heard=now.heard + 1, seconds_heard=seconds)
+        yield source, result

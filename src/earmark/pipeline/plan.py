@@ -1,0 +1,85 @@
+"""Planning: listen to recordings and say what budgets will reach and cost; nothing is asked.
+
+paths ──▶ listen ──▶ ladder of budgets ──▶ Plan, with its forecast ──▶ caption
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from earmark.pipeline.listen import ScoredRecording
+from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.pipeline.select import listen_each
+from earmark.reporting.progress import Progress
+from earmark.selection import calls_for
+from earmark.selection.cost_forecast import (
+    LADDER,
+    CallCost,
+    Forecast,
+    RecordingNote,
+    Screening,
+    rungs_for,
+)
+from earmark.selection.coverage_forecast import check_coverage
+
+
+def plan(
+    paths: Paths = (),
+    *,
+    plan: Plan | None = None,
+    coverage: float | None = None,
+    shares: Sequence[float] = LADDER,
+    cost: CallCost | None = None,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> Plan:
+    """The plan that `earmark.caption` executes, with a forecast of what budgets reach and cost.
+
+    Args:
+        paths: Files, folders, globs and addresses; the plan's own if not given.
+        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        coverage: A share of actions to reach; the forecast then says how many calls that takes.
+        shares: Shares of the windows to forecast for.
+        cost: What one call costs.
+        progress: Told how far listening has come.
+        choices: As of `make_plan`.
+
+    Raises:
+        ValueError: a choice is unknown or out of range, or no coverage can be forecast.
+    """
+    made = make_plan(paths, plan, **choices)
+    if coverage is not None:
+        check_coverage(coverage)
+    heard, failures = listen_each(made, progress)
+    price = cost if cost is not None else CallCost()
+    many = [scored.windows for scored in heard]
+    screening = Screening(
+        seconds=sum(scored.heard.seconds for scored in heard),
+        full_scan_seconds=sum(map(len, many)) * price.gpu_seconds,
+        measured_now=sum(not scored.heard.from_cache for scored in heard),
+    )
+    calls = sorted({round(share * sum(map(len, many))) for share in shares} - {0})
+    goal = [calls_for(many, coverage)] if coverage is not None and many else []
+    rungs = rungs_for(many, [*calls, *goal], price, screening)
+    forecast = Forecast(
+        recordings=len(many),
+        duration=sum(windows.duration for windows in many),
+        windows=sum(map(len, many)),
+        window=made.listening.grid.length,
+        frontline=made.listening.frontline.name,
+        cost=price,
+        screening=screening,
+        rungs=tuple(rungs[: len(calls)]),
+        goal=rungs[-1] if goal else None,
+        failures=failures,
+        notes=tuple(_notes(heard)),
+    )
+    return replace(made, forecast=forecast)
+
+
+def _notes(heard: Sequence[ScoredRecording]) -> Iterator[RecordingNote]:
+    for scored in heard:
+        path = scored.heard.recording.source.uris[0]
+        yield from (RecordingNote(path, note) for note in scored.heard.notes())

@@ -1,0 +1,193 @@
+"""The plan: everything a run needs, in one typed object that a command line and Python both make.
+
+names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast, caption
+                                     └─▶ to_json, kept beside every result
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning import Captioner, Limits
+from earmark.captioning.model_choice import ModelChoice
+from earmark.captioning.question import Question
+from earmark.evidence.sound_names import Namer, sound_namer
+from earmark.gate.frontline import UNHEARD, Frontline
+from earmark.gate.frontline_registry import AUTO, frontline_named
+from earmark.gate.score_cache import ScoreCache
+from earmark.grid import Grid
+from earmark.ledger.row_values import as_place
+from earmark.media import Source, find
+from earmark.media.shard import Shard
+from earmark.models import ModelStore
+from earmark.pipeline.backend import BackendOptions
+from earmark.pipeline.listen import ListenPlan
+from earmark.selection import (
+    RULES,
+    Budget,
+    Coverage,
+    Rule,
+    fixed_budget,
+    is_blind,
+    rule_named,
+)
+from earmark.selection.cost_forecast import Forecast
+from earmark.version import VERSION
+
+Paths = Sequence[str | Path | Source]
+"""Files, folders, globs, addresses and manifests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Every choice of a run."""
+
+    listening: ListenPlan = field(default_factory=ListenPlan)
+    """How to listen."""
+    budget: Budget = field(default_factory=lambda: Budget(share=0.25))
+    rule: Rule = field(default_factory=Coverage)
+    across: bool = False
+    """One budget over all recordings, spent at one price, instead of one each."""
+    model_choice: ModelChoice = field(default_factory=ModelChoice)
+    """Whom to ask; nobody if not given."""
+    captioner: Captioner | None = None
+    """Whom to ask, where that is an object and not a choice."""
+    question: Question = field(default_factory=Question)
+    """How each window is shown and asked about."""
+    limits: Limits = field(default_factory=Limits)
+    """How hard to ask, and when to stop."""
+    sounds: bool | None = False
+    """Whether the sounds in a window are named; None where the model for it is at hand."""
+    namer: Namer | None = None
+    """Who names them, where that is an object and not a choice."""
+    store: ModelStore = field(default_factory=ModelStore)
+    """Where models are kept."""
+    backend: BackendOptions = field(default_factory=BackendOptions)
+    """Who does the work."""
+    shard: Shard | None = None
+    """The part of the recordings to work on; all of them if not given."""
+    paths: Paths = ()
+    """What to work on."""
+    forecast: Forecast | None = field(default=None, compare=False)
+    """What budgets are expected to reach, where `earmark.plan` was asked."""
+
+    def __post_init__(self) -> None:
+        if self.shard and self.across and self.budget.count is not None:
+            raise ValueError(
+                f"{self.budget} calls over all recordings cannot be split among shards: "
+                "give a share such as 20%, or a price such as price=0.4"
+            )
+
+    def sources(self) -> list[Source]:
+        """The recordings to work on, those of the shard where there is one."""
+        part = self.shard
+        found = [one for one in find(self.paths) if part is None or part.holds(one)]
+        if self.backend.is_local:
+            return found
+        # A worker may have been started in another folder.
+        return [replace(one, uris=tuple(map(as_place, one.uris))) for one in found]
+
+    def open_captioner(self, *, api_key: str | None = None) -> Captioner:
+        """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one."""
+        tokens = self.question.tokens + self.question.answer_tokens
+        return self.captioner or self.model_choice.captioner(
+            concurrency=self.limits.concurrency, tokens=tokens, api_key=api_key, store=self.store
+        )
+
+    def open_namer(self) -> Namer | None:
+        """Who names sounds, ready to be asked; nobody if that is not wanted."""
+        cache = self.listening.cache
+        return self.namer or sound_namer(
+            self.sounds, cache.folder if cache else None, store=self.store
+        )
+
+    def selection_json(self) -> dict[str, Any]:
+        """What decides which windows are chosen, as plain values."""
+        return {
+            "budget": str(self.budget),
+            "rule": RULES.name_of(type(self.rule)),
+            "frontline": self.listening.frontline.name,
+            "window": self.listening.grid.length,
+            "across": self.across,
+            "audio_track": self.listening.audio_track,
+            "earmark": VERSION,
+        }
+
+    def run_json(self, model: str) -> dict[str, Any]:
+        """All that can change an answer of `model`, as plain values: its name in the ledger."""
+        namer = self.open_namer()
+        return {
+            **self.selection_json(),
+            "model": model,
+            "sounds": namer.model if namer else None,
+            "ask": self.question.to_json(),
+        }
+
+
+def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Plan:
+    """A plan from names and numbers, or `plan` with other `paths` and `choices`.
+
+    Args:
+        paths: Files, folders, globs, addresses and manifests.
+        plan: Where to begin; the defaults if not given.
+        choices: The fields of `Plan` by name, and in place of its parts what these are made of:
+            `frontline`, `window`, `audio_track`, `cache` (of listening); `server`, `model`, `gguf`,
+            … (of the model); `frames`, `tokens`, … (of the question); `concurrency`, `max_spend`, …
+            (of the limits); `engine`, `workers`, `address` (of the backend). Budgets, rules,
+            frontlines and shards may be written as on the command line. A blind rule listens to
+            nothing unless a frontline is named outright.
+
+    Raises:
+        ValueError: a name is unknown or a number out of range; the message lists what there is.
+    """
+    chosen = {**choices, **({"paths": tuple(paths)} if paths else {})}
+    rule = chosen["rule"] = _rule(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
+    chosen["budget"] = _budget(rule, chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
+    if "frontline" in chosen or (plan is None and "listening" not in chosen):
+        chosen["frontline"] = _frontline(rule, chosen.get("frontline", AUTO))
+    if "window" in chosen:
+        chosen["grid"] = Grid(chosen.pop("window"))
+    if isinstance(chosen.get("shard"), str):
+        chosen["shard"] = Shard.parse(chosen["shard"])
+    if isinstance(chosen.get("cache"), str | Path):
+        chosen["cache"] = ScoreCache(Path(chosen["cache"]))
+    for part, kind in PARTS.items():
+        own = [each.name for each in fields(kind) if each.name in chosen]
+        before = getattr(plan, part) if plan else chosen.get(part, kind())
+        if own:
+            chosen[part] = replace(before, **{name: chosen.pop(name) for name in own})
+    unknown = chosen.keys() - {each.name for each in fields(Plan)}
+    if unknown:
+        raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
+    return replace(plan, **chosen) if plan else Plan(**chosen)
+
+
+PARTS: Mapping[str, Any] = {
+    "listening": ListenPlan,
+    "model_choice": ModelChoice,
+    "question": Question,
+    "limits": Limits,
+    "backend": BackendOptions,
+}
+"""What a plan is made of, whose fields may be given one by one."""
+
+DEFAULT_RULE = "coverage"
+DEFAULT_BUDGET = "25%"
+
+
+def _rule(rule: str | Rule) -> Rule:
+    return rule_named(rule) if isinstance(rule, str) else rule
+
+
+def _budget(rule: Rule, budget: str | Budget) -> Budget:
+    """The budget, or the rule's own: a full scan of a part would be no full scan."""
+    return fixed_budget(rule) or (Budget.parse(budget) if isinstance(budget, str) else budget)
+
+
+def _frontline(rule: Rule, frontline: str | Frontline) -> Frontline:
+    if frontline == AUTO and is_blind(rule):
+        return UNHEARD
+    return frontline_named(frontline) if isinstance(frontline, str) else frontline

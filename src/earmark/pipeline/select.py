@@ -1,0 +1,89 @@
+"""Selecting: listen to recordings and spend the budget; nothing is decoded, asked or kept.
+
+paths ──▶ listen ──▶ allocate ──▶ Selection
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from typing import Any
+
+from earmark.pipeline.listen import ScoredRecording, listen_all
+from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.reporting.progress import Progress
+from earmark.selection import Choice, allocate, forecast, left_out
+from earmark.selection.result import Chosen, Failed, Selection
+
+
+def select(
+    paths: Paths = (),
+    *,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+    explain: int = 0,
+    **choices: Any,
+) -> Selection:
+    """The windows of the recordings at `paths` worth a call.
+
+    Args:
+        paths: Files, folders, globs and addresses; the plan's own if not given.
+        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        progress: Told how far listening has come.
+        explain: How many of the best windows left out to list, a recording.
+        choices: As of `make_plan`: `budget`, `rule`, `frontline`, `window`, `across`, …
+
+    Raises:
+        ValueError: a choice is unknown or out of range. What is wrong with a recording is not
+            raised but listed in `Selection.failures`.
+    """
+    plan = make_plan(paths, plan, **choices)
+    heard, failures = listen_each(plan, progress)
+    many = [one.windows for one in heard]
+    weights = [one.heard.recording.source.weight for one in heard]
+    spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
+    chosen = (_chosen(plan, one, choice, explain) for one, choice in zip(heard, spent, strict=True))
+    return Selection(plan.selection_json(), tuple(chosen), failures)
+
+
+def listen_each(
+    plan: Plan, progress: Progress | None = None
+) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
+    """Every recording of the plan heard, in order; those that could not be are rows."""
+    sources = plan.sources()
+    with closing(plan.backend.open(len(sources))) as backend:
+        found = dict(listen_all(sources, plan.listening, backend, progress=progress))
+    results = [(source, found[source]) for source in sources]
+    return (
+        [one for _, one in results if isinstance(one, ScoredRecording)],
+        tuple(
+            Failed(source.uris[0], str(one))
+            for source, one in results
+            if isinstance(one, Exception)
+        ),
+    )
+
+
+def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
+    heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
+    share = forecast(windows, [pick.window for pick in choice.picks])
+    has_count = not plan.across and plan.budget.price is None
+    chaptered = len(recording.parts) > 1
+    return Chosen(
+        path=recording.source.uris[0],
+        duration=recording.duration,
+        window=windows.length,
+        windows=len(windows),
+        budget=plan.budget.calls(len(windows)) if has_count else len(choice.picks),
+        rule=choice.rule_used,
+        frontline=heard.frontline,
+        access=heard.access,
+        bytes_read=heard.bytes_read,
+        bytes_total=recording.size_bytes,
+        forecast=None if math.isnan(share) else share,
+        picks=tuple(choice.picks),
+        chapters=recording.source.uris if chaptered else (),
+        chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),
+        notes=heard.notes(choice.note),
+        left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),
+    )

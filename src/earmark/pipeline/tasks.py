@@ -1,0 +1,145 @@
+"""Choosing: the budget spent on what the ledger has, and of the picks those without an answer.
+
+stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──▶ ledger ──▶ Tasks
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from earmark.captioning import Request
+from earmark.captioning.question import Question
+from earmark.evidence.level_words import describe
+from earmark.evidence.sound_names import Named, Namer, name_sounds
+from earmark.evidence.window_sounds import WindowSounds, sounds_in
+from earmark.gate.listener import SILENCE, Heard
+from earmark.ledger import CallRow, Ledger, PickRow, Run
+from earmark.ledger.stored_windows import StoredWindows
+from earmark.media import Recording, Source
+from earmark.pipeline.ask import Task
+from earmark.pipeline.backend import Backend
+from earmark.pipeline.run_plan import Plan
+from earmark.selection import Choice, allocate
+from earmark.selection.pick import explain
+from earmark.timeline import Track
+
+NAMED_TOGETHER = 128
+"""Recordings whose sounds are named together: enough to keep a cluster busy, few enough to hold."""
+
+
+@dataclass(slots=True, eq=False)
+class Tasks:
+    """The picks without an answer; read from the ledger as they are come to, as often as asked."""
+
+    question: Question
+    model: str
+    """To be asked."""
+    ledger: Ledger
+    recordings: Mapping[str, Recording]
+    """By key."""
+    open: dict[str, int] = field(default_factory=dict)
+    """Picks without an answer, by recording."""
+
+    def __len__(self) -> int:
+        return sum(self.open.values())
+
+    def __iter__(self) -> Iterator[Task]:
+        with self.ledger.run() as run:
+            for key in (key for key, count in self.open.items() if count):
+                waiting = (row for row in list(run.picks(key)) if not row.is_settled)
+                for request in requests_about(run, key, waiting, self.question, self.model):
+                    yield Task(self.recordings[key], request)
+
+    def choose(self, run: Run, recording: Recording, choice: Choice, names: Named) -> None:
+        """Keep the picks of one recording, and what is heard in each."""
+        heard = run.heard(recording.key)
+        assert heard is not None, "it was stored"
+        sounds = sounds_in([pick.span for pick in choice.picks], level=heard.level, names=names)
+        expected = float(heard.rates.sum())
+        share = sum(pick.expected for pick in choice.picks) / expected if expected else math.nan
+        said = Heard(recording, "", SILENCE, heard.level, "", 0, 0.0, heard.warnings)
+        self.ledger.choose(
+            recording.key,
+            choice.picks,
+            tags={span: each.tags for span, each in sounds.items()},
+            rule=choice.rule_used,
+            forecast=None if math.isnan(share) else share,
+            notes=said.notes(choice.note),
+        )
+        made = (
+            self.question.request(recording.key, pick, sounds[pick.span], self.model)
+            for pick in choice.picks
+        )
+        self.open[recording.key] = len(self.ledger.unanswered(map(CallRow.of, made)))
+
+
+def requests_about(
+    run: Run, recording: str, rows: Iterator[PickRow], question: Question, model: str
+) -> Iterator[Request]:
+    """The requests about picks of a run, the same as when they were picked."""
+    heard = run.heard(recording)
+    level = heard.level if heard else None
+    for row in rows:
+        yield question.request(recording, row.pick, _sounds(row, level), model)
+
+
+def _sounds(row: PickRow, level: Track | None) -> WindowSounds:
+    """What is heard in a pick, as it was when it was picked: the question must be the same."""
+    words = describe(level, row.span) if level else ()
+    return WindowSounds(row.heard[: len(row.heard) - len(words)], words)
+
+
+def choose_tasks(
+    recordings: Mapping[Source, Recording],
+    plan: Plan,
+    model: str,
+    ledger: Ledger,
+    backend: Backend,
+) -> Tasks:
+    """Spend the budget, and keep the picks of every recording; those `model` has not answered."""
+    tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
+    namer = plan.open_namer()
+    listening = plan.listening
+    windows = StoredWindows(ledger, listening.key, listening.frontline.survival, [], [])
+    paid = [_paid_windows(one, windows, tasks, namer) for one in recordings.values()]
+    keys = [one.key for one in recordings.values()]
+    windows = replace(windows, recordings=keys, paid=paid)
+    weights = [source.weight for source in recordings]
+    spent = allocate(plan.rule, windows, plan.budget, across=plan.across, weights=weights)
+    chosen = zip(recordings.values(), spent, strict=True)
+    with ledger.run() as run:
+        while some := list(islice(chosen, NAMED_TOGETHER)):
+            spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
+            for (one, choice), names in zip(
+                some, name_sounds(namer, spans, backend.map), strict=True
+            ):
+                tasks.choose(run, one, choice, names)
+    return tasks
+
+
+def _paid_windows(
+    recording: Recording, windows: StoredWindows, tasks: Tasks, namer: Namer | None
+) -> tuple[int, ...]:
+    """The windows of `recording` whose answer, to this very question, is kept already.
+
+    So a larger budget adds to what was bought instead of choosing anew.
+    """
+    answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
+    if not answered:
+        return ()
+    grid = windows.read(recording.key)
+    places = {round(span.start / grid.length) for span in answered.values()}
+    picks = explain(grid, sorted(place for place in places if place < len(grid)), lambda *_: "")
+    spans = [pick.span for pick in picks if recording.has_audio]
+    sounds = sounds_in(
+        [pick.span for pick in picks], level=None, names=namer(recording, spans) if namer else {}
+    )
+    return tuple(
+        pick.window
+        for pick in picks
+        if tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model).identity
+        in answered
+    )
