@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -123,4 +127,63 @@ def test_importing_earmark_loads_no_extra():
 
 def test_the_public_names_are_pinned():
     assert list(earmark.__all__) == sorted(earmark.__all__)
-    assert set(earmark.__all__) == {name for name in dir(earmark) if not name.startswith("_")}
+    assert dir(earmark) == sorted(earmark.__all__)
+
+
+@pytest.mark.parametrize("name", earmark.__all__)
+def test_every_public_name_can_be_had(name):
+    assert getattr(earmark, name) is not None
+
+
+@pytest.mark.parametrize("verb", ["caption", "evaluate", "plan", "select", "train"])
+def test_the_verbs_are_functions_with_types_and_words(verb):
+    function = getattr(earmark, verb)
+    assert inspect.isfunction(function)
+    assert function.__doc__
+    assert get_type_hints(function)["return"] is not type(None)
+
+
+def dotted(path: Path) -> str:
+    """The name a module is imported by."""
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", [path for _, path in modules()], ids=dotted)
+def test_every_module_is_imported_by_its_dotted_path(path):
+    if path.name != "__main__.py":
+        assert importlib.import_module(dotted(path)).__name__ == dotted(path)
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Lazy imports count, and those for type checkers."""
+    names = {dotted(path): path for _, path in modules()}
+
+    def seen_by(path: Path) -> Iterator[str]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                own = (f"{node.module}.{alias.name}" for alias in node.names)
+                yield from (name if name in names else str(node.module) for name in own)
+
+    graph = {name: set(seen_by(path)) & names.keys() for name, path in names.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the modules
+
+
+def test_no_two_modules_share_a_file_name_but_where_the_folder_tells_them_apart():
+    """A command of the line is named as the verb it calls, or as what it is about."""
+    found: dict[str, list[str]] = {}
+    for room, path in modules():
+        if room != "cli" and path.name not in ("__init__.py", "__main__.py"):
+            found.setdefault(path.name, []).append(dotted(path))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+def test_no_two_public_classes_share_a_name():
+    found: dict[str, list[str]] = {}
+    for _, path in modules():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(dotted(path))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

@@ -58,6 +58,18 @@ class LazyGroup(TyperGroup):
     """A group whose commands are imported when they are asked for, so that starting is quick."""
 
     entries: ClassVar[dict[str, Entry]] = {}
+    default: ClassVar[str | None] = None
+    """The command meant where none is named."""
+    no_args_default: ClassVar[bool] = False
+    """Whether that holds for no words at all; else they show the help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command in front of what names none."""
+        known = (*self.entries, *SETTINGS["help_option_names"])
+        if self.default and not (args and args[0] in known) and (args or self.no_args_default):
+            args = [self.default, *args]
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The names, in the order they are listed."""
@@ -69,51 +81,6 @@ class LazyGroup(TyperGroup):
             warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
         entry = self.entries.get(RENAMED.get(cmd_name, cmd_name))
         return None if entry is None else load(cmd_name, entry)
-
-
-class Earmark(LazyGroup):
-    """The commands of `earmark`."""
-
-    entries: ClassVar = COMMANDS
-
-
-class Evaluate(LazyGroup):
-    """`earmark evaluate SPANS` is `earmark evaluate spans SPANS`."""
-
-    entries: ClassVar = {
-        "spans": Entry("evaluate:evaluate"),
-        "captions": Entry("evaluate_captions:captions"),
-    }
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `spans` in front of what names neither of the two."""
-        if args and args[0] not in (*self.entries, *SETTINGS["help_option_names"]):
-            args = ["spans", *args]
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
-
-
-class Models(LazyGroup):
-    """`earmark models` alone lists them."""
-
-    entries: ClassVar = {
-        "list": Entry("models:list"),
-        "get": Entry("models:get"),
-        "add": Entry("models:add"),
-    }
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put `list` in front of nothing, or of options alone."""
-        if not args or args[0] not in (*self.entries, *SETTINGS["help_option_names"]):
-            args = ["list", *args]
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
-
-
-class Encoder(LazyGroup):
-    """What can be done with an encoder."""
-
-    entries: ClassVar = {"export": Entry("encoder:export")}
 
 
 def commands_in(command: Any) -> dict[str, Any]:
@@ -138,30 +105,32 @@ def load(name: str, entry: Entry) -> Any:
     return command
 
 
-def _group(name: str, kind: type[LazyGroup], words: str) -> typer.Typer:
-    group = typer.Typer(
-        name=name,
-        cls=kind,
-        help=words,
-        no_args_is_help=True,
-        add_completion=False,
-        context_settings=SETTINGS,
-    )
-    group.callback()(_nothing)
+def _group(name: str, words: str, entries: dict[str, Entry], **choices: Any) -> typer.Typer:
+    kind = type(f"{name.title()}Group", (LazyGroup,), {"entries": entries, **choices})
+    settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": SETTINGS}
+    group = typer.Typer(name=name, cls=kind, help=words, add_completion=False, **settings)
+    group.callback()(lambda: None)
     return group
 
 
-def _nothing() -> None:
-    pass
-
-
-evaluate_group = _group("evaluate", Evaluate, "Compare frontlines and rules on annotated spans.")
-models_group = _group("models", Models, "Which checkpoints there are, and how to get them.")
-encoder_group = _group("encoder", Encoder, "Published audio encoders.")
+evaluate_group = _group(
+    "evaluate",
+    "Compare frontlines and rules on annotated spans.",
+    {"spans": Entry("evaluate:evaluate"), "captions": Entry("evaluate_captions:captions")},
+    default="spans",
+)
+models_group = _group(
+    "models",
+    "Which checkpoints there are, and how to get them.",
+    {name: Entry(f"models:{name}") for name in ("list", "get", "add")},
+    default="list",
+    no_args_default=True,
+)
+encoder_group = _group("encoder", "Published audio encoders.", {"export": Entry("encoder:export")})
 
 app = typer.Typer(
     name="earmark",
-    cls=Earmark,
+    cls=type("EarmarkGroup", (LazyGroup,), {"entries": COMMANDS}),
     help="Listens to a whole recording so that a vision model need look at only a little of it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

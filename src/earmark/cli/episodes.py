@@ -25,7 +25,7 @@ from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
 
 
-class Format(StrEnum):
+class EpisodesAs(StrEnum):
     """How episodes are printed."""
 
     table = "table"
@@ -46,7 +46,9 @@ def episodes(
     gate: Annotated[Path | None, typer.Option(help="A gate file; the built-in one if not.")] = None,
     window: options.WindowLength = 4.0,
     audio_track: options.AudioTrack = 0,
-    format: Annotated[Format, typer.Option(help="How to print the episodes.")] = Format.table,
+    format: Annotated[
+        EpisodesAs, typer.Option(help="How to print the episodes.")
+    ] = EpisodesAs.table,
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
@@ -103,12 +105,12 @@ def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: 
     return gate.points.episodes(given.threshold)
 
 
-def show(found: Sequence[Found], format: Format) -> None:
+def show(found: Sequence[Found], format: EpisodesAs) -> None:
     """Print the episodes."""
-    if format is Format.json:
+    if format is EpisodesAs.json:
         emit_json([each.to_json() for each in found])
         return
-    if format is Format.csv:
+    if format is EpisodesAs.csv:
         rows = csv.writer(sys.stdout, lineterminator="\n")
         rows.writerow(["recording", "start", "end"])
         for each in found:

@@ -26,7 +26,7 @@ from earmark.reporting.edl import selection_edl
 from earmark.selection.result import Selection, selection_schema
 
 
-class Format(StrEnum):
+class PicksAs(StrEnum):
     """How a selection is printed."""
 
     table = "table"
@@ -39,7 +39,7 @@ class Format(StrEnum):
 @takes_plan(SPENDING, LISTENING, BACKEND)
 def select(
     plan: Plan,
-    format: Annotated[Format, typer.Option(help="How to print the picks.")] = Format.table,
+    format: Annotated[PicksAs, typer.Option(help="How to print the picks.")] = PicksAs.table,
     explain: Annotated[
         bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
     ] = False,
@@ -67,15 +67,15 @@ def select(
         raise typer.Exit(1)
 
 
-def show(selection: Selection, format: Format) -> None:
+def show(selection: Selection, format: PicksAs) -> None:
     """Print `selection`; what is odd or could not be done goes to stderr whatever the format."""
-    if format is Format.table:
+    if format is PicksAs.table:
         show_tables(selection)
-    elif format is Format.json:
+    elif format is PicksAs.json:
         emit_json(selection.to_json())
-    elif format is Format.jsonl:
+    elif format is PicksAs.jsonl:
         sys.stdout.writelines(f"{line}\n" for line in as_jsonl(selection))
-    elif format is Format.csv:
+    elif format is PicksAs.csv:
         sys.stdout.write(as_csv(selection))
     else:
         sys.stdout.write(selection_edl(selection))
