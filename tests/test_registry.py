@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from earmark import registry
 from earmark.errors import PluginError
 from earmark.registry import Registry
 
@@ -22,8 +23,10 @@ def declared(tmp_path, monkeypatch):
         "first = plugin_of_test:Third\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
+    registry._declared.cache_clear()
     yield Registry("earmark.things", {"first": int, "second": "math:tau"}, kind="thing")
     sys.modules.pop("plugin_of_test", None)
+    registry._declared.cache_clear()
 
 
 def test_our_own_come_first_and_an_address_is_followed_when_needed(declared):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earmark.gate.frontline import Frontline
+from earmark.gate.listener import Heard
 from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.survival import Survival
 from earmark.timeline import HOP, FloatArray, Span, Track
@@ -58,6 +60,14 @@ class Windows:
         """The time of one window, cut at the end of the recording."""
         start = window * self.length
         return Span(start, min(start + self.length, max(start, self.duration)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredRecording:
+    """One recording heard and laid on the grid."""
+
+    heard: Heard
+    windows: Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +136,11 @@ class Grid:
         if len(expected):
             expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
         return Windows(self.length, duration, pooled.peak, instants, expected, survival)
+
+    def lay(self, heard: Heard, frontline: Frontline) -> ScoredRecording:
+        """What was heard by `frontline`, on the grid."""
+        length = heard.recording.duration
+        rates, survival = frontline.rates, frontline.survival
+        return ScoredRecording(
+            heard, self.score(heard.scores, length, rates=rates, survival=survival)
+        )

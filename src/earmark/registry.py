@@ -8,18 +8,19 @@ A package adds a rule of its own by declaring it, and nothing else:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections import UserDict
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from earmark.errors import PluginError
 
 Item = TypeVar("Item")
 
 
-class Registry(Mapping[str, Item], Generic[Item]):
+class Registry(UserDict[str, Item]):
     """What one seam can be filled with, by name; loaded when it is first looked up.
 
     >>> colours = Registry("earmark.colours", {"red": 1, "green": 2}, kind="colour")
@@ -35,7 +36,7 @@ class Registry(Mapping[str, Item], Generic[Item]):
         kind: str,
         includes: Mapping[str, Item] | None = None,
     ) -> None:
-        """Begin with what earmark itself brings.
+        """Begin with what earmark itself brings; a name of ours stays ours.
 
         Args:
             group: The entry points other packages declare theirs under.
@@ -45,30 +46,26 @@ class Registry(Mapping[str, Item], Generic[Item]):
         """
         self.group = group
         self.kind = kind
-        self._builtin = dict(builtin)
-        self._includes: Mapping[str, Item] = {} if includes is None else includes
+        self._includes: Mapping[str, Item] = includes or {}
+        points = sorted(_declared().select(group=group), key=lambda point: point.name)
+        plugins: dict[str, Any] = {point.name: point for point in points}
+        ours = {**dict.fromkeys(self._includes), **builtin}
+        names = dict.fromkeys([*builtin, *self._includes, *plugins])
+        found: dict[str, Any] = {name: ours.get(name, plugins.get(name)) for name in names}
+        self.data = found
 
     def __getitem__(self, name: str) -> Item:
-        if name in self._builtin:
-            item = self._builtin[name]
-            if isinstance(item, str):
-                module, _, attribute = item.partition(":")
-                item = self._builtin[name] = getattr(import_module(module), attribute)
-            return item
-        if name in self._includes:
+        item: Any = self.data[name]
+        if item is None:
             return self._includes[name]
-        return self._load(self._plugins[name])
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._builtin
-        yield from self._includes
-        yield from self._plugins
-
-    def __len__(self) -> int:
-        return len(self._builtin) + len(self._includes) + len(self._plugins)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._builtin or name in self._includes or name in self._plugins
+        if isinstance(item, str):
+            module, _, attribute = item.partition(":")
+            item = getattr(import_module(module), attribute)
+        elif isinstance(item, EntryPoint):
+            item = self._load(item)
+        self.data[name] = item
+        found: Item = item
+        return found
 
     def named(self, name: str) -> Item:
         """The item called `name`.
@@ -86,26 +83,23 @@ class Registry(Mapping[str, Item], Generic[Item]):
     def name_of(self, kind: type) -> str:
         """The name `kind` is registered under; its own in lower case if it is not."""
         address = f"{kind.__module__}:{kind.__qualname__}"
-        addresses = {name: point.value for name, point in self._plugins.items()}
-        for name, item in {**addresses, **self._builtin}.items():
-            if item is kind or item == address:
+        for name, item in self.data.items():
+            if item is kind or getattr(item, "value", item) == address:
                 return name
         return kind.__name__.lower()
 
-    @cached_property
-    def _plugins(self) -> dict[str, EntryPoint]:
-        """Those other packages declare, by name; a name of our own stays ours."""
-        found = sorted(entry_points(group=self.group), key=lambda point: point.name)
-        ours = {*self._builtin, *self._includes}
-        return {point.name: point for point in found if point.name not in ours}
-
-    def _load(self, point: EntryPoint) -> Item:
+    def _load(self, point: EntryPoint) -> Any:
         try:
-            item: Item = point.load()
+            return point.load()
         except (ImportError, AttributeError) as error:
             owner = point.dist.name if point.dist else "another package"
             raise PluginError(
                 f"the {self.kind} {point.name} of {owner} cannot be loaded ({error}); "
                 f"reinstall {owner}, or uninstall it"
             ) from error
-        return item
+
+
+@cache
+def _declared() -> Any:
+    """What all installed packages declare; looked up once."""
+    return entry_points()

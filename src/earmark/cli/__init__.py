@@ -6,6 +6,10 @@ import io
 import signal
 import sys
 
+from earmark.cli.app import app
+from earmark.cli.console import err
+from earmark.errors import EarmarkError
+
 INTERRUPTED = 130
 """What typer ends with on Ctrl-C."""
 
@@ -16,10 +20,6 @@ def main() -> None:
     A polite request to end (SIGTERM, as batch schedulers send) is treated like Ctrl-C: answers
     still in flight are awaited and kept.
     """
-    from earmark.cli.app import app
-    from earmark.cli.console import err
-    from earmark.errors import EarmarkError
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file's name may be no text: print it as it is
             stream.reconfigure(errors="surrogateescape")

@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.formatting import as_share, as_size, counted
 from earmark.cli.options import (
     ARCHIVES,
     BACKEND,
@@ -32,6 +31,7 @@ from earmark.pipeline.caption import CaptionResult
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.preview import Preview, preview
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.text_format import as_share, as_size, counted
 
 ADD_A_MODEL = (
     "no model was asked, so captions are marked as not asked; to add them run the same command "

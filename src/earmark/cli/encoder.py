@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from earmark.cli.console import emit_json, out
-from earmark.cli.formatting import as_size
 from earmark.models import PRETRAINED, require
+from earmark.reporting.text_format import as_size
 
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PRETRAINED)}.")]
 Checkpoint = Annotated[

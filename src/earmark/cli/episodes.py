@@ -14,7 +14,6 @@ from rich.table import Table
 
 from earmark.cli import options
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.formatting import as_clock, counted
 from earmark.cli.plan import parse_share
 from earmark.cli.progress_display import show_progress
 from earmark.errors import EarmarkError
@@ -23,6 +22,8 @@ from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.text_format import counted
+from earmark.timeline import format_clock
 
 
 class EpisodesAs(StrEnum):
@@ -130,7 +131,7 @@ def show_table(each: Found) -> None:
     for name in ("start", "end", "seconds"):
         table.add_column(name, justify="right")
     for span in each.episodes:
-        table.add_row(as_clock(span.start), as_clock(span.end), f"{span.duration:.2f}")
+        table.add_row(format_clock(span.start), format_clock(span.end), f"{span.duration:.2f}")
     if each.episodes:
         out.print(table)
     undercount = f", {account.undercount:.1f} times as many" if account.episodes else ""

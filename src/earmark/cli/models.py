@@ -12,9 +12,9 @@ from rich.table import Table
 
 from earmark.cli.checkpoints import model_store
 from earmark.cli.console import Format, emit_json, out, progress_bar, warn
-from earmark.cli.formatting import as_size
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import MODELS, PRETRAINED, Address, Model, ModelStore, StoredModel
+from earmark.reporting.text_format import as_size
 
 Folder = Annotated[
     Path | None,

@@ -21,7 +21,6 @@ from earmark.captioning import Limits, Prompt
 from earmark.captioning.question import Question
 from earmark.cli.checkpoints import cache_folder, model_store, with_checkpoints
 from earmark.cli.console import warn
-from earmark.cli.formatting import counted
 from earmark.gate.frontline_registry import AUTO, FRONTLINES
 from earmark.gate.score_cache import ScoreCache
 from earmark.media import Source
@@ -29,6 +28,7 @@ from earmark.media.source import place_of
 from earmark.media.source_listing import find_all
 from earmark.pipeline.backend import BACKENDS
 from earmark.pipeline.run_plan import DEFAULT_BUDGET, DEFAULT_RULE, Plan, make_plan
+from earmark.reporting.text_format import counted
 from earmark.selection import RULES
 
 ARCHIVES = "Archives"

@@ -8,12 +8,13 @@ import typer
 from rich.table import Table
 
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.formatting import as_clock, as_share, counted, noted
 from earmark.cli.options import BACKEND, LISTENING, takes_plan
 from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.text_format import as_share, counted, noted
 from earmark.selection.cost_forecast import CallCost, Forecast, Rung
+from earmark.timeline import format_clock
 
 
 @takes_plan(LISTENING, BACKEND)
@@ -81,7 +82,7 @@ def parse_share(text: str) -> float:
 def show(forecast: Forecast) -> None:
     """The forecast as a table with the cost of listening beneath."""
     out.print(
-        f"{counted(forecast.recordings, 'recording')}, {as_clock(forecast.duration)}, "
+        f"{counted(forecast.recordings, 'recording')}, {format_clock(forecast.duration)}, "
         f"{counted(forecast.windows, 'window')} of {forecast.window:g} s; "
         f"frontline {forecast.frontline}",
         style="bold",

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from earmark.cli.console import Format, emit_json, err, out, warn
-from earmark.cli.formatting import as_clock, as_size, counted
 from earmark.cli.options import AudioTrack, Paths, sources_at
 from earmark.errors import EarmarkError
 from earmark.media import Inspection, Recording, inspect, open_recording
+from earmark.reporting.text_format import as_size, counted
+from earmark.timeline import format_clock
 
 
 def probe(
@@ -52,7 +53,7 @@ def show(recording: Recording, inspection: Inspection) -> None:
     """One paragraph a recording."""
     out.print(recording.name, style="bold")
     out.print(
-        f"  {as_clock(recording.duration)}, {as_size(recording.size_bytes)}, {recording.container}"
+        f"  {format_clock(recording.duration)}, {as_size(recording.size_bytes)}, {recording.container}"
     )
     for uri in recording.source.uris if len(recording.source.uris) > 1 else ():
         out.print(f"  chapter {uri}")

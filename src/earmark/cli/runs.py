@@ -14,14 +14,13 @@ from rich.table import Table
 
 from earmark.captioning import Limits
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.formatting import as_clock
 from earmark.errors import LedgerError
 from earmark.ledger import Run, SearchHit, Totals, find_runs
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
-from earmark.timeline import Span
+from earmark.timeline import Span, format_clock
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -129,7 +128,7 @@ def search(
         emit_json([_plain(hit) for hit in hits])
         return
     for hit in hits:
-        span = f"{as_clock(hit.span.start)} - {as_clock(hit.span.end)}"
+        span = f"{format_clock(hit.span.start)} - {format_clock(hit.span.end)}"
         out.print(f"{hit.path}  {span}", style="bold")
         out.print(f"  {hit.caption}" if hit.caption else f"  heard: {', '.join(hit.tags)}")
         if (hit.recording, hit.span) in pictures:
@@ -200,7 +199,7 @@ def _as_text(run: Run, format: str) -> str:
 def _columns(totals: Totals) -> tuple[str, ...]:
     return (
         str(totals.recordings),
-        as_clock(totals.duration),
+        format_clock(totals.duration),
         f"{totals.answered} of {totals.picks}",
         str(totals.failed),
         f"{totals.spend:.4f}" if totals.spend else "0",

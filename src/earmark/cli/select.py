@@ -9,20 +9,13 @@ from typing import Annotated
 import typer
 
 from earmark.cli.console import emit_json, err, out, warn
-from earmark.cli.formatting import (
-    as_csv,
-    as_jsonl,
-    counted,
-    left_out_table,
-    noted,
-    picks_table,
-    summary,
-)
 from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
 from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
+from earmark.cli.selection_tables import as_csv, as_jsonl, left_out_table, picks_table, summary
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.edl import selection_edl
+from earmark.reporting.text_format import counted, noted
 from earmark.selection.result import Selection, selection_schema
 
 

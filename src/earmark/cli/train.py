@@ -10,11 +10,11 @@ import typer
 
 from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import err, out, progress_bar
-from earmark.cli.formatting import as_share
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.features import encoder_named
+from earmark.reporting.text_format import as_share
 
 if TYPE_CHECKING:
     from earmark.training.recipe import Step, Trained

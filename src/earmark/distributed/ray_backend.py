@@ -53,7 +53,7 @@ class RayBackend:
         """Send windows to the workers, which decode them and ask; several at a time."""
         remote = RayCaptioner(self.cluster, captioner, log, concurrency=limits.concurrency)
         with closing(remote):
-            requests = (task.request for task in log.follow(tasks))
+            requests = (log.add(task).request for task in tasks)
             return ask_all(
                 requests, remote, limits, log.answered, log.failed, log=log, tally=log.tally
             )

@@ -18,8 +18,9 @@ from earmark.evaluation.sound_event_listener import (
     split_for_fitting,
 )
 from earmark.gate.frontline_registry import frontline_named
+from earmark.grid import ScoredRecording
 from earmark.media import Recording
-from earmark.pipeline.listen import ScoredRecording, listen
+from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
 from earmark.timeline import Track
 

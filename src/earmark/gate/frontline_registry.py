@@ -33,8 +33,8 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
 whole frontline, or an encoder, whose features are then the score and whose rates are generic."""
 
 
-def frontline_named(name: str) -> Frontline:
-    """The frontline called `name`, or the one in the gate file of that name.
+def frontline_named(name: str | Frontline) -> Frontline:
+    """The frontline called `name`, or the one in the gate file of that name; one as it is.
 
     Options of an encoder follow its name after colons: see `earmark.features.encoder_spec`. Those
     of a gate are fixed but for where its encoder's files are and what it runs on.
@@ -43,6 +43,8 @@ def frontline_named(name: str) -> Frontline:
         ValueError: there is no such frontline, or option; the message lists those there are.
         ModelMismatch: the gate file is damaged or made for something else.
     """
+    if isinstance(name, Frontline):
+        return name
     kind, options = split_name(name)
     if kind.endswith(SUFFIX):
         return Gate.load(Path(kind)).frontline(name=Path(kind).name, places=options)

@@ -38,6 +38,7 @@ from earmark.ledger.row_values import (
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, is_full
+from earmark.media import Source
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
@@ -209,6 +210,12 @@ class Ledger:
         """The ids of the recordings heard under `key`, by path."""
         query = "SELECT path, id FROM present JOIN heard ON number = recording WHERE key = ?"
         return dict(self._rows(query, key))
+
+    def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, str]:
+        """The ids of those of `sources` that were heard under `key`."""
+        ids = self.heard_at(key=key)
+        places = {source: ids.get(as_place(source.uris[0])) for source in sources}
+        return {source: place for source, place in places.items() if place is not None}
 
     def choose(
         self,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from earmark.captioning.request import Answer, Request
+from earmark.evidence.level_words import describe
+from earmark.evidence.window_sounds import WindowSounds
 from earmark.media import Recording
 from earmark.media.prefetch import DecodedFrames
 from earmark.selection.pick import Pick
@@ -126,7 +128,12 @@ class PickRow:
     @property
     def span(self) -> Span:
         """When it is; with its recording, what the run knows it by."""
-        return Span(self.pick.start, self.pick.end)
+        return self.pick.span
+
+    def sounds(self, level: Track | None) -> WindowSounds:
+        """What is heard in it, as it was when it was picked: a question must stay the same."""
+        words = describe(level, self.span) if level else ()
+        return WindowSounds(self.heard[: len(self.heard) - len(words)], words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
+from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
 from earmark.media.audio_decoder import decode_track
 from earmark.media.audio_timeline import AudioTimeline, Sound, lay_frames
 from earmark.media.container import moving_pictures, open_media
@@ -136,6 +136,14 @@ class Recording:
         """
         with self.frame_reader(stats=stats) as reader:
             return reader.frames(times)
+
+    def require_pictures(self) -> None:
+        """Raise `UnreadableFile` where there is sound and nothing to look at."""
+        if self.video is None:
+            raise UnreadableFile(
+                f"{self.source.uris[0]} has sound and no pictures, so there is nothing to caption; "
+                "`earmark select` says which of its moments are worth hearing"
+            )
 
     def frame_reader(self, *, stats: FrameStats | None = None) -> FrameReader:
         """The recording held open, to ask for frames many times over: `with` it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import tee
@@ -39,12 +39,10 @@ class CallRecorder:
     tasks: dict[str, Task] = field(default_factory=dict)
     """By identity, those under way."""
 
-    def follow(self, tasks: Iterable[Task]) -> Iterator[Task]:
-        """The tasks as they are, each known here until it has an outcome."""
-        self.progress.count_calls(self.tally, self.calls)
-        for task in tasks:
-            self.tasks[task.request.identity] = task
-            yield task
+    def add(self, task: Task) -> Task:
+        """A task is under way: it is known here until it has an outcome."""
+        self.tasks[task.request.identity] = task
+        return task
 
     def begin(self, request: Request) -> None:
         """A call is about to be sent."""
@@ -87,7 +85,7 @@ def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request, None,
 
     A window that cannot be decoded is left out; the log is told which and why.
     """
-    ahead, behind = tee(log.follow(tasks))  # apart by no more than is decoded ahead
+    ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
     wanted = (FrameRequest(task.recording, task.request.times) for task in ahead)
     with closing(prefetch(wanted)) as decoded:
         for task, found in zip(behind, decoded, strict=True):

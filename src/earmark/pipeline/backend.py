@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -79,17 +79,14 @@ class BackendOptions:
         if self.address is not None and self.engine == "local":
             raise ValueError(f"--address {self.address} needs --engine ray")
 
-    @property
-    def is_local(self) -> bool:
-        """Whether a relative path means the same where the work is done."""
-        return self.engine in ("local", "batch")
-
-    def open(self, recordings: int) -> Backend:
+    @contextmanager
+    def open(self, recordings: int) -> Iterator[Backend]:
         """The backend for so many recordings; this process where one worker is enough."""
-        most = min(self.workers or recordings, recordings)
-        if self.engine == "local" and most <= 1:
-            return InProcessBackend()
-        return BACKENDS.named(self.engine)(self)
+        if self.engine == "local" and min(self.workers or recordings, recordings) <= 1:
+            yield InProcessBackend()
+            return
+        with closing(BACKENDS.named(self.engine)(self)) as backend:
+            yield backend
 
 
 class InProcessBackend:

@@ -7,26 +7,23 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from earmark.captioning import Tally
-from earmark.ledger import Ledger, Run, Totals
+from earmark.errors import EarmarkError
+from earmark.grid import ScoredRecording
+from earmark.ledger import Ledger, RecordingRow, Run, Totals
 from earmark.media import Recording, Source
 from earmark.pipeline.ask import CallRecorder
 from earmark.pipeline.backend import Backend
-from earmark.pipeline.listen import listen_all
+from earmark.pipeline.listen import Listened, ListenPlan, listen_all
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.store import known_recordings, store
 from earmark.pipeline.tasks import choose_tasks
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +73,60 @@ def caption(
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
     plan = make_plan(paths, plan, **choices)
-    progress = progress or Progress()
+    now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
     sources = plan.sources()
     with (
-        closing(plan.backend.open(len(sources))) as backend,
+        plan.backend.open(len(sources)) as backend,
         Ledger.open(Path(run), plan.run_json(captioner.model)) as ledger,
     ):
-        recordings, missed = listen_and_store(sources, plan, ledger, backend, progress)
+        recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, progress, len(tasks))
+        log = CallRecorder(plan.limits, ledger, now, len(tasks))
+        now.count_calls(log.tally, len(tasks))
         tally = backend.ask(iter(tasks), captioner, plan.limits, log)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)
 
 
 def listen_and_store(
-    sources: Sequence[Source], plan: Plan, ledger: Ledger, backend: Backend, progress: Progress
+    sources: Sequence[Source], plan: ListenPlan, ledger: Ledger, backend: Backend, now: Progress
 ) -> tuple[dict[Source, Recording], int]:
-    """Listen to what the ledger does not know yet; the recordings, and how many were missed.
+    """Listen to what the ledger does not know yet, and keep what is heard as it comes in.
 
-    In the order of `sources`, whichever was heard first.
+    The recordings in the order of `sources`, whichever was heard first, and how many were missed.
+    What is held of each is its description: an archive takes a few kilobytes a recording.
     """
-    known = known_recordings(sources, plan.listening, ledger)
-    listened = listen_all(sources, plan.listening, backend, known=known, progress=progress)
-    found, missed = store(listened, plan.listening, ledger)
-    return {source: found[source] for source in sources if source in found}, missed
+    known = ledger.known(sources, key=plan.key) if plan.cache is not None else {}
+    found: dict[Source, Recording] = {}
+    ledger.rate_by(plan.frontline.survival)
+    for source, one in listen_all(sources, plan, backend, known=known, progress=now):
+        try:
+            found[source] = _store(one, plan, ledger)
+        except EarmarkError as error:
+            ledger.fail_recording(source.uris[0], source.uris[0], str(error), name=source.id)
+    return {one: found[one] for one in sources if one in found}, len(sources) - len(found)
+
+
+def _store(one: Listened, plan: ListenPlan, ledger: Ledger) -> Recording:
+    if isinstance(one, EarmarkError):
+        raise one
+    recording = one if isinstance(one, Recording) else one.heard.recording
+    recording.require_pictures()
+    ledger.add(RecordingRow.of(recording))
+    if isinstance(one, ScoredRecording):  # else its windows are there from an earlier run
+        heard = one.heard
+        ledger.hear(
+            recording.key,
+            one.windows,
+            key=plan.key,
+            level=heard.level,
+            sound_bytes=heard.bytes_read,
+            access=heard.access,
+            warnings=heard.warnings,
+        )
+    return recording
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:

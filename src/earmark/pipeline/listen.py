@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from earmark.errors import EarmarkError
 from earmark.gate.frontline import UNHEARD, Frontline
-from earmark.gate.listener import Heard
 from earmark.gate.score_cache import ScoreCache, listen_cached
-from earmark.grid import Grid, Windows
+from earmark.grid import Grid, ScoredRecording
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
@@ -30,24 +29,12 @@ class ListenPlan:
     audio_track: int = 0
     cache: ScoreCache | None = None
 
-    def __post_init__(self) -> None:
-        if self.audio_track < 0:
-            raise ValueError(f"audio tracks are counted from 0, not {self.audio_track}")
-
     @property
     def key(self) -> str:
         """Names all that can change the windows of a recording."""
         line = self.frontline
         parts = (line.encoder, line.scorer, line.rates, self.audio_track, self.grid)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredRecording:
-    """One recording heard and laid on the grid."""
-
-    heard: Heard
-    windows: Windows
 
 
 Listened = ScoredRecording | Recording | EarmarkError
@@ -69,9 +56,7 @@ def listen(
     """
     line, track = plan.frontline, plan.audio_track
     heard = listen_cached(source, line, plan.cache, audio_track=track, on_seconds=on_seconds)
-    length = heard.recording.duration
-    windows = plan.grid.score(heard.scores, length, rates=line.rates, survival=line.survival)
-    return ScoredRecording(heard, windows)
+    return plan.grid.lay(heard, line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from earmark.pipeline.listen import ScoredRecording
+from earmark.grid import ScoredRecording
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.pipeline.select import listen_each
 from earmark.reporting.progress import Progress

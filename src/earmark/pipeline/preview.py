@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,13 @@ def preview(
     model = "a model" if isinstance(captioner, TagsCaptioner) else captioner.model
     sources = plan.sources()
     with (
-        closing(plan.backend.open(len(sources))) as backend,
+        plan.backend.open(len(sources)) as backend,
         _copied(Path(run)) as trial,
         Ledger.open(trial, plan.run_json(model)) as ledger,
     ):
-        recordings, _ = listen_and_store(sources, plan, ledger, backend, progress or Progress())
+        recordings, _ = listen_and_store(
+            sources, plan.listening, ledger, backend, progress or Progress()
+        )
         tasks = choose_tasks(recordings, plan, model, ledger, backend)
         with ledger.run() as so_far:
             totals = so_far.totals()

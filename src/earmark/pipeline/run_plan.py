@@ -15,7 +15,7 @@ from earmark.captioning import Captioner, Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
 from earmark.evidence.sound_names import Namer, sound_namer
-from earmark.gate.frontline import UNHEARD, Frontline
+from earmark.gate.frontline import UNHEARD
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Grid
@@ -74,18 +74,11 @@ class Plan:
     forecast: Forecast | None = field(default=None, compare=False)
     """What budgets are expected to reach, where `earmark.plan` was asked."""
 
-    def __post_init__(self) -> None:
-        if self.shard and self.across and self.budget.count is not None:
-            raise ValueError(
-                f"{self.budget} calls over all recordings cannot be split among shards: "
-                "give a share such as 20%, or a price such as price=0.4"
-            )
-
     def sources(self) -> list[Source]:
         """The recordings to work on, those of the shard where there is one."""
         part = self.shard
         found = [one for one in find(self.paths) if part is None or part.holds(one)]
-        if self.backend.is_local:
+        if self.backend.engine in HERE:
             return found
         # A worker may have been started in another folder.
         return [replace(one, uris=tuple(map(as_place, one.uris))) for one in found]
@@ -144,10 +137,14 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         ValueError: a name is unknown or a number out of range; the message lists what there is.
     """
     chosen = {**choices, **({"paths": tuple(paths)} if paths else {})}
-    rule = chosen["rule"] = _rule(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
-    chosen["budget"] = _budget(rule, chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
+    before = plan or Plan()
+    rule = chosen["rule"] = rule_named(chosen.get("rule", before.rule))
+    budget = Budget.parse(chosen.get("budget", before.budget))
+    chosen["budget"] = fixed_budget(rule) or budget  # a full scan of a part would be none
     if "frontline" in chosen or (plan is None and "listening" not in chosen):
-        chosen["frontline"] = _frontline(rule, chosen.get("frontline", AUTO))
+        named = chosen.get("frontline", AUTO)
+        is_unheard = named == AUTO and is_blind(rule)
+        chosen["frontline"] = UNHEARD if is_unheard else frontline_named(named)
     if "window" in chosen:
         chosen["grid"] = Grid(chosen.pop("window"))
     if isinstance(chosen.get("shard"), str):
@@ -155,14 +152,25 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
     for part, kind in PARTS.items():
-        own = [each.name for each in fields(kind) if each.name in chosen]
-        before = getattr(plan, part) if plan else chosen.get(part, kind())
+        own = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if own:
-            chosen[part] = replace(before, **{name: chosen.pop(name) for name in own})
+            chosen[part] = replace(chosen.get(part, getattr(before, part)), **own)
     unknown = chosen.keys() - {each.name for each in fields(Plan)}
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
-    return replace(plan, **chosen) if plan else Plan(**chosen)
+    return _checked(replace(before, **chosen))
+
+
+def _checked(plan: Plan) -> Plan:
+    """The plan, refused before hours of listening where it cannot be executed."""
+    if plan.listening.audio_track < 0:
+        raise ValueError(f"audio tracks are counted from 0, not {plan.listening.audio_track}")
+    if plan.shard and plan.across and plan.budget.count is not None:
+        raise ValueError(
+            f"{plan.budget} calls over all recordings cannot be split among shards: "
+            "give a share such as 20%, or a price such as price=0.4"
+        )
+    return plan
 
 
 PARTS: Mapping[str, Any] = {
@@ -174,20 +182,8 @@ PARTS: Mapping[str, Any] = {
 }
 """What a plan is made of, whose fields may be given one by one."""
 
+HERE = ("local", "batch")
+"""Backends for which a relative path means the same as for this process."""
+
 DEFAULT_RULE = "coverage"
 DEFAULT_BUDGET = "25%"
-
-
-def _rule(rule: str | Rule) -> Rule:
-    return rule_named(rule) if isinstance(rule, str) else rule
-
-
-def _budget(rule: Rule, budget: str | Budget) -> Budget:
-    """The budget, or the rule's own: a full scan of a part would be no full scan."""
-    return fixed_budget(rule) or (Budget.parse(budget) if isinstance(budget, str) else budget)
-
-
-def _frontline(rule: Rule, frontline: str | Frontline) -> Frontline:
-    if frontline == AUTO and is_blind(rule):
-        return UNHEARD
-    return frontline_named(frontline) if isinstance(frontline, str) else frontline

@@ -6,10 +6,10 @@ paths ──▶ listen ──▶ allocate ──▶ Selection
 from __future__ import annotations
 
 import math
-from contextlib import closing
 from typing import Any
 
-from earmark.pipeline.listen import ScoredRecording, listen_all
+from earmark.grid import ScoredRecording
+from earmark.pipeline.listen import listen_all
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection import Choice, allocate, forecast, left_out
@@ -51,7 +51,7 @@ def listen_each(
 ) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
     """Every recording of the plan heard, in order; those that could not be are rows."""
     sources = plan.sources()
-    with closing(plan.backend.open(len(sources))) as backend:
+    with plan.backend.open(len(sources)) as backend:
         found = dict(listen_all(sources, plan.listening, backend, progress=progress))
     results = [(source, found[source]) for source in sources]
     return (

@@ -12,9 +12,8 @@ from itertools import islice
 
 from earmark.captioning import Request
 from earmark.captioning.question import Question
-from earmark.evidence.level_words import describe
 from earmark.evidence.sound_names import Named, Namer, name_sounds
-from earmark.evidence.window_sounds import WindowSounds, sounds_in
+from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger import CallRow, Ledger, PickRow, Run
 from earmark.ledger.stored_windows import StoredWindows
@@ -24,7 +23,6 @@ from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.pick import explain
-from earmark.timeline import Track
 
 NAMED_TOGETHER = 128
 """Recordings whose sounds are named together: enough to keep a cluster busy, few enough to hold."""
@@ -83,13 +81,7 @@ def requests_about(
     heard = run.heard(recording)
     level = heard.level if heard else None
     for row in rows:
-        yield question.request(recording, row.pick, _sounds(row, level), model)
-
-
-def _sounds(row: PickRow, level: Track | None) -> WindowSounds:
-    """What is heard in a pick, as it was when it was picked: the question must be the same."""
-    words = describe(level, row.span) if level else ()
-    return WindowSounds(row.heard[: len(row.heard) - len(words)], words)
+        yield question.request(recording, row.pick, row.sounds(level), model)
 
 
 def choose_tasks(

@@ -42,8 +42,10 @@ class Budget:
             raise ValueError(f"rounding is round or floor, not {self.rounding}")
 
     @classmethod
-    def parse(cls, text: str, *, rounding: Literal["round", "floor"] = "round") -> Budget:
-        """The budget written as `25%` or `0.25`, `120`, or `price=0.4`."""
+    def parse(cls, text: str | Budget, *, rounding: Literal["round", "floor"] = "round") -> Budget:
+        """The budget written as `25%` or `0.25`, `120`, or `price=0.4`; a budget as it is."""
+        if isinstance(text, Budget):
+            return text
         words = text.strip().lower()
         try:
             if words.endswith("%"):

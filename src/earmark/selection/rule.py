@@ -90,10 +90,10 @@ RULES: Registry[type[Rule]] = Registry(
 """Every rule a user may name. The ceiling (`Oracle`) reads the answers and is not among them."""
 
 
-def rule_named(name: str, **options: Any) -> Rule:
-    """The rule called `name`, with `options` as its fields.
+def rule_named(name: str | Rule, **options: Any) -> Rule:
+    """The rule called `name`, with `options` as its fields; a rule is given back as it is.
 
     >>> rule_named("separated", separation=3)
     MinimumSeparation(separation=3)
     """
-    return RULES.named(name)(**options)
+    return RULES.named(name)(**options) if isinstance(name, str) else name

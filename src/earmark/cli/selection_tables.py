@@ -5,75 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from rich.table import Table
 
+from earmark.reporting.text_format import as_share, as_size
 from earmark.selection.result import Chosen, Selection
+from earmark.timeline import format_clock
 
 COLUMNS = ("path", "window", "start", "end", "instant", "score", "rate", "expected", "reason")
-
-
-def as_clock(seconds: float) -> str:
-    """Seconds as a person reads them.
-
-    >>> as_clock(3725.5)
-    '1:02:05.5'
-    """
-    whole, tenths = divmod(round(seconds * 10), 10)
-    minutes, second = divmod(whole, 60)
-    hours, minute = divmod(minutes, 60)
-    head = f"{hours}:{minute:02d}" if hours else f"{minute}"
-    return f"{head}:{second:02d}.{tenths}"
-
-
-def as_size(size_bytes: int) -> str:
-    """Bytes as a person reads them.
-
-    >>> as_size(1_500_000)
-    '1.5 MB'
-    """
-    size = float(size_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
-
-
-def counted(number: int, thing: str) -> str:
-    """A number of things, as a person says it.
-
-    >>> counted(1, "recording"), counted(2, "recording")
-    ('1 recording', '2 recordings')
-    """
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
-
-
-def noted(notes: Iterable[tuple[str, str]]) -> list[str]:
-    """A line a note on a path; one that is the same of many recordings is said once.
-
-    >>> noted([("a.mp4", "silent"), ("b.mp4", "silent"), ("b.mp4", "cut off")])
-    ['2 recordings (a.mp4, …): silent', 'b.mp4: cut off']
-    """
-    paths: dict[str, list[str]] = {}
-    for path, note in notes:
-        paths.setdefault(note, []).append(path)
-    return [
-        f"{own[0]}: {note}" if len(own) == 1 else f"{len(own)} recordings ({own[0]}, …): {note}"
-        for note, own in paths.items()
-    ]
-
-
-def as_share(share: float | None) -> str:
-    """A share in per cent; a dash where there is none.
-
-    >>> as_share(0.25), as_share(float("nan"))
-    ('25.0 %', '–')
-    """
-    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def summary(chosen: Chosen) -> str:
@@ -82,7 +23,7 @@ def summary(chosen: Chosen) -> str:
     heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
     return (
         f"{chosen.path}: {len(chosen.picks)} of {chosen.windows} windows "
-        f"({as_clock(chosen.duration)}, {heard}); "
+        f"({format_clock(chosen.duration)}, {heard}); "
         f"rule {chosen.rule}, frontline {chosen.frontline}, "
         f"expected coverage {as_share(chosen.forecast)}"
     )
@@ -95,7 +36,7 @@ def picks_table(chosen: Chosen) -> Table:
         table.add_column(name, justify="right")
     table.add_column("why", overflow="fold")
     for pick in chosen.picks:
-        times = (as_clock(time) for time in (pick.start, pick.end, pick.instant))
+        times = (format_clock(time) for time in (pick.start, pick.end, pick.instant))
         numbers = (f"{pick.score:.3g}", f"{pick.rate:.2f}", f"{pick.expected:.2f}")
         table.add_row(str(pick.window), *times, *numbers, pick.reason)
     return table
@@ -111,7 +52,7 @@ def left_out_table(chosen: Chosen) -> Table:
         table.add_column(name, justify="right")
     table.add_column("why not", overflow="fold")
     for window in sorted(chosen.left_out, key=lambda window: window.window):
-        times = (as_clock(time) for time in (window.start, window.end))
+        times = (format_clock(time) for time in (window.start, window.end))
         numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
         table.add_row(str(window.window), *times, *numbers, window.reason)
     return table
