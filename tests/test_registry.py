@@ -38,8 +38,6 @@ def test_our_own_come_first_and_an_address_is_followed_when_needed(declared):
 
 def test_another_package_adds_its_own(declared):
     assert declared.named("third").__name__ == "Third"
-    assert declared.name_of(declared["third"]) == "third"
-    assert declared.name_of(str) == "str"
 
 
 def test_an_unknown_name_is_told_those_there_are(declared):

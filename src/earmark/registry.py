@@ -80,14 +80,6 @@ class Registry(UserDict[str, Item]):
             )
         return self[name]
 
-    def name_of(self, kind: type) -> str:
-        """The name `kind` is registered under; its own in lower case if it is not."""
-        address = f"{kind.__module__}:{kind.__qualname__}"
-        for name, item in self.data.items():
-            if item is kind or getattr(item, "value", item) == address:
-                return name
-        return kind.__name__.lower()
-
     def _load(self, point: EntryPoint) -> Any:
         try:
             return point.load()

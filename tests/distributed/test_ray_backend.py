@@ -16,8 +16,9 @@ from earmark.captioning import OpenAICaptioner
 from earmark.distributed.ray_backend import RayBackend
 from earmark.errors import BackendError, InternalError, MissingExtra, UnreadableFile
 from earmark.ledger import Run
-from earmark.pipeline.backend import BackendOptions, InProcessBackend
+from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
+from earmark.pipeline.run_plan import BackendOptions
 from earmark.reporting.progress import Progress
 from fault_server import fault_server
 from killing import kill_and_resume

@@ -13,7 +13,7 @@ import pytest
 
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import BackendError, InternalError, UnreadableFile
-from earmark.pipeline.backend import BackendOptions
+from earmark.pipeline.run_plan import BackendOptions
 from scale_work import Dies, Notes, hangs, square, threads, unpicklable
 
 

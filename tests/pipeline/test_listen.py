@@ -13,10 +13,10 @@ from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import UnreadableFile
 from earmark.media import Recording, Source, find
 from earmark.media.shard import Shard
-from earmark.pipeline.backend import BackendOptions, InProcessBackend
+from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import ListenWork, ScoredRecording, listen, listen_all
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.run_plan import BackendOptions, make_plan
 from earmark.pipeline.select import select
 from earmark.reporting.progress import Progress
 from earmark.selection import allocate

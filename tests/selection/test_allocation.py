@@ -23,6 +23,7 @@ from earmark.selection import (
     is_blind,
     rule_named,
 )
+from earmark.selection.rule import rule_name
 from earmark.selection.rules.aks import Aks
 from earmark.selection.rules.full import Full
 from earmark.selection.rules.rank import Rank
@@ -92,7 +93,7 @@ def test_no_windows_no_note() -> None:
         choice = choose(rule, windows(""), "4")
         assert (choice.picks, choice.rule_used, choice.note) == (
             [],
-            RULES.name_of(type(rule)),
+            rule_name(rule),
             "",
         )
 

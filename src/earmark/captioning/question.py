@@ -12,6 +12,16 @@ from earmark.selection import Pick
 from earmark.timeline import Span
 
 
+def read_temperature(text: str) -> float | None:
+    """The temperature written as `text`; None, written `server`, for the server's own."""
+    if text == "server":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """How each picked window is shown and asked about."""

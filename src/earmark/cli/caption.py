@@ -23,7 +23,7 @@ from earmark.cli.options import (
     SPENDING,
     takes_plan,
 )
-from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
+from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
 from earmark.ledger import Run, Totals
 from earmark.ledger.row_values import as_place
 from earmark.media import Source
@@ -63,7 +63,7 @@ def caption(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing; say the cost.")] = False,
     format: OutputFormat = Format.table,
     retry_failed: RetryFailed = False,
-    log: Log = LogKind.bar,
+    log: Log = "bar",
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:
@@ -86,15 +86,12 @@ def caption(
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
         plan = replace(plan, paths=only_failed(plan.sources(), folder, across=plan.across))
-    if not plan.across and any(source.weight != 1 for source in plan.sources()):
-        warn("the weights of the manifest play a part only with --across: no call moves without it")
-    work = preview if dry_run else caption_windows
+    key = os.environ.get("OPENAI_API_KEY")
     with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
-        key = os.environ.get("OPENAI_API_KEY")
-        done = work(run=folder, plan=plan, api_key=key, progress=progress)
-    if isinstance(done, Preview):
-        show_preview(done, format)
-        return
+        if dry_run:
+            show_preview(preview(run=folder, plan=plan, api_key=key, progress=progress), format)
+            return
+        done = caption_windows(run=folder, plan=plan, api_key=key, progress=progress)
     show(done, format)
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)

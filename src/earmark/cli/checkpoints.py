@@ -43,7 +43,7 @@ def with_checkpoints(names: str) -> str:
 
     What says itself where its files are is left alone, and so is what needs none.
     """
-    if checkpoint_folder() is None and model_store() == ModelStore():
+    if not os.environ.keys() & {CHECKPOINTS, CACHE, "XDG_CACHE_HOME"}:
         return names
     return ",".join(map(_located, names.split(",")))
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from earmark.captioning import Limits, Prompt
-from earmark.captioning.question import Question
+from earmark.captioning.question import Question, read_temperature
 from earmark.cli.checkpoints import cache_folder, model_store, with_checkpoints
 from earmark.cli.console import warn
 from earmark.gate.frontline_registry import AUTO, FRONTLINES
@@ -186,9 +186,13 @@ def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
         said["temperature"] = read_temperature(said["temperature"])
         template, schema = said.pop("prompt"), said.pop("schema")
         said["prompt"] = Prompt.load(*([template] if template else []), schema=schema)
+    sources = sources_at(paths)
     if "vlm" in said:
         said["server"], said["store"] = said.pop("vlm"), model_store()
-    return make_plan(sources_at(paths), **said)
+        is_weighted = any(source.weight != 1 for source in sources)
+    if "server" in said and is_weighted and not said["across"]:
+        warn("the weights of the manifest play a part only with --across: no call moves without it")
+    return make_plan(sources, **said)
 
 
 def sources_at(paths: Sequence[str]) -> list[Source]:
@@ -200,16 +204,6 @@ def sources_at(paths: Sequence[str]) -> list[Source]:
             "a camera's small copies and stills of recordings that are here in full"
         )
     return found.sources
-
-
-def read_temperature(text: str) -> float | None:
-    """The temperature written as `text`; None for the server's own."""
-    if text == "server":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
 
 
 def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, takes_plan
-from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
+from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.text_format import as_share, counted, noted
@@ -28,7 +28,7 @@ def plan(
     ] = CallCost().gpu_seconds,
     money: Annotated[float, typer.Option(help="Money one call costs.")] = CallCost().money,
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
-    log: Log = LogKind.bar,
+    log: Log = "bar",
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:

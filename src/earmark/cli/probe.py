@@ -52,9 +52,8 @@ def probe(
 def show(recording: Recording, inspection: Inspection) -> None:
     """One paragraph a recording."""
     out.print(recording.name, style="bold")
-    out.print(
-        f"  {format_clock(recording.duration)}, {as_size(recording.size_bytes)}, {recording.container}"
-    )
+    size = as_size(recording.size_bytes)
+    out.print(f"  {format_clock(recording.duration)}, {size}, {recording.container}")
     for uri in recording.source.uris if len(recording.source.uris) > 1 else ():
         out.print(f"  chapter {uri}")
     if video := recording.video:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -23,12 +22,8 @@ APART = 1.0
 """Seconds between two lines of JSON."""
 
 
-class LogKind(StrEnum):
-    """How progress is told."""
-
-    bar = "bar"
-    json = "json"
-
+LogKind = Literal["bar", "json"]
+"""How progress is told."""
 
 Log = Annotated[
     LogKind,
@@ -52,7 +47,7 @@ MetricsHost = Annotated[
 
 @contextmanager
 def show_progress(
-    log: LogKind = LogKind.bar,
+    log: LogKind = "bar",
     *,
     metrics_port: int | None = None,
     metrics_host: str = "127.0.0.1",
@@ -64,7 +59,7 @@ def show_progress(
             from earmark.reporting.prometheus import serve_metrics
 
             stack.enter_context(serve_metrics(progress, metrics_port, host=metrics_host))
-        show = json_lines(progress) if log is LogKind.json else bars()
+        show = json_lines(progress) if log == "json" else bars()
         progress.on_change = stack.enter_context(show)
         yield progress
 

@@ -10,7 +10,7 @@ import typer
 
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
-from earmark.cli.progress_display import Log, LogKind, MetricsHost, MetricsPort, show_progress
+from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
 from earmark.cli.selection_tables import as_csv, as_jsonl, left_out_table, picks_table, summary
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
@@ -36,7 +36,7 @@ def select(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
     ] = False,
-    log: Log = LogKind.bar,
+    log: Log = "bar",
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:

@@ -20,13 +20,13 @@ from earmark.distributed.worker_pool import ATTEMPTS
 from earmark.errors import BackendError, EarmarkError
 from earmark.pipeline.ask import CallRecorder, Task
 from earmark.pipeline.backend import (
-    BackendOptions,
     Item,
     Outcomes,
     Value,
     attempt,
     internal_error,
 )
+from earmark.pipeline.run_plan import BackendOptions
 from earmark.version import VERSION
 
 QUEUED = 2

@@ -24,7 +24,6 @@ from typing import Any, cast
 
 from earmark.errors import BackendError
 from earmark.pipeline.backend import (
-    BackendOptions,
     InProcessBackend,
     Item,
     Outcomes,
@@ -32,6 +31,7 @@ from earmark.pipeline.backend import (
     attempt,
     internal_error,
 )
+from earmark.pipeline.run_plan import BackendOptions
 
 ATTEMPTS = 3
 """Times an item is given out; whatever takes three workers with it is not tried on a fourth."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import tee
 
 from earmark.captioning import Answer, Failure, Limits, Request, Tally
-from earmark.ledger import CallRow, Ledger, PickFrames
+from earmark.captioning.question import Question
+from earmark.ledger import CallRow, Ledger, PickFrames, PickRow, Run
 from earmark.media import Recording
 from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.reporting.progress import Progress
@@ -24,6 +25,40 @@ class Task:
     def __str__(self) -> str:
         span = self.request.span
         return f"{self.recording.source.name} at {span.start:g}-{span.end:g} s"
+
+
+@dataclass(slots=True, eq=False)
+class Tasks:
+    """The picks without an answer; read from the ledger as they are come to, as often as asked."""
+
+    question: Question
+    model: str
+    """To be asked."""
+    ledger: Ledger
+    recordings: Mapping[str, Recording]
+    """By key."""
+    open: dict[str, int] = field(default_factory=dict)
+    """Picks without an answer, by recording."""
+
+    def __len__(self) -> int:
+        return sum(self.open.values())
+
+    def __iter__(self) -> Iterator[Task]:
+        with self.ledger.run() as run:
+            for key in (key for key, count in self.open.items() if count):
+                waiting = (row for row in list(run.picks(key)) if not row.is_settled)
+                for request in requests_about(run, key, waiting, self.question, self.model):
+                    yield Task(self.recordings[key], request)
+
+
+def requests_about(
+    run: Run, recording: str, rows: Iterator[PickRow], question: Question, model: str
+) -> Iterator[Request]:
+    """The requests about picks of a run, the same as when they were picked."""
+    heard = run.heard(recording)
+    level = heard.level if heard else None
+    for row in rows:
+        yield question.request(recording, row.pick, row.sounds(level), model)
 
 
 @dataclass(slots=True, eq=False)

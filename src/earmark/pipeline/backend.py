@@ -12,13 +12,12 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from earmark.captioning import Captioner, Limits, Tally, ask_all
 from earmark.errors import EarmarkError, InternalError
 from earmark.pipeline.ask import CallRecorder, Task, decode
+from earmark.pipeline.run_plan import BackendOptions
 from earmark.registry import Registry
 
 logger = logging.getLogger(__name__)
@@ -58,35 +57,6 @@ class Backend(Protocol):
     def close(self) -> None:
         """Let go of the workers."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class BackendOptions:
-    """Which backend, and how much of it: everything a backend is made by."""
-
-    engine: str = "local"
-    """A name in `BACKENDS`."""
-    workers: int | None = None
-    """At work at once; None for as many as there are cores."""
-    address: str | None = None
-    """Of a cluster; None starts one here."""
-    batch: Path | None = None
-    """The file that `batch` writes its requests to."""
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers are 1 or more, not {self.workers}")
-        if self.address is not None and self.engine == "local":
-            raise ValueError(f"--address {self.address} needs --engine ray")
-
-    @contextmanager
-    def open(self, recordings: int) -> Iterator[Backend]:
-        """The backend for so many recordings; this process where one worker is enough."""
-        if self.engine == "local" and min(self.workers or recordings, recordings) <= 1:
-            yield InProcessBackend()
-            return
-        with closing(BACKENDS.named(self.engine)(self)) as backend:
-            yield backend
 
 
 class InProcessBackend:
@@ -134,6 +104,17 @@ def internal_error(item: object, error: Exception) -> InternalError:
     )
     bug.add_note("".join(traceback.format_exception(error)))
     return bug
+
+
+@contextmanager
+def open_backend(options: BackendOptions, recordings: int) -> Iterator[Backend]:
+    """The backend for so many recordings; this process where one worker is enough."""
+    most = min(options.workers or recordings, recordings)
+    if options.engine == "local" and most <= 1:
+        yield InProcessBackend()
+        return
+    with closing(BACKENDS.named(options.engine)(options)) as backend:
+        yield backend
 
 
 BACKENDS: Registry[Callable[[BackendOptions], Backend]] = Registry(

@@ -15,10 +15,10 @@ from earmark.captioning.question import Question
 from earmark.errors import LedgerError, MediaError
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
 from earmark.media import Recording, Source, open_recording
-from earmark.pipeline.ask import CallRecorder, Task, decode
-from earmark.pipeline.backend import BackendOptions, InProcessBackend
+from earmark.pipeline.ask import CallRecorder, Task, decode, requests_about
+from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import publish
-from earmark.pipeline.tasks import requests_about
+from earmark.pipeline.run_plan import BackendOptions
 from earmark.reporting.progress import Progress
 
 

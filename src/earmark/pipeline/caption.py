@@ -7,21 +7,17 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from earmark.captioning import Tally
-from earmark.errors import EarmarkError
-from earmark.grid import ScoredRecording
-from earmark.ledger import Ledger, RecordingRow, Run, Totals
-from earmark.media import Recording, Source
+from earmark.ledger import Ledger, Run, Totals
 from earmark.pipeline.ask import CallRecorder
-from earmark.pipeline.backend import Backend
-from earmark.pipeline.listen import Listened, ListenPlan, listen_all
+from earmark.pipeline.backend import open_backend
+from earmark.pipeline.choose import choose_tasks
+from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.tasks import choose_tasks
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
 
@@ -78,7 +74,7 @@ def caption(
     captioner.check()
     sources = plan.sources()
     with (
-        plan.backend.open(len(sources)) as backend,
+        open_backend(plan.backend, len(sources)) as backend,
         Ledger.open(Path(run), plan.run_json(captioner.model)) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
@@ -88,45 +84,6 @@ def caption(
         tally = backend.ask(iter(tasks), captioner, plan.limits, log)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)
-
-
-def listen_and_store(
-    sources: Sequence[Source], plan: ListenPlan, ledger: Ledger, backend: Backend, now: Progress
-) -> tuple[dict[Source, Recording], int]:
-    """Listen to what the ledger does not know yet, and keep what is heard as it comes in.
-
-    The recordings in the order of `sources`, whichever was heard first, and how many were missed.
-    What is held of each is its description: an archive takes a few kilobytes a recording.
-    """
-    known = ledger.known(sources, key=plan.key) if plan.cache is not None else {}
-    found: dict[Source, Recording] = {}
-    ledger.rate_by(plan.frontline.survival)
-    for source, one in listen_all(sources, plan, backend, known=known, progress=now):
-        try:
-            found[source] = _store(one, plan, ledger)
-        except EarmarkError as error:
-            ledger.fail_recording(source.uris[0], source.uris[0], str(error), name=source.id)
-    return {one: found[one] for one in sources if one in found}, len(sources) - len(found)
-
-
-def _store(one: Listened, plan: ListenPlan, ledger: Ledger) -> Recording:
-    if isinstance(one, EarmarkError):
-        raise one
-    recording = one if isinstance(one, Recording) else one.heard.recording
-    recording.require_pictures()
-    ledger.add(RecordingRow.of(recording))
-    if isinstance(one, ScoredRecording):  # else its windows are there from an earlier run
-        heard = one.heard
-        ledger.hear(
-            recording.key,
-            one.windows,
-            key=plan.key,
-            level=heard.level,
-            sound_bytes=heard.bytes_read,
-            access=heard.access,
-            warnings=heard.warnings,
-        )
-    return recording
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:

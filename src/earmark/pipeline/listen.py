@@ -6,36 +6,18 @@ source ──▶ score cache ──▶ listen ──▶ windows, scored and rate
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from earmark.errors import EarmarkError
-from earmark.gate.frontline import UNHEARD, Frontline
-from earmark.gate.score_cache import ScoreCache, listen_cached
-from earmark.grid import Grid, ScoredRecording
+from earmark.gate.score_cache import listen_cached
+from earmark.grid import ScoredRecording
+from earmark.ledger import Ledger, RecordingRow
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
+from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class ListenPlan:
-    """All that can change the windows of a recording, and where what was heard is kept."""
-
-    frontline: Frontline = UNHEARD
-    grid: Grid = field(default_factory=Grid)
-    audio_track: int = 0
-    cache: ScoreCache | None = None
-
-    @property
-    def key(self) -> str:
-        """Names all that can change the windows of a recording."""
-        line = self.frontline
-        parts = (line.encoder, line.scorer, line.rates, self.audio_track, self.grid)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
-
 
 Listened = ScoredRecording | Recording | EarmarkError
 """What became of a source: heard, still the recording that is known, or why neither."""
@@ -103,3 +85,42 @@ def listen_all(
             seconds = now.seconds_heard + result.heard.recording.duration
             now.update(heard=now.heard + 1, seconds_heard=seconds)
         yield source, result
+
+
+def listen_and_store(
+    sources: Sequence[Source], plan: ListenPlan, ledger: Ledger, backend: Backend, now: Progress
+) -> tuple[dict[Source, Recording], int]:
+    """Listen to what the ledger does not know yet, and keep what is heard as it comes in.
+
+    The recordings in the order of `sources`, whichever was heard first, and how many were missed.
+    What is held of each is its description: an archive takes a few kilobytes a recording.
+    """
+    known = ledger.known(sources, key=plan.key) if plan.cache is not None else {}
+    found: dict[Source, Recording] = {}
+    ledger.rate_by(plan.frontline.survival)
+    for source, one in listen_all(sources, plan, backend, known=known, progress=now):
+        try:
+            found[source] = _store(one, plan, ledger)
+        except EarmarkError as error:
+            ledger.fail_recording(source.uris[0], source.uris[0], str(error), name=source.id)
+    return {one: found[one] for one in sources if one in found}, len(sources) - len(found)
+
+
+def _store(one: Listened, plan: ListenPlan, ledger: Ledger) -> Recording:
+    if isinstance(one, EarmarkError):
+        raise one
+    recording = one if isinstance(one, Recording) else one.heard.recording
+    recording.require_pictures()
+    ledger.add(RecordingRow.of(recording))
+    if isinstance(one, ScoredRecording):  # else its windows are there from an earlier run
+        heard = one.heard
+        ledger.hear(
+            recording.key,
+            one.windows,
+            key=plan.key,
+            level=heard.level,
+            sound_bytes=heard.bytes_read,
+            access=heard.access,
+            warnings=heard.warnings,
+        )
+    return recording

@@ -12,9 +12,10 @@ from typing import Any
 
 from earmark.captioning import TagsCaptioner
 from earmark.ledger import Ledger
-from earmark.pipeline.caption import listen_and_store
+from earmark.pipeline.backend import open_backend
+from earmark.pipeline.choose import choose_tasks
+from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.tasks import choose_tasks
 from earmark.reporting.progress import Progress
 
 
@@ -48,7 +49,7 @@ def preview(
     model = "a model" if isinstance(captioner, TagsCaptioner) else captioner.model
     sources = plan.sources()
     with (
-        plan.backend.open(len(sources)) as backend,
+        open_backend(plan.backend, len(sources)) as backend,
         _copied(Path(run)) as trial,
         Ledger.open(trial, plan.run_json(model)) as ledger,
     ):

@@ -6,6 +6,7 @@ names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast,
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from earmark.captioning import Captioner, Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
 from earmark.evidence.sound_names import Namer, sound_namer
-from earmark.gate.frontline import UNHEARD
+from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Grid
@@ -23,15 +24,13 @@ from earmark.ledger.row_values import as_place
 from earmark.media import Source, find
 from earmark.media.shard import Shard
 from earmark.models import ModelStore
-from earmark.pipeline.backend import BackendOptions
-from earmark.pipeline.listen import ListenPlan
 from earmark.selection import (
-    RULES,
     Budget,
     Coverage,
     Rule,
     fixed_budget,
     is_blind,
+    rule_name,
     rule_named,
 )
 from earmark.selection.cost_forecast import Forecast
@@ -39,6 +38,43 @@ from earmark.version import VERSION
 
 Paths = Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenPlan:
+    """All that can change the windows of a recording, and where what was heard is kept."""
+
+    frontline: Frontline = UNHEARD
+    grid: Grid = field(default_factory=Grid)
+    audio_track: int = 0
+    cache: ScoreCache | None = None
+
+    @property
+    def key(self) -> str:
+        """Names all that can change the windows of a recording."""
+        line = self.frontline
+        parts = (line.encoder, line.scorer, line.rates, self.audio_track, self.grid)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class BackendOptions:
+    """Which backend, and how much of it: everything a backend is made by."""
+
+    engine: str = "local"
+    """A name in `earmark.pipeline.backend.BACKENDS`."""
+    workers: int | None = None
+    """At work at once; None for as many as there are cores."""
+    address: str | None = None
+    """Of a cluster; None starts one here."""
+    batch: Path | None = None
+    """The file that `batch` writes its requests to."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers are 1 or more, not {self.workers}")
+        if self.address is not None and self.engine == "local":
+            raise ValueError(f"--address {self.address} needs --engine ray")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +137,7 @@ class Plan:
         """What decides which windows are chosen, as plain values."""
         return {
             "budget": str(self.budget),
-            "rule": RULES.name_of(type(self.rule)),
+            "rule": rule_name(self.rule),
             "frontline": self.listening.frontline.name,
             "window": self.listening.grid.length,
             "across": self.across,

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from earmark.grid import ScoredRecording
+from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen_all
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
@@ -51,7 +52,7 @@ def listen_each(
 ) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
     """Every recording of the plan heard, in order; those that could not be are rows."""
     sources = plan.sources()
-    with plan.backend.open(len(sources)) as backend:
+    with open_backend(plan.backend, len(sources)) as backend:
         found = dict(listen_all(sources, plan.listening, backend, progress=progress))
     results = [(source, found[source]) for source in sources]
     return (

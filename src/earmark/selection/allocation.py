@@ -9,7 +9,7 @@ from earmark.grid import Windows
 from earmark.selection import envelope
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.rule import RULES, ArchiveRule, Rule, Weights, is_blind
+from earmark.selection.rule import ArchiveRule, Rule, Weights, is_blind, rule_name
 from earmark.selection.rules.strata import Strata
 
 
@@ -95,10 +95,10 @@ def _choice(
     rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None, *, is_unread: bool
 ) -> Choice:
     """The choice with what there is to say; `budget` where each recording has its own calls."""
-    name = RULES.name_of(type(rule))
+    name = rule_name(rule)
     if picks and is_unread:
         why = f"every window scores the same, so {name} has nothing to go by: strata was used"
-        return Choice(picks, RULES.name_of(Strata), why)
+        return Choice(picks, "strata", why)
     if budget is None or not len(windows):
         return Choice(picks, name)
     wanted = budget.calls(len(windows))

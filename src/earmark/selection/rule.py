@@ -90,6 +90,16 @@ RULES: Registry[type[Rule]] = Registry(
 """Every rule a user may name. The ceiling (`Oracle`) reads the answers and is not among them."""
 
 
+def rule_name(rule: Rule) -> str:
+    """The name a rule is registered under; its class's in lower case if it is not."""
+    kind = type(rule)
+    address = f"{kind.__module__}:{kind.__qualname__}"
+    for name, item in RULES.data.items():
+        if item is kind or getattr(item, "value", item) == address:
+            return name
+    return kind.__name__.lower()
+
+
 def rule_named(name: str | Rule, **options: Any) -> Rule:
     """The rule called `name`, with `options` as its fields; a rule is given back as it is.
 

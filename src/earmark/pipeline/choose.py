@@ -6,19 +6,17 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import islice
 
-from earmark.captioning import Request
-from earmark.captioning.question import Question
 from earmark.evidence.sound_names import Named, Namer, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
-from earmark.ledger import CallRow, Ledger, PickRow, Run
+from earmark.ledger import CallRow, Ledger, Run
 from earmark.ledger.stored_windows import StoredWindows
 from earmark.media import Recording, Source
-from earmark.pipeline.ask import Task
+from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
@@ -26,62 +24,6 @@ from earmark.selection.pick import explain
 
 NAMED_TOGETHER = 128
 """Recordings whose sounds are named together: enough to keep a cluster busy, few enough to hold."""
-
-
-@dataclass(slots=True, eq=False)
-class Tasks:
-    """The picks without an answer; read from the ledger as they are come to, as often as asked."""
-
-    question: Question
-    model: str
-    """To be asked."""
-    ledger: Ledger
-    recordings: Mapping[str, Recording]
-    """By key."""
-    open: dict[str, int] = field(default_factory=dict)
-    """Picks without an answer, by recording."""
-
-    def __len__(self) -> int:
-        return sum(self.open.values())
-
-    def __iter__(self) -> Iterator[Task]:
-        with self.ledger.run() as run:
-            for key in (key for key, count in self.open.items() if count):
-                waiting = (row for row in list(run.picks(key)) if not row.is_settled)
-                for request in requests_about(run, key, waiting, self.question, self.model):
-                    yield Task(self.recordings[key], request)
-
-    def choose(self, run: Run, recording: Recording, choice: Choice, names: Named) -> None:
-        """Keep the picks of one recording, and what is heard in each."""
-        heard = run.heard(recording.key)
-        assert heard is not None, "it was stored"
-        sounds = sounds_in([pick.span for pick in choice.picks], level=heard.level, names=names)
-        expected = float(heard.rates.sum())
-        share = sum(pick.expected for pick in choice.picks) / expected if expected else math.nan
-        said = Heard(recording, "", SILENCE, heard.level, "", 0, 0.0, heard.warnings)
-        self.ledger.choose(
-            recording.key,
-            choice.picks,
-            tags={span: each.tags for span, each in sounds.items()},
-            rule=choice.rule_used,
-            forecast=None if math.isnan(share) else share,
-            notes=said.notes(choice.note),
-        )
-        made = (
-            self.question.request(recording.key, pick, sounds[pick.span], self.model)
-            for pick in choice.picks
-        )
-        self.open[recording.key] = len(self.ledger.unanswered(map(CallRow.of, made)))
-
-
-def requests_about(
-    run: Run, recording: str, rows: Iterator[PickRow], question: Question, model: str
-) -> Iterator[Request]:
-    """The requests about picks of a run, the same as when they were picked."""
-    heard = run.heard(recording)
-    level = heard.level if heard else None
-    for row in rows:
-        yield question.request(recording, row.pick, row.sounds(level), model)
 
 
 def choose_tasks(
@@ -108,7 +50,7 @@ def choose_tasks(
             for (one, choice), names in zip(
                 some, name_sounds(namer, spans, backend.map), strict=True
             ):
-                tasks.choose(run, one, choice, names)
+                _keep_choice(run, one, choice, names, tasks)
     return tasks
 
 
@@ -135,3 +77,28 @@ def _paid_windows(
         if tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model).identity
         in answered
     )
+
+
+def _keep_choice(
+    run: Run, recording: Recording, choice: Choice, names: Named, tasks: Tasks
+) -> None:
+    """Keep the picks of one recording, and what is heard in each."""
+    heard = run.heard(recording.key)
+    assert heard is not None, "it was stored"
+    sounds = sounds_in([pick.span for pick in choice.picks], level=heard.level, names=names)
+    expected = float(heard.rates.sum())
+    share = sum(pick.expected for pick in choice.picks) / expected if expected else math.nan
+    said = Heard(recording, "", SILENCE, heard.level, "", 0, 0.0, heard.warnings)
+    tasks.ledger.choose(
+        recording.key,
+        choice.picks,
+        tags={span: each.tags for span, each in sounds.items()},
+        rule=choice.rule_used,
+        forecast=None if math.isnan(share) else share,
+        notes=said.notes(choice.note),
+    )
+    made = (
+        tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model)
+        for pick in choice.picks
+    )
+    tasks.open[recording.key] = len(tasks.ledger.unanswered(map(CallRow.of, made)))
