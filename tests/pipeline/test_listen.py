@@ -11,11 +11,12 @@ import pytest
 
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import UnreadableFile
+from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, find
 from earmark.media.shard import Shard
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
-from earmark.pipeline.listen import ListenWork, ScoredRecording, listen, listen_all
+from earmark.pipeline.listen import ListenWork, listen, listen_all
 from earmark.pipeline.run_plan import BackendOptions, make_plan
 from earmark.pipeline.select import select
 from earmark.reporting.progress import Progress

@@ -11,13 +11,14 @@ import numpy as np
 
 from archive_runs import windows_of
 from earmark.gate.listener import Heard
+from earmark.grid import ScoredRecording
 from earmark.ledger import Ledger
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.caption import listen_and_store
-from earmark.pipeline.listen import ScoredRecording
+from earmark.pipeline.choose import choose_tasks
+from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.pipeline.tasks import Tasks, choose_tasks
 from earmark.reporting.progress import Progress
 from earmark.timeline import Track
 
@@ -57,7 +58,7 @@ def plan(budget: str, **choices) -> Plan:
 
 def prepare(sources: list[Source], made: Plan, ledger: Ledger, backend=None) -> tuple[Tasks, int]:
     backend = backend or Imagined()
-    recordings, missed = listen_and_store(sources, made, ledger, backend, Progress())
+    recordings, missed = listen_and_store(sources, made.listening, ledger, backend, Progress())
     return choose_tasks(recordings, made, "tags", ledger, backend), missed
 
 
