@@ -21,7 +21,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from earmark.captioning import Answer, Failure, Limits, OpenAICaptioner, Prompt, Request, ask_all
+from earmark.captioning import Answer, Failure, Limits, OpenAICaptioner, Prompt, Request, dispatch
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
 from earmark.media.demo_scene import make_scene
 from earmark.timeline import Span
@@ -67,7 +67,7 @@ def report_calls(count: int) -> None:
         captioner = OpenAICaptioner(server.url, MODEL)
         captioner(request_at(0.0).showing([picture]), timeout=10.0)  # loads what is loaded once
         started = time.perf_counter()
-        tally = ask_all(waiting, captioner, Limits(concurrency=IN_FLIGHT), _drop, _complain)
+        tally = dispatch(waiting, captioner, Limits(concurrency=IN_FLIGHT), NoLog())
         seconds = time.perf_counter() - started
     ideal, rate = IN_FLIGHT / LATENCY, tally.answered / seconds
     print(
@@ -125,7 +125,7 @@ def peak_of_asking(path: Path, url: str, count: int) -> int:
     instants = np.linspace(0.0, recording.duration - 1.0, count).tolist()
     captioner = OpenAICaptioner(url, MODEL)
     limits = Limits(concurrency=IN_FLIGHT)
-    tally = ask_all(requests_for(recording, instants), captioner, limits, _drop, _complain)
+    tally = dispatch(requests_for(recording, instants), captioner, limits, NoLog())
     assert tally.answered == count
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000
 
@@ -192,12 +192,21 @@ def timed(job: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def _drop(_request: Request, _answer: Answer) -> None:
-    pass
+class NoLog:
+    """Keeps nothing; a failure ends the benchmark."""
 
+    def begin(self, request: Request) -> None:
+        """Not noted."""
 
-def _complain(failure: Failure) -> None:
-    raise AssertionError(failure.reason)
+    def withdraw(self, request: Request) -> None:
+        """Not noted."""
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        """Not kept."""
+
+    def failed(self, failure: Failure) -> None:
+        """Not to be."""
+        raise AssertionError(failure.reason)
 
 
 if __name__ == "__main__":

@@ -99,11 +99,17 @@ class CallRejected(CallError):
 class UnreadableAnswer(CallError):
     """The server answered with something that cannot be read."""
 
-    def __init__(self, message: str, *, prompt_tokens: int = 0, completion_tokens: int = 0) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        prompt_tokens: int | None = 0,
+        completion_tokens: int | None = 0,
+    ) -> None:
         super().__init__(message)
         self.prompt_tokens = prompt_tokens
         self.completion_tokens = completion_tokens
-        """What it cost all the same."""
+        """What it cost all the same; None where the server does not say."""
 
 
 def summarise(error: BaseException) -> str:

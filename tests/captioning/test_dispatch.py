@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 
-from earmark.captioning import Answer, Limits, OpenAICaptioner, Request, Tally, ask_all
+from earmark.captioning import (
+    Answer,
+    Failure,
+    Limits,
+    OpenAICaptioner,
+    Request,
+    Tally,
+    dispatch,
+)
 from earmark.captioning.dispatch import AHEAD
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer
 from fault_server import fault_server
@@ -26,26 +36,32 @@ def requests(count: int, *, model: str = "scripted") -> Iterator[Request]:
 
 @dataclass
 class Outcome:
-    """Collects what `ask_all` hands over."""
+    """A log that remembers what it was told."""
 
+    begun: list[float] = field(default_factory=list)
+    withdrawn: list[float] = field(default_factory=list)
     answers: dict[float, Answer] = field(default_factory=dict)
     failures: dict[float, str] = field(default_factory=dict)
     attempts: dict[float, int] = field(default_factory=dict)
-    threads: set[int] = field(default_factory=set)
     waits: list[float] = field(default_factory=list)
 
-    def on_answer(self, request, answer):
-        self.threads.add(threading.get_ident())
+    def begin(self, request):
+        self.begun.append(request.span.start)
+
+    def withdraw(self, request):
+        self.withdrawn.append(request.span.start)
+
+    def answered(self, request, answer):
         self.answers[request.span.start] = answer
         self.attempts[request.span.start] = answer.attempts
 
-    def on_failure(self, failure):
+    def failed(self, failure):
         self.failures[failure.request.span.start] = failure.reason
         self.attempts[failure.request.span.start] = failure.attempts
 
     def of(self, asked, captioner, limits, **options):
         options = {"sleep": self.waits.append, **options}
-        return ask_all(asked, captioner, limits, self.on_answer, self.on_failure, **options)
+        return dispatch(asked, captioner, limits, self, **options)
 
 
 def run(*behaviours, count=1, limits=None, **script):
@@ -72,12 +88,12 @@ class Scripted:
         return self.does(request)
 
 
-def test_every_request_is_answered_once_in_the_calling_thread():
+def test_every_request_is_answered_once():
     outcome, tally, count = run(count=20, limits=Limits(concurrency=4))
     assert sorted(outcome.answers) == [4.0 * n for n in range(20)]
     assert (tally.calls, tally.answered, tally.failed, tally.attempts, count) == (20, 20, 0, 20, 20)
     assert tally.tokens == 20 * 110 and tally.stopped is None
-    assert outcome.threads == {threading.get_ident()}
+    assert sorted(outcome.begun) == sorted(outcome.answers) and outcome.withdrawn == []
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "502", "503", "cut", "drop"])
@@ -128,10 +144,10 @@ def test_a_wait_that_is_too_long_is_a_failure():
 
 def test_waits_double_up_to_the_longest():
     limits = Limits(longest_wait=4.0)
-    waits = [limits.wait(n, retry_after=None, rng=random.Random(1)) for n in range(1, 8)]
+    waits = [limits.backoff(n, retry_after=None, rng=random.Random(1)) for n in range(1, 8)]
     tops = [0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0]
     assert all(top / 2 <= wait <= top for wait, top in zip(waits, tops, strict=True))
-    assert limits.wait(1, retry_after=3.0, rng=random.Random(1)) == 3.0
+    assert limits.backoff(1, retry_after=3.0, rng=random.Random(1)) == 3.0
 
 
 def test_concurrency_is_reached_and_not_passed():
@@ -142,24 +158,79 @@ def test_concurrency_is_reached_and_not_passed():
         assert server.seen()["peak"] == 5
 
 
-def test_requests_are_taken_only_as_slots_come_free():
-    taken, settled, most = 0, 0, 0
+def test_requests_are_taken_only_as_workers_come_free():
+    taken, most, outcome = 0, 0, Outcome()
 
     def counting():
         nonlocal taken, most
         for request in requests(40):
             taken += 1
-            most = max(most, taken - settled)
+            most = max(most, taken - len(outcome.answers))
             yield request
 
-    def settle(*_):
-        nonlocal settled
-        settled += 1
+    captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
+    outcome.of(counting(), captioner, Limits(concurrency=3))
+    assert taken == len(outcome.answers) == 40
+    assert most <= 3 + AHEAD + 1  # in flight, queued, in hand
+
+
+def test_an_outcome_is_logged_at_once_and_not_when_the_next_request_is_made():
+    logged = threading.Event()
+
+    class Watched(Outcome):
+        def answered(self, request, answer):
+            super().answered(request, answer)
+            logged.set()
+
+    def slow():
+        yield from requests(1)
+        assert logged.wait(60), "the next request waits for the answer to be logged"
 
     captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
-    ask_all(counting(), captioner, Limits(concurrency=3), settle, settle)
-    assert taken == settled == 40
-    assert most <= 3 + AHEAD + 1  # in flight, ready, in hand
+    assert Watched().of(slow(), captioner, Limits(concurrency=4)).answered == 1
+
+
+def test_only_calls_in_flight_have_begun():
+    """Those that are queued are not said to be sent."""
+    outcome, is_asked, go_on = Outcome(), threading.Event(), threading.Event()
+
+    def does(_):
+        is_asked.set()
+        assert go_on.wait(60)
+        return Answer("A hand stirs.", "scripted")
+
+    def queued():
+        yield from requests(4)
+        assert is_asked.wait(60)
+        assert outcome.begun == [0.0]
+        go_on.set()
+
+    outcome.of(queued(), Scripted(does), Limits(concurrency=1))
+    assert outcome.begun == sorted(outcome.answers) == [0.0, 4.0, 8.0, 12.0]
+
+
+def test_the_log_is_written_by_one_thread_at_a_time():
+    class Exclusive(Outcome):
+        busy = threading.Lock()
+
+        def answered(self, request, answer):
+            assert self.busy.acquire(blocking=False), "another thread is writing"
+            time.sleep(0.002)
+            super().answered(request, answer)
+            self.busy.release()
+
+    captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
+    assert Exclusive().of(requests(40), captioner, Limits(concurrency=8)).answered == 40
+
+
+def test_a_window_that_cannot_be_shown_is_a_failure_among_the_others():
+    first, second, third = requests(3)
+    unseen = Failure(second, "cannot be decoded", attempts=0)
+    outcome, captioner = Outcome(), Scripted(lambda _: Answer("A hand stirs.", "scripted"))
+    tally = outcome.of([first, unseen, third], captioner, Limits(concurrency=1))
+    assert outcome.failures == {4.0: "cannot be decoded"}
+    assert sorted(outcome.answers) == outcome.begun == [0.0, 8.0]
+    assert (tally.calls, tally.failed, tally.attempts, tally.failures_in_a_row) == (3, 1, 2, 0)
 
 
 def test_a_cap_on_calls_stops_and_says_so():
@@ -197,21 +268,63 @@ def test_what_one_call_took_is_set_aside_for_the_next():
     assert tally.calls == 3 and tally.tokens == 3 * 909
 
 
-def test_only_what_the_limits_have_room_for_is_said_to_be_sent():
-    sent, outcome = [], Outcome()
+def test_more_than_was_asked_for_is_set_aside_for_the_next_too():
+    captioner = Scripted(lambda _: Answer("Stirs.", "m", prompt_tokens=9, completion_tokens=900))
+    tally = Outcome().of(requests(10), captioner, Limits(concurrency=1, max_tokens=3500))
+    assert tally.calls == 3 and tally.tokens == 3 * 909
+
+
+def test_what_the_run_has_spent_before_counts_for_the_caps_alone():
+    prices = {"input_price": 1e4, "output_price": 1e5}  # 100 tokens in and 10 out are 2.00
+    limits = Limits(concurrency=8, max_spend=7.0, **prices)
+    outcome, tally = Outcome(), Tally(spend_before=4.0)
+    with fault_server() as server:
+        outcome.of(requests(9), OpenAICaptioner(server.url, "scripted"), limits, tally=tally)
+        assert server.count() == 1
+    assert tally.spend == pytest.approx(2.0)
+    assert tally.stopped == "the cap of 7 in money is reached: 6.0000 is spent"
+    tokens = Outcome().of(
+        requests(9),
+        Scripted(lambda _: Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)),
+        Limits(concurrency=1, max_tokens=500),
+        tally=Tally(tokens_before=300),
+    )
+    assert (tokens.calls, tokens.tokens) == (1, 110)
+    assert tokens.stopped == "the cap of 500 tokens is reached: 410 are spent"
+
+
+@pytest.mark.parametrize("said", [(None, None), (-100, 10), (100, None), (100, -(10**9))])
+def test_usage_that_cannot_be_is_counted_at_its_reserve(said):
+    taken, given = said
+    answer = Answer("Stirs.", "m", prompt_tokens=taken, completion_tokens=given)
+    tally = Outcome().of(requests(1), Scripted(lambda _: answer), Limits())
+    assert tally.guessed == 1 and tally.tokens == 64 + 6 + 64 + 10
+
+
+def test_an_answer_costs_what_the_server_says_or_the_most_it_can():
+    (request,), limits = requests(1), Limits(input_price=1e4, output_price=1e5)
+    told = Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)
+    assert limits.cost(request, told) == pytest.approx(2.0)
+    assert limits.cost(request, Answer("Stirs.", "m")) == limits.price_at_most(request)
+
+
+def test_only_what_the_limits_have_room_for_has_begun():
+    outcome = Outcome()
     captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
-    limits = Limits(concurrency=2, max_calls=3)
-    outcome.of(requests(9), captioner, limits, log=SimpleNamespace(begin=sent.append))
-    assert [request.span.start for request in sent] == sorted(outcome.answers) == [0.0, 4.0, 8.0]
+    outcome.of(requests(9), captioner, Limits(concurrency=2, max_calls=3))
+    assert outcome.begun == sorted(outcome.answers) == [0.0, 4.0, 8.0]
 
 
-def test_a_tally_is_counted_on_and_up_to_date_when_an_answer_is_handed_over():
+def test_a_tally_is_counted_on_and_up_to_date_when_an_answer_is_logged():
     tally, seen = Tally(calls=5), []
+
+    class Watched(Outcome):
+        def answered(self, request, answer):
+            super().answered(request, answer)
+            seen.append(tally.calls)
+
     captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
-    ask_all(
-        requests(3), captioner, Limits(concurrency=1),
-        lambda *_: seen.append(tally.calls), print, tally=tally,
-    )  # fmt: skip
+    Watched().of(requests(3), captioner, Limits(concurrency=1), tally=tally)
     assert seen == [6, 7, 8]
 
 
@@ -262,14 +375,12 @@ def test_an_interruption_loses_no_answer():
             threading.Timer(1.0, server.release, (9,)).start()  # long after all are told to stop
             raise KeyboardInterrupt
 
-        unsent = []
-        log = SimpleNamespace(begin=lambda _: None, withdraw=unsent.append)
         with pytest.raises(KeyboardInterrupt):
             captioner = OpenAICaptioner(server.url, "scripted")
-            outcome.of(interrupted(), captioner, Limits(concurrency=4), log=log)
-        assert server.count() == len(outcome.answers) == 4  # the fifth was ready but not sent
-        assert [request.span.start for request in unsent] == [16.0]
-        assert outcome.failures == {}
+            outcome.of(interrupted(), captioner, Limits(concurrency=4))
+        assert server.count() == len(outcome.answers) == 4  # the fifth was queued but not sent
+        assert sorted(outcome.begun) == [0.0, 4.0, 8.0, 12.0]
+        assert outcome.failures == {} and outcome.withdrawn == []
 
 
 def test_an_interruption_ends_the_wait_between_attempts():
@@ -283,31 +394,46 @@ def test_an_interruption_ends_the_wait_between_attempts():
             time.sleep(0.1)
             raise KeyboardInterrupt
 
-        started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             captioner = OpenAICaptioner(server.url, "scripted")
             outcome.of(interrupted(), captioner, Limits(concurrency=1), sleep=None)
-        assert time.monotonic() - started < 60.0
+        assert server.count() == 1
         assert outcome.failures == outcome.answers == {}  # neither: it may be asked another time
+        assert outcome.withdrawn == [0.0]
 
 
-def test_an_error_of_a_callback_goes_up_after_the_rest_is_handed_over():
-    seen = []
-
-    def full(request, answer):
-        seen.append(request.span.start)
-        if len(seen) == 1:
-            raise OSError("no space left")
+def test_an_error_of_the_log_goes_up_after_the_rest_is_logged():
+    class Full(Outcome):
+        def answered(self, request, answer):
+            super().answered(request, answer)
+            if len(self.answers) == 1:
+                raise OSError("no space left")
 
     both = threading.Barrier(2)  # both are in flight before either is answered
 
     def does(_):
-        both.wait(timeout=10)
+        both.wait(timeout=60)
         return Answer("A hand stirs.", "scripted")
 
+    outcome = Full()
     with pytest.raises(OSError, match="no space left"):
-        ask_all(requests(2), Scripted(does), Limits(concurrency=2), full, print)
-    assert len(seen) == 2
+        outcome.of(requests(9), Scripted(does), Limits(concurrency=2))
+    assert sorted(outcome.answers) == [0.0, 4.0]
+
+
+def test_what_the_log_does_not_let_begin_is_not_sent():
+    class Full(Outcome):
+        def begin(self, request):
+            if request.span.start == 8.0:
+                raise OSError("no space left")
+            super().begin(request)
+
+    with fault_server() as server:
+        outcome = Full()
+        with pytest.raises(OSError, match="no space left"):
+            captioner = OpenAICaptioner(server.url, "scripted")
+            outcome.of(requests(9), captioner, Limits(concurrency=1))
+        assert server.count() == len(outcome.answers) == 2
 
 
 @pytest.fixture
@@ -333,6 +459,55 @@ def test_control_c_waits_for_what_is_in_flight(interruptible):
             captioner = OpenAICaptioner(server.url, "scripted")
             outcome.of(requests(1000), captioner, Limits(concurrency=4))
         assert server.count() == len(outcome.answers) > 0
+
+
+IN_A_HURRY = """
+import os, signal, sys, threading, time
+from earmark.captioning import Limits, OpenAICaptioner, dispatch
+sys.path.insert(0, sys.argv[1])
+from test_dispatch import Outcome, requests
+
+def asked():
+    yield from requests(2)
+    while not outcome.answers:
+        time.sleep(0.01)
+    threading.Thread(target=interrupt, daemon=True).start()
+    raise KeyboardInterrupt
+
+def interrupt():
+    while True:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+outcome = Outcome()
+captioner = OpenAICaptioner(sys.argv[2], "scripted")
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    dispatch(asked(), captioner, Limits(concurrency=2, timeout=3600.0), outcome)
+except KeyboardInterrupt:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print(len(outcome.begun), len(outcome.answers), len(outcome.withdrawn), len(outcome.failures))
+"""
+
+
+def test_a_second_control_c_does_not_wait_and_keeps_what_has_arrived():
+    """The server never answers the other call: whoever waits for it, even at exit, waits on."""
+    here = Path(__file__).parent
+    with fault_server(then="hold") as server:
+        words = [sys.executable, "-c", IN_A_HURRY, str(here), server.url]
+        child = subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(here.parent)},
+        )
+        while server.count() < 2:
+            assert child.poll() is None
+            time.sleep(0.01)
+        server.release(1)
+        said = child.communicate(timeout=300)
+    assert said == ("2 1 0 0\n", "")  # the one in flight stays in doubt
 
 
 def test_an_error_that_is_not_about_the_call_goes_up():

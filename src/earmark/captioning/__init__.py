@@ -2,7 +2,7 @@
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.discovery import Discovery, doctor
-from earmark.captioning.dispatch import Failure, Tally, ask_all
+from earmark.captioning.dispatch import CallLog, dispatch
 from earmark.captioning.limits import Limits
 from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.captioning.model_choice import CAPTIONERS, ModelChoice
@@ -14,6 +14,7 @@ from earmark.captioning.replay import Replay
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.captioning.transformers_captioner import TransformersCaptioner
+from earmark.captioning.usage import Failure, Tally
 from earmark.captioning.visual_tokens import PATCH, fit, image_tokens, shrink, video_tokens
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "PATCH",
     "Answer",
     "BatchResults",
+    "CallLog",
     "Captioner",
     "Discovery",
     "Failure",
@@ -35,7 +37,7 @@ __all__ = [
     "TagsCaptioner",
     "Tally",
     "TransformersCaptioner",
-    "ask_all",
+    "dispatch",
     "doctor",
     "fit",
     "image_tokens",

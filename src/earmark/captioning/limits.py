@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from earmark.captioning.request import Request
+from earmark.captioning.request import Answer, Request
 
 FIRST_WAIT = 0.5
 """Seconds before a second attempt; doubled for each one after it."""
@@ -18,7 +18,7 @@ class Limits:
     concurrency: int = 8
     """Calls in flight at once."""
     timeout: float = 120.0
-    """Seconds an attempt may go without a byte from the server."""
+    """Seconds an attempt may take, from connecting to the last byte."""
     retries: int = 4
     """Further attempts after a time-out, a 429, a 5xx or a lost connection."""
     max_calls: int | None = None
@@ -48,11 +48,17 @@ class Limits:
         """What so many tokens cost."""
         return (prompt_tokens * self.input_price + completion_tokens * self.output_price) / 1e6
 
+    def cost(self, request: Request, answer: Answer) -> float:
+        """What `answer` cost; the most it can have where the server does not say."""
+        if answer.prompt_tokens is None or answer.completion_tokens is None:
+            return self.price_at_most(request)
+        return self.price(answer.prompt_tokens, answer.completion_tokens)
+
     def price_at_most(self, request: Request) -> float:
         """The most `request` can cost."""
         return self.price(request.most_input_tokens, request.answer_tokens)
 
-    def wait(self, attempt: int, *, retry_after: float | None, rng: random.Random) -> float:
+    def backoff(self, attempt: int, *, retry_after: float | None, rng: random.Random) -> float:
         """Seconds to wait after a failed attempt, the first being 1; at least what was asked for.
 
         Doubled each time and shortened by up to half at random, so that callers turned away

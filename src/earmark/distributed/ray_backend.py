@@ -13,7 +13,7 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from earmark.captioning import Captioner, Limits, Tally, ask_all
+from earmark.captioning import Captioner, Limits, Tally, dispatch
 from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_pool import ATTEMPTS
@@ -54,9 +54,7 @@ class RayBackend:
         remote = RayCaptioner(self.cluster, captioner, log, concurrency=limits.concurrency)
         with closing(remote):
             requests = (log.add(task).request for task in tasks)
-            return ask_all(
-                requests, remote, limits, log.answered, log.failed, log=log, tally=log.tally
-            )
+            return dispatch(requests, remote, limits, log, tally=log.tally)
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`, as they finish."""

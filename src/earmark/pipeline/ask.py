@@ -90,8 +90,8 @@ class CallRecorder:
 
     def answered(self, request: Request, answer: Answer) -> None:
         """A call was answered: kept before anything else happens."""
-        spent = self.limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
-        self.ledger.keep(CallRow.of(request), answer, spend=spent)
+        spend = self.limits.cost(request, answer)
+        self.ledger.keep(CallRow.of(request), answer, spend=spend)
         del self.tasks[request.identity]
         self.progress.count_calls(self.tally, self.calls)
 
@@ -108,24 +108,18 @@ class CallRecorder:
         )
         self.progress.count_calls(self.tally, self.calls)
 
-    def undecodable(self, task: Task, reason: str) -> None:
-        """A window could not be decoded, so there is nothing to ask."""
-        failure = Failure(task.request, reason, attempts=0)
-        self.tally.fail(failure)
-        self.failed(failure)
 
-
-def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request, None, None]:
+def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Failure, None, None]:
     """The requests with their frames, in order, decoded a few ahead.
 
-    A window that cannot be decoded is left out; the log is told which and why.
+    A window that cannot be decoded is a failure in its place.
     """
     ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
     wanted = (FrameRequest(task.recording, task.request.times) for task in ahead)
     with closing(prefetch(wanted)) as decoded:
         for task, found in zip(behind, decoded, strict=True):
             if not found.frames:
-                log.undecodable(task, found.failure)
+                yield Failure(task.request, found.failure, attempts=0)
                 continue
             frames = PickFrames.of(task.request.span, found)
             log.ledger.keep_frames(task.recording.key, frames)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Protocol, TypeVar
 
-from earmark.captioning import Captioner, Limits, Tally, ask_all
+from earmark.captioning import Captioner, Limits, Tally, dispatch
 from earmark.errors import EarmarkError, InternalError
 from earmark.pipeline.ask import CallRecorder, Task, decode
 from earmark.pipeline.run_plan import BackendOptions
@@ -76,9 +76,7 @@ class InProcessBackend:
     ) -> Tally:
         """Decode a few windows ahead of the calls, and call."""
         with closing(decode(tasks, log)) as requests:
-            return ask_all(
-                requests, captioner, limits, log.answered, log.failed, log=log, tally=log.tally
-            )
+            return dispatch(requests, captioner, limits, log, tally=log.tally)
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:

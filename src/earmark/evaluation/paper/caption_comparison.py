@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.captioning import Answer, Captioner, Failure, Limits, Prompt, Request, ask_all
+from earmark.captioning import Answer, Captioner, Failure, Limits, Prompt, Request, dispatch
 from earmark.captioning.hand_crop import HandCrop
 from earmark.errors import MediaError, NoAudioStream
 from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
@@ -194,40 +194,48 @@ class _Run:
         self._about: dict[str, list[Stimulus]] = {}
         """By identity: actions around the same moment may be one question."""
         self._whole: set[str] = set()
+        self._count = 0
 
     def ask(self, stimuli: Sequence[Stimulus]) -> None:
         """Ask about each that has no answer yet; frames are decoded as calls come free."""
-
-        def report() -> None:
-            done = len(self.captions) + len(self.failures)
-            self.tools.progress(self.variant.name, done, len(stimuli))
-
-        def settle(request: Request, answer: Answer) -> None:
-            caption = Caption(
-                variant=self.variant.name,
-                stimulus=self._about[request.identity][0],
-                text=answer.text,
-                prompt_tokens=answer.prompt_tokens,
-                sounds=request.tags,
-                is_whole=request.identity in self._whole,
-                identity=request.identity,
-            )
-            self.tools.log.add(caption)
-            self._take(caption)
-            report()
-
-        def fail(failure: Failure) -> None:
-            self.failures += [failure.reason] * len(self._about[failure.request.identity])
-            report()
-
+        self._count = len(stimuli)
         waiting = self._unanswered(stimuli)
-        report()
-        shown = self._shown(waiting, fail)
-        tally = ask_all(shown, self.tools.captioner, self.tools.limits, settle, fail)
+        self._report()
+        tally = dispatch(self._shown(waiting), self.tools.captioner, self.tools.limits, self)
         if tally.stopped:
             left = [each for about in self._about.values() for each in about]
             left = [each for each in left if each not in self.captions]
             self.failures += [f"stopped: {tally.stopped}"] * (len(left) - len(self.failures))
+
+    def begin(self, request: Request) -> None:
+        """Nothing to note: what is not answered is asked again next time."""
+
+    def withdraw(self, request: Request) -> None:
+        """Nothing was noted."""
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        """Keep what the model said, for all stimuli it is about."""
+        caption = Caption(
+            variant=self.variant.name,
+            stimulus=self._about[request.identity][0],
+            text=answer.text,
+            prompt_tokens=answer.prompt_tokens,
+            sounds=request.tags,
+            is_whole=request.identity in self._whole,
+            identity=request.identity,
+        )
+        self.tools.log.add(caption)
+        self._take(caption)
+        self._report()
+
+    def failed(self, failure: Failure) -> None:
+        """Count the stimuli that stay without a caption."""
+        self.failures += [failure.reason] * len(self._about[failure.request.identity])
+        self._report()
+
+    def _report(self) -> None:
+        done = len(self.captions) + len(self.failures)
+        self.tools.progress(self.variant.name, done, self._count)
 
     def _take(self, caption: Caption) -> None:
         for each in self._about[caption.identity]:
@@ -245,16 +253,14 @@ class _Run:
             del waiting[identity]
         return list(waiting.values())
 
-    def _shown(
-        self, waiting: Sequence[Request], fail: Callable[[Failure], None]
-    ) -> Iterator[Request]:
+    def _shown(self, waiting: Sequence[Request]) -> Iterator[Request | Failure]:
         """The requests with their frames; one whose frame cannot be decoded has failed."""
         for request in waiting:
             stimulus = self._about[request.identity][0]
             try:
                 frame, is_whole = show(stimulus, self.variant, self.recordings, self.tools.crop)
             except MediaError as error:
-                fail(Failure(request, str(error), attempts=0))
+                yield Failure(request, str(error), attempts=0)
                 continue
             if is_whole:
                 self._whole.add(request.identity)

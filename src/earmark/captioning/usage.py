@@ -1,0 +1,117 @@
+"""What calls have taken so far, and whether the caps leave room for another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from earmark.captioning.limits import Limits
+from earmark.captioning.request import Answer, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request that was asked and not answered."""
+
+    request: Request
+    reason: str
+    """One line for a person."""
+    attempts: int
+    """Times it was sent; 0 where its pictures could not be decoded."""
+    prompt_tokens: int = 0
+    """What it cost all the same, as far as the server said."""
+    completion_tokens: int = 0
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """In and out."""
+        return self.prompt_tokens, self.completion_tokens
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been asked so far, and what came of it."""
+
+    calls: int = 0
+    """Requests settled: answered, failed, and those that had no pictures to show."""
+    answered: int = 0
+    failed: int = 0
+    attempts: int = 0
+    """Times a server was asked, retries included."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    guessed: int = 0
+    """Answers whose server counts no tokens: the most they can have taken is counted."""
+    spend: float = 0.0
+    failures_in_a_row: int = 0
+    last_reason: str = ""
+    stopped: str | None = None
+    """Which limit ended the run before its requests did, in a line; None if none did."""
+    tokens_before: int = 0
+    """What earlier processes of the same run have taken: the caps count it, nothing else does."""
+    spend_before: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """In and out together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def fail(self, failure: Failure) -> None:
+        """Count a request that stays unanswered; never sent, it says nothing of the server."""
+        self.calls += 1
+        self.failed += 1
+        self.failures_in_a_row += failure.attempts > 0
+        self.last_reason = failure.reason
+
+
+class UsageCounter:
+    """What has been spent, and whether there is room for more."""
+
+    def __init__(self, limits: Limits, tally: Tally) -> None:
+        self.tally = tally
+        self._limits = limits
+        self._most_taken = 0
+        self._most_given = 0
+
+    def obstacle(self, held: Sequence[Request], request: Request) -> str | None:
+        """Why `request` may not be sent beside those `held`, in a line; None if it may."""
+        limits, tally = self._limits, self.tally
+        if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
+            return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
+        if limits.max_calls is not None and tally.calls + len(held) >= limits.max_calls:
+            return f"the cap on calls, {limits.max_calls}, is reached"
+        reserves = [self._reserve(other) for other in (*held, request)]
+        taken, given = (sum(counts) for counts in zip(*reserves, strict=True))
+        tokens, spend = tally.tokens_before + tally.tokens, tally.spend_before + tally.spend
+        if limits.max_tokens is not None and tokens + taken + given > limits.max_tokens:
+            return f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent"
+        if limits.max_spend is not None and spend + limits.price(taken, given) > limits.max_spend:
+            return f"the cap of {limits.max_spend:g} in money is reached: {spend:.4f} is spent"
+        return None
+
+    def _reserve(self, request: Request) -> tuple[int, int]:
+        """Tokens set aside. Models count in ways of their own: what one took another may take."""
+        return (
+            max(request.most_input_tokens, self._most_taken),
+            max(request.answer_tokens, self._most_given),
+        )
+
+    def count(self, request: Request, outcome: Answer | Failure) -> None:
+        """Count one outcome; where the server does not say what it took, its reserve."""
+        tally = self.tally
+        tally.attempts += outcome.attempts
+        if isinstance(outcome, Failure):
+            tally.fail(outcome)
+        else:
+            tally.calls += 1
+            tally.answered += 1
+            tally.failures_in_a_row = 0
+        taken, given = outcome.prompt_tokens, outcome.completion_tokens
+        if taken is None or given is None or min(taken, given) < 0:
+            tally.guessed += 1
+            taken, given = self._reserve(request)
+        self._most_taken = max(self._most_taken, taken)
+        self._most_given = max(self._most_given, given)
+        tally.prompt_tokens += taken
+        tally.completion_tokens += given
+        tally.spend += self._limits.price(taken, given)
