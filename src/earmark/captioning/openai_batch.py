@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.chat_message import body
-from earmark.captioning.openai_captioner import read_reply
+from earmark.captioning.chat_reply import read_reply
 from earmark.captioning.openai_endpoint import NEWER_LIMIT
 from earmark.captioning.replay import read_jsonl
 from earmark.captioning.request import Answer, Request

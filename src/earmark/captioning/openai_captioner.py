@@ -8,12 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
-from earmark.captioning.captioner import read_text
 from earmark.captioning.chat_message import body
+from earmark.captioning.chat_reply import read_reply
 from earmark.captioning.openai_endpoint import Endpoint
 from earmark.captioning.request import Answer, Form, Request
 from earmark.captioning.server_probe import Verdict, probe_video
-from earmark.errors import UnreadableAnswer
 
 FormChoice = Literal["auto", "images", "video"]
 
@@ -83,36 +82,3 @@ class OpenAICaptioner:
         if self._takes_video.yes:
             return "video", ""
         return "images", f"sent as images: {self._takes_video.why}"
-
-
-def read_reply(
-    reply: dict[str, Any], request: Request, *, form: Form, latency: float = 0.0, note: str = ""
-) -> Answer:
-    """A chat reply as an answer.
-
-    Raises:
-        UnreadableAnswer: if it holds no text, or not the JSON that was asked for; with its cost.
-    """
-    usage = reply.get("usage") or {}
-    spent = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    try:
-        choice = reply["choices"][0]
-        finish = str(choice.get("finish_reason") or "stop")
-        text, data = read_text(choice["message"].get("content") or "", request, finish=finish)
-    except UnreadableAnswer as error:
-        error.prompt_tokens = spent["prompt_tokens"] or 0
-        error.completion_tokens = spent["completion_tokens"] or 0
-        raise
-    except (LookupError, TypeError, AttributeError) as error:
-        raise UnreadableAnswer(f"the server's reply holds no answer: {str(reply)[:60]}") from error
-    return Answer(
-        text=text,
-        model=str(reply.get("model") or request.model),
-        data=data,
-        prompt_tokens=spent["prompt_tokens"],
-        completion_tokens=spent["completion_tokens"],
-        latency=latency,
-        form=form,
-        finish=finish,
-        note=note,
-    )

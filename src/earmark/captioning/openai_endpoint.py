@@ -1,26 +1,26 @@
-"""One OpenAI-compatible address: the HTTP client, and what its errors mean."""
+"""One OpenAI-compatible address: what is sent there, and what its errors mean."""
 
 from __future__ import annotations
 
 import difflib
 import email.utils
-import json
 import math
 import re
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from earmark.captioning.chat_reply import MOST_BYTES, read_json
 from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer
 
 if TYPE_CHECKING:
-    import openai
+    import httpx
 
 NO_KEY = "none"
-"""Sent where no key is given: servers on one's own machine ask for none, the client insists."""
+"""Sent where no key is given: servers on one's own machine ask for none, some insist on one."""
 
 BUSY = frozenset({408, 425, 429})
 """Statuses below 500 that ask for patience."""
@@ -31,6 +31,9 @@ REFUSAL = re.compile(r"\bnot\b|n't\b|\bonly\b|unsupported|missing|at most 0", re
 
 HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 """Names of this machine."""
+
+MOST_REDIRECTS = 5
+"""To other pages of the same server."""
 
 NEWER_LIMIT = "max_completion_tokens"
 """What OpenAI's newer models call `max_tokens`; they refuse the old name and say the new one."""
@@ -45,31 +48,32 @@ class Endpoint:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"a server's address starts with http:// or https://, not {url!r}")
-        self.url = url.rstrip("/") + ("" if parts.path.strip("/") else "/v1")
+        path = parts.path.rstrip("/") or "/v1"
+        self.url = parts._replace(path=path, fragment="").geturl()
+        host = parts.netloc.rpartition("@")[2]
+        self.address = parts._replace(netloc=host, path=path, query="", fragment="").geturl()
+        """The same without what may be secret in it, for messages."""
         self._api_key = api_key or NO_KEY
         self._now = now
         self._is_newer = False
 
     @cached_property
-    def _client(self) -> openai.OpenAI:
-        import openai
+    def _client(self) -> httpx.Client:
+        from earmark.captioning.http_deadline import open_client
 
         # A proxy that the environment names leads out of this machine, and never back to it.
         is_here = urlsplit(self.url).hostname in HERE
-        own = openai.DefaultHttpxClient(trust_env=False) if is_here else None
-        client = openai.OpenAI(
-            base_url=self.url, api_key=self._api_key, max_retries=0, http_client=own
-        )
+        headers = {"Authorization": f"Bearer {self._api_key}", "Accept-Encoding": "identity"}
+        client = open_client(uses_proxies=not is_here, headers=headers)
         weakref.finalize(self, client.close)  # lets go of its connections when we are gone
         return client
 
     def models(self, *, timeout: float = 10.0) -> list[str]:
         """Names of the models served, in the server's order."""
-        fetch = partial(self._client.get, "/models", cast_to=str)
-        reply = self._read(lambda: fetch(options={"timeout": timeout}))
+        reply = self._ask("GET", "/models", timeout=timeout)
         listed = reply.get("data")
         if not isinstance(listed, list):
-            raise UnreadableAnswer(f"{self.url}/models does not list models")
+            raise UnreadableAnswer(f"{self.address}/models does not list models")
         return [str(model["id"]) for model in listed if isinstance(model, dict) and "id" in model]
 
     def check_model(self, name: str) -> None:
@@ -106,64 +110,115 @@ class Endpoint:
 
     def _chat(self, body: Mapping[str, Any], *, timeout: float, identity: str) -> dict[str, Any]:
         headers = {"X-Request-Id": identity} if identity else {}
-        # Not `chat.completions.create`: it takes the message apart and knows no fields but its own.
-        send = partial(self._client.post, "/chat/completions", cast_to=str, body=body)
         try:
-            return self._read(lambda: send(options={"timeout": timeout, "headers": headers}))
+            return self._ask(
+                "POST", "/chat/completions", timeout=timeout, headers=headers, body=body
+            )
         except _NoSuchPage as error:
             raise self._explain_missing(str(body["model"]), error) from error
 
-    def _read(self, send: Callable[[], str]) -> dict[str, Any]:
-        import openai
+    def _ask(
+        self,
+        method: str,
+        page: str,
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """What the server says, as JSON, within `timeout` seconds from first to last."""
+        import httpx
 
+        from earmark.captioning.http_deadline import deadline
+
+        place = httpx.URL(self.url)
+        place = place.copy_with(path=place.path + page)
+        asked = self._client.build_request(
+            method, place, headers=headers, json=body, timeout=timeout
+        )
         try:
-            text = send()
-        except openai.APIError as error:
-            raise self._explain(error) from error
+            with deadline(timeout):
+                response, raw = self._send(asked)
+        except httpx.TimeoutException as error:
+            raise CallTimeout(f"{self.address} gave no answer in time") from error
+        except httpx.TransportError as error:
+            raise CallTimeout(
+                f"{self.address} cannot be reached ({error or type(error).__name__}); "
+                f"is the server running? `earmark doctor` looks for one"
+            ) from error
+        if not response.is_success:
+            raise self._explain_status(response, raw)
+        return self._read(raw)
+
+    def _send(self, asked: httpx.Request) -> tuple[httpx.Response, bytes]:
+        """The response to `asked`, gone after on this server, and its body."""
+        for _ in range(MOST_REDIRECTS):
+            response = self._client.send(asked, stream=True)
+            try:
+                if response.next_request is None:
+                    return response, self._bounded(response)
+            finally:
+                response.close()
+            self._check_origin(asked.url, response.next_request.url)
+            asked = response.next_request
+        raise CallRejected(f"{self.address} redirects again and again; check the address")
+
+    def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
+        """Pictures and keys are for the server they were meant for."""
+        if (url.scheme, url.netloc) != (other.scheme, other.netloc):
+            host = f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}"
+            raise CallRejected(
+                f"{self.address} redirects to {host}, another server, which is sent nothing; "
+                f"if it is the right one give its address instead"
+            )
+
+    def _bounded(self, response: httpx.Response) -> bytes:
+        """The body, the key cut out of it should the server repeat it."""
+        raw = bytearray()
+        for chunk in response.iter_bytes():
+            raw += chunk
+            if len(raw) > MOST_BYTES:
+                raise UnreadableAnswer(
+                    f"{self.address} answered with more than {MOST_BYTES >> 20} MB",
+                    prompt_tokens=None,
+                    completion_tokens=None,
+                )
+        hides = self._api_key != NO_KEY
+        return bytes(raw).replace(self._api_key.encode(), b"***") if hides else bytes(raw)
+
+    def _read(self, raw: bytes) -> dict[str, Any]:
         try:
-            reply = json.loads(text)
-        except json.JSONDecodeError as error:
+            reply = read_json(raw)
+        except ValueError as error:
+            start = raw[:60].decode("utf-8", "replace")
             raise UnreadableAnswer(
-                f"{self.url} answered with something other than JSON: {text[:60]!r}"
+                f"{self.address} answered with something other than JSON: {start!r}"
             ) from error
         if not isinstance(reply, dict):
-            raise UnreadableAnswer(f"{self.url} answered with JSON that is no chat answer")
+            raise UnreadableAnswer(f"{self.address} answered with JSON that is no chat answer")
         return reply
 
-    def _explain(self, error: openai.APIError) -> CallError:
-        import openai
-
-        if isinstance(error, openai.APITimeoutError):
-            return CallTimeout(f"{self.url} gave no answer in time")
-        if isinstance(error, openai.APIConnectionError):
-            return CallTimeout(
-                f"{self.url} cannot be reached ({error.__cause__ or error}); "
-                f"is the server running? `earmark doctor` looks for one"
-            )
-        if isinstance(error, openai.APIStatusError):
-            return self._explain_status(error)
-        return UnreadableAnswer(f"{self.url} gave an unreadable answer: {error.message}")
-
-    def _explain_status(self, error: openai.APIStatusError) -> CallError:
-        status, words = error.status_code, _words(error)
+    def _explain_status(self, response: httpx.Response, raw: bytes) -> CallError:
+        status, (words, code) = response.status_code, _complaint(raw)
+        words = words or f"Error code: {status}"
         if status not in BUSY and PICTURE.search(words) and REFUSAL.search(words):
             return CallRejected(
-                f"{self.url} takes no pictures with this model ({words}); "
+                f"{self.address} takes no pictures with this model ({words}); "
                 f"serve a vision model, for llama.cpp with its mmproj file"
             )
-        if error.code == "insufficient_quota":
-            return CallRejected(f"{self.url} says the account is used up: {words}")
+        if code == "insufficient_quota":
+            return CallRejected(f"{self.address} says the account is used up: {words}")
         if status in BUSY or status >= 500:
-            wait = retry_after(error.response.headers.get("retry-after"), now=self._now())
-            return CallTimeout(f"{self.url} answered {status}: {words}", retry_after=wait)
+            wait = retry_after(response.headers.get("retry-after"), now=self._now())
+            return CallTimeout(f"{self.address} answered {status}: {words}", retry_after=wait)
         if status in (401, 403):
-            return CallRejected(f"{self.url} refuses the key ({status}): {words}")
+            return CallRejected(f"{self.address} refuses the key ({status}): {words}")
         if status == 404:
-            return _NoSuchPage(f"{self.url} answered 404: {words}")
+            return _NoSuchPage(f"{self.address} answered 404: {words}")
         cure = (
             "; leave it to the server with --temperature server" if "temperature" in words else ""
         )
-        return CallRejected(f"{self.url} rejects the request ({status}): {words}{cure}")
+        return CallRejected(f"{self.address} rejects the request ({status}): {words}{cure}")
 
     def _explain_missing(self, model: str, error: _NoSuchPage) -> CallRejected:
         try:
@@ -175,7 +230,8 @@ class Endpoint:
     def _not_served(self, name: str, served: list[str]) -> str:
         near = difflib.get_close_matches(name, served, n=8, cutoff=0.0) or served[:8]
         more = f" and {len(served) - len(near)} more" if len(served) > len(near) else ""
-        return f"{self.url} does not serve {name!r}; it serves {', '.join(near) or 'nothing'}{more}"
+        names = f"{', '.join(near) or 'nothing'}{more}"
+        return f"{self.address} does not serve {name!r}; it serves {names}"
 
 
 class _NoSuchPage(CallRejected):
@@ -200,9 +256,14 @@ def retry_after(value: str | None, *, now: float) -> float | None:
     return None if math.isnan(wait) else max(0.0, wait)
 
 
-def _words(error: openai.APIStatusError) -> str:
-    """What the server said, in one line of at most 200 characters."""
-    body = error.body
-    said = body.get("message") if isinstance(body, dict) else body
-    text = said if isinstance(said, str) and said else error.message
-    return " ".join(text.split())[:200]
+def _complaint(raw: bytes) -> tuple[str, Any]:
+    """What the server said, in one line of at most 200 characters, and its code for it."""
+    text = raw.decode("utf-8", "replace")
+    try:
+        said = read_json(raw)
+    except ValueError:
+        said = text
+    said = said.get("error", said) if isinstance(said, dict) else said
+    words = said.get("message") if isinstance(said, dict) else said
+    words = words if isinstance(words, str) and words else text
+    return " ".join(words.split())[:200], said.get("code") if isinstance(said, dict) else None

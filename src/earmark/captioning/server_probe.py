@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.captioning.chat_message import image_parts, video_fields, video_parts
+from earmark.captioning.chat_reply import Usage
 from earmark.captioning.openai_endpoint import Endpoint
 from earmark.captioning.request import Picture
 from earmark.errors import CallError, CallTimeout
@@ -62,7 +63,7 @@ def _probe(
         return Verdict(True, "accepted; the server does not count tokens")
     if shown > plain:
         return Verdict(True, f"{shown - plain} tokens of picture counted")
-    return Verdict(False, f"{endpoint.url} accepts it but does not look at it")
+    return Verdict(False, f"{endpoint.address} accepts it but does not look at it")
 
 
 def _tokens_in_the_end(endpoint: Endpoint, body: dict[str, Any], timeout: float) -> int | None:
@@ -75,6 +76,4 @@ def _tokens_in_the_end(endpoint: Endpoint, body: dict[str, Any], timeout: float)
 
 def _tokens(endpoint: Endpoint, body: dict[str, Any], timeout: float) -> int | None:
     """Tokens the server counts going in; None where it does not say."""
-    usage = endpoint.chat(body, timeout=timeout).get("usage") or {}
-    count = usage.get("prompt_tokens")
-    return count if isinstance(count, int) else None
+    return Usage.of(endpoint.chat(body, timeout=timeout)).prompt_tokens
