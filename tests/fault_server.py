@@ -24,6 +24,11 @@ every request is answered like `then`.
 | `hold`        | an answer once it is released; nothing if the caller is gone by then |
 | `nousage`     | an answer that does not say what it cost                             |
 | `warm`        | status 400 to a `temperature`, an answer without                     |
+| `trickle`     | an answer of a byte every 0.1 s, headers and all, that never ends    |
+| `endless`     | an answer that never ends                                            |
+| `json:TEXT`   | status 200, TEXT as the body; `$KEY` in it is the key it was sent    |
+| `usage:JSON`  | an answer whose usage is JSON                                        |
+| `to:URL`      | status 307, to URL                                                   |
 | `newer`       | status 400 to `max_tokens`, an answer to `max_completion_tokens`     |
 """
 
@@ -177,38 +182,54 @@ class Handler(BaseHTTPRequestHandler):
     def behave(self, behaviour: str, body: dict[str, Any]) -> None:
         name, _, detail = behaviour.partition(":")
         time.sleep(float(detail) if name == "slow" else self.server.script.latency)
-        if not self.is_allowed():
-            self.reply({"error": {"message": "wrong key"}}, status=401)
-        elif body.get("model") != MODEL:
-            message = f"The model `{body.get('model')}` does not exist."
-            self.reply({"error": {"message": message, "code": 404}}, status=404)
-        elif self.server.script.refusal != 200 and (refused := self.refused(body)):
-            message = f"{' and '.join(refused)} input is not supported"
-            self.reply({"error": {"message": message}}, status=self.server.script.refusal)
-        elif name == "newer" and "max_tokens" in body:
-            message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-            self.reply({"error": {"message": message}}, status=400)
-        elif name == "warm" and "temperature" in body:
-            message = "Unsupported value: 'temperature' does not support 0 with this model."
-            self.reply({"error": {"message": message}}, status=400)
+        if refusal := self.refusal(name, body):
+            status, message = refusal
+            self.reply({"error": {"message": message, "code": status}}, status=status)
         elif name.isdigit():
             headers = {"Retry-After": detail} if detail else {}
             self.reply({"error": {"message": "scripted"}}, status=int(name), headers=headers)
+        elif name == "to":
+            self.reply({}, status=307, headers={"Location": detail})
+        elif name in ("trickle", "endless"):
+            self.go_on(name)
         elif name in ("cut", "drop"):
             self.break_off(name)
         elif name == "hold" and not self.server.script.hold(self.connection):
             self.close_connection = True
-        elif name in ("malformed", "html"):
-            text = (
-                '{"id": "chatcmpl-0", "choices": [' if name == "malformed" else "<html>busy</html>"
-            )
-            kind = "application/json" if name == "malformed" else "text/html"
-            self.reply_bytes(text.encode(), kind=kind)
+        elif name == "html":
+            self.reply_bytes(b"<html>busy</html>", kind="text/html")
         else:
-            text = "" if name == "empty" else detail if name == "ok" and detail else "A hand stirs."
-            looked = "video" in shown(body) and not self.refused(body)
-            finish = "length" if name == "length" else "stop"
-            self.reply(completion(text, usage=name != "nousage", looked=looked, finish=finish))
+            self.reply_bytes(self.answer(name, detail, body).encode())
+
+    def refusal(self, name: str, body: dict[str, Any]) -> tuple[int, str] | None:
+        """The status and the message of a request that is not answered for what is in it."""
+        script = self.server.script
+        if not self.is_allowed():
+            return 401, "wrong key"
+        if body.get("model") != MODEL:
+            return 404, f"The model `{body.get('model')}` does not exist."
+        if script.refusal != 200 and (refused := self.refused(body)):
+            return script.refusal, f"{' and '.join(refused)} input is not supported"
+        if name == "newer" and "max_tokens" in body:
+            return 400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+        if name == "warm" and "temperature" in body:
+            return 400, "Unsupported value: 'temperature' does not support 0 with this model."
+        return None
+
+    def answer(self, name: str, detail: str, body: dict[str, Any]) -> str:
+        """The body of a reply with status 200."""
+        if name == "malformed":
+            return '{"id": "chatcmpl-0", "choices": ['
+        if name == "json":
+            sent = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            return detail.replace("$KEY", sent)
+        text = "" if name == "empty" else detail if name == "ok" and detail else "A hand stirs."
+        looked = "video" in shown(body) and not self.refused(body)
+        finish = "length" if name == "length" else "stop"
+        said = completion(text, usage=name != "nousage", looked=looked, finish=finish)
+        if name == "usage":
+            return json.dumps({**said, "usage": "$"}).replace('"$"', detail)
+        return json.dumps(said)
 
     def is_allowed(self) -> bool:
         """Whether the request carries the key, where one is wanted."""
@@ -229,6 +250,19 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(whole[: len(whole) // 2])
             self.wfile.flush()
         self.close_connection = True
+
+    def go_on(self, name: str) -> None:
+        """Send until the caller has had enough."""
+        self.close_connection = True
+        if name == "trickle":
+            for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"a" * 10_000:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(0.1)
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(b" " * 65536)
 
     def reply(
         self, answer: dict[str, Any], *, status: int = 200, headers: dict[str, str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import time
 
 import pytest
@@ -11,7 +12,7 @@ from earmark.captioning import OpenAICaptioner
 from earmark.captioning.chat_message import body
 from earmark.captioning.openai_endpoint import Endpoint, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
-from fault_server import fault_server
+from fault_server import completion, fault_server
 from stills import ask_about
 from vlm_server import vlm_server
 
@@ -232,3 +233,120 @@ def test_the_body_of_a_video_has_the_places_of_its_frames():
     assert clip["do_sample_frames"] is False
     assert "temperature" not in asked
     assert asked["response_format"]["json_schema"]["schema"] == SCHEMA
+
+
+def test_an_attempt_ends_in_time_however_slowly_bytes_trickle_in():
+    """A byte every tenth of a second is never late by itself; all of them would take an hour."""
+    with fault_server("trickle") as server, pytest.raises(CallTimeout, match="no answer in time"):
+        ask(server.url, timeout=1.0)
+
+
+def test_a_deadline_is_over_when_its_attempt_is():
+    with fault_server("slow:0.6", "slow:0.6", "slow:0.6") as server:
+        captioner = OpenAICaptioner(server.url, "scripted")
+        with pytest.raises(CallTimeout):
+            captioner(ask_about(model="scripted"), timeout=0.1)
+        assert captioner(ask_about(model="scripted"), timeout=60.0).text
+        assert captioner(ask_about(model="scripted"), timeout=60.0).text
+
+
+def test_a_body_without_end_is_not_read_to_the_end():
+    with (
+        fault_server("endless") as server,
+        pytest.raises(UnreadableAnswer, match="more than 4 MB") as caught,
+    ):
+        ask(server.url, timeout=60.0)
+    assert caught.value.prompt_tokens is None  # paid, who knows how much
+
+
+def test_a_redirect_to_another_server_is_refused_and_sent_nothing():
+    with (
+        fault_server() as other,
+        fault_server(f"to:{other.url}/chat/completions") as server,
+        pytest.raises(
+            CallRejected, match=r"redirects to http://127.0.0.1:\d+, another server"
+        ) as e,
+    ):
+        ask(server.url)
+    assert other.url.removesuffix("/v1") in str(e.value)
+    with fault_server() as other, fault_server(f"to:{other.url}/chat/completions") as server:
+        with pytest.raises(CallRejected):
+            ask(server.url)
+        assert other.count() == 0
+
+
+def test_a_redirect_within_the_server_is_followed_but_not_for_ever():
+    with fault_server("to:/v1/chat/completions?again", "ok") as server:
+        assert ask(server.url).text
+    with (
+        fault_server(then="to:/v1/chat/completions") as server,
+        pytest.raises(CallRejected, match="redirects again and again"),
+    ):
+        ask(server.url)
+
+
+def test_what_is_secret_in_an_address_is_sent_and_never_said():
+    with fault_server("400", "500", "html") as server:
+        host = server.url.removeprefix("http://")
+        url = f"http://me:hunter2@{host}?api-key=sesame"
+        for error in (CallRejected, CallTimeout, UnreadableAnswer):
+            with pytest.raises(error) as caught:
+                ask(url)
+            assert server.url in str(caught.value)
+            assert "hunter2" not in str(caught.value) and "sesame" not in str(caught.value)
+        assert server.count() == 3
+
+
+def test_a_key_that_the_server_repeats_is_cut_out():
+    said = json.dumps(completion("Authorization: Bearer $KEY"))
+    wrong = json.dumps({"error": {"message": "what is $KEY?"}})
+    with fault_server(f"json:{said}", f"json:{wrong}") as server:
+        captioner = OpenAICaptioner(server.url, "scripted", api_key="sk-secret-1234")
+        answer = captioner(ask_about(model="scripted"), timeout=60.0)
+        assert answer.text == "Authorization: Bearer ***"
+        with pytest.raises(UnreadableAnswer) as caught:
+            captioner(ask_about(model="scripted"), timeout=60.0)
+    assert "sk-secret" not in str(caught.value) and "***" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        '"many"',
+        "[1, 2]",
+        '{"prompt_tokens": NaN, "completion_tokens": 1}',
+        '{"prompt_tokens": 1e30, "completion_tokens": 1}',
+        f'{{"prompt_tokens": {10**30}, "completion_tokens": 1}}',
+        f'{{"prompt_tokens": {"9" * 5000}, "completion_tokens": 1}}',
+        '{"prompt_tokens": -5, "completion_tokens": 1}',
+        '{"prompt_tokens": true, "completion_tokens": 1}',
+        '{"prompt_tokens": {"text": [7]}, "completion_tokens": 1}',
+        f'{{"prompt_tokens": {"[" * 5000}{"]" * 5000}, "completion_tokens": 1}}',
+    ],
+    ids=["string", "list", "nan", "float", "10^30", "long", "negative", "bool", "object", "deep"],
+)
+def test_odd_usage_costs_no_caption(usage):
+    with fault_server(f"usage:{usage}") as server:
+        answer = ask(server.url)
+    assert answer.text == "A hand stirs."
+    assert answer.prompt_tokens is None
+    assert "usage makes no sense" in answer.note
+
+
+def test_content_in_parts_is_an_answer_and_is_paid():
+    parts = [{"type": "text", "text": "A hand "}, {"type": "text", "text": "stirs."}]
+    with fault_server(f"json:{json.dumps(completion(parts))}") as server:
+        answer = ask(server.url)
+    assert (answer.text, answer.prompt_tokens, answer.completion_tokens) == (
+        "A hand stirs.",
+        100,
+        10,
+    )
+
+
+@pytest.mark.parametrize("content", [7, {"a": 1}, [{"type": "image"}], []])
+def test_content_that_is_no_text_is_unreadable_and_paid(content):
+    said = json.dumps(completion(content))
+    with fault_server(f"json:{said}") as server, pytest.raises(UnreadableAnswer) as caught:
+        ask(server.url)
+    assert (caught.value.prompt_tokens, caught.value.completion_tokens) == (100, 10)

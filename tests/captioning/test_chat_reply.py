@@ -1,0 +1,130 @@
+"""Whatever a server says is an answer or one clear error, within bounds."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earmark.captioning import Answer
+from earmark.captioning.chat_reply import DEEPEST, MOST_CHARACTERS, Usage, read_json, read_reply
+from earmark.errors import UnreadableAnswer
+from fault_server import completion
+from stills import ask_about
+
+REQUEST = ask_about(frames=False)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=9,
+)
+
+
+def read(reply, request=REQUEST):
+    return read_reply(reply, request, form="images")
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "choices": JSON
+            | st.lists(
+                st.fixed_dictionaries(
+                    {}, optional={"message": JSON | st.fixed_dictionaries({"content": JSON})}
+                )
+            ),
+            "usage": JSON | st.fixed_dictionaries({"prompt_tokens": JSON}),
+            "model": JSON,
+        },
+    )
+)
+def test_any_json_is_an_answer_or_unreadable(reply):
+    try:
+        answer = read(reply)
+    except UnreadableAnswer as error:
+        counts = error.prompt_tokens, error.completion_tokens
+    else:
+        assert isinstance(answer, Answer) and answer.text
+        counts = answer.prompt_tokens, answer.completion_tokens
+    assert all(count is None or count >= 0 for count in counts)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_json_or_a_value_error(raw):
+    with suppress(ValueError):
+        read_json(raw)
+
+
+@given(JSON)
+def test_json_is_read_as_it_was_written(value):
+    plain = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    short = json.loads(
+        json.dumps(plain), parse_int=lambda digits: int(digits) if len(digits) <= 20 else None
+    )
+    assert read_json(json.dumps(value).encode()) == short
+
+
+@pytest.mark.parametrize("depth", [10_000, 500_000])
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_is_nested_too_deep_is_left_out_and_the_rest_is_read(depth, closed):
+    deep = "[" * depth + ("]" * depth if closed else "")
+    raw = f'{{"a": "]}}[\\"", "deep": {deep}, "b": 2}}'.encode()
+    if not closed:
+        with pytest.raises(ValueError, match="Expecting"):
+            read_json(raw)
+        return
+    value = read_json(raw)
+    assert (value["a"], value["b"]) == (']}["', 2)
+    levels = 0
+    while value := value["deep"] if isinstance(value, dict) else (value or [None])[0]:
+        levels += 1
+    assert levels < DEEPEST
+
+
+def test_a_string_that_never_ends_takes_no_longer_than_the_rest():
+    """Each escaped quote could be tried as another beginning: minutes, were it so."""
+    with pytest.raises(ValueError):
+        read_json(b"[" * 5000 + b'"' + b'\\"' * 300_000)
+
+
+def test_an_answer_too_long_to_keep_is_cut_and_says_so():
+    answer = read(completion("a" * (MOST_CHARACTERS + 5)))
+    assert len(answer.text) == MOST_CHARACTERS and answer.finish == "length"
+    assert answer.note == "cut at 100,000 of its 100,005 characters"
+
+
+def test_an_answer_too_long_to_keep_is_no_json():
+    request = ask_about(frames=False, schema={"type": "object"})
+    long = json.dumps({"action": "a" * MOST_CHARACTERS})
+    with pytest.raises(UnreadableAnswer, match="--answer-tokens"):
+        read(completion(long), request)
+
+
+def test_notes_are_joined():
+    reply = {**completion("Stirs."), "usage": "?"}
+    answer = read_reply(reply, REQUEST, form="images", note="sent as images")
+    assert answer.note.startswith("sent as images; the server's usage makes no sense")
+
+
+@pytest.mark.parametrize(
+    ("said", "usage"),
+    [
+        ({}, Usage()),
+        ({"usage": None}, Usage()),
+        ({"usage": {}}, Usage()),
+        ({"usage": {"prompt_tokens": 7, "completion_tokens": 2}}, Usage(7, 2)),
+        ({"usage": {"prompt_tokens": 7, "completion_tokens": None}}, Usage(7, None, "?")),
+    ],
+)
+def test_usage_that_is_not_said_is_nothing_odd(said, usage):
+    got = Usage.of(said)
+    assert (got.prompt_tokens, got.completion_tokens) == (
+        usage.prompt_tokens,
+        usage.completion_tokens,
+    )
+    assert bool(got.note) == bool(usage.note)
