@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,14 +38,34 @@ def open_network(name: str, path: Path, *, keeps_all: bool = False) -> Any:
         raise MissingExtra(f"{name} needs LiteRT: pip install 'earmark[{model.extra}]'") from error
     data = path.read_bytes()
     model.check(len(data), hashlib.sha256(data).hexdigest(), str(path))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _without_info_lines():
         # It warns that keeping all values costs memory; a few megabytes here.
         warnings.simplefilter("ignore", UserWarning)
         interpreter = Interpreter(
             model_content=data, num_threads=1, experimental_preserve_all_tensors=keeps_all
         )
-    interpreter.allocate_tensors()
+        interpreter.allocate_tensors()
     return interpreter
+
+
+@contextmanager
+def _without_info_lines() -> Iterator[None]:
+    """What LiteRT writes to the error stream in the block, but for its INFO lines.
+
+    It writes there by itself, past Python, and has no setting for it.
+    """
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            caught.seek(0)
+            for line in caught:
+                if not line.startswith(b"INFO:"):
+                    os.write(2, line)
 
 
 @cache
