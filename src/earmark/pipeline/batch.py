@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from earmark.captioning import Captioner, Limits, Request, Tally, read_batch, write_batch
+from earmark.captioning import Captioner, Failure, Limits, Request, Tally, read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.errors import LedgerError, MediaError
 from earmark.ledger import CallRow, Ledger, RecordingRow, Run
@@ -71,20 +71,21 @@ def export_batch(folder: Path, path: Path, *, model: str) -> BatchExport:
         wanted = [(row, request) for row, request in items if request.identity in waiting]
         recordings = {row.id: _reopened(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
-        log = _BatchLog(Limits(), ledger, Progress(), len(wanted))
-        written = write_batch(decode(tasks, log), path)
-    return BatchExport(written, len(wanted) - len(log.left_out), log.left_out)
+        log, failures = CallRecorder(Limits(), ledger, Progress(), len(wanted)), list[Failure]()
+        written = write_batch(_decoded(tasks, log, failures), path)
+    left_out = [failure.reason for failure in failures]
+    return BatchExport(written, len(wanted) - len(left_out), left_out)
 
 
-@dataclass(slots=True, eq=False)
-class _BatchLog(CallRecorder):
-    """Notes what cannot be decoded, and leaves the ledger alone: nothing is asked yet."""
-
-    left_out: list[str] = field(default_factory=list)
-
-    def undecodable(self, task: Task, reason: str) -> None:  # noqa: ARG002
-        """A window could not be decoded, so it is in no request."""
-        self.left_out.append(reason)
+def _decoded(
+    tasks: Iterator[Task], log: CallRecorder, failures: list[Failure]
+) -> Iterator[Request]:
+    """The requests with their frames; those that cannot be decoded go to `failures`."""
+    for found in decode(tasks, log):
+        if isinstance(found, Failure):
+            failures.append(found)
+        else:
+            yield found
 
 
 def import_batch(
@@ -145,5 +146,9 @@ class BatchBackend(InProcessBackend):
         log: CallRecorder,
     ) -> Tally:
         """Write every task, pictures included; the answers come with `import_batch`."""
-        write_batch(decode(tasks, log), self._path)
+        failures: list[Failure] = []
+        write_batch(_decoded(tasks, log, failures), self._path)
+        for failure in failures:
+            log.tally.fail(failure)
+            log.failed(failure)
         return log.tally
