@@ -25,7 +25,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from earmark.captioning import Request, TagsCaptioner
+from earmark.captioning.request import Request
+from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.distributed.archive_listener import Listen, WorkItem
 from earmark.distributed.backend import Backend
 from earmark.distributed.ray_backend import RayBackend
@@ -33,7 +34,8 @@ from earmark.distributed.worker_pool import WorkerPool
 from earmark.gate.frontline import EVERYDAY
 from earmark.gate.listener import Heard
 from earmark.grid import Windows
-from earmark.ledger import Ledger, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline.caption import caption
 from earmark.pipeline.job import Job

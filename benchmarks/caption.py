@@ -21,7 +21,12 @@ from pathlib import Path
 import av
 import numpy as np
 
-from earmark.captioning import Answer, Failure, Limits, OpenAICaptioner, Prompt, Request, dispatch
+from earmark.captioning.dispatch import dispatch
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.prompt import Prompt
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
 from earmark.media.demo_scene import make_scene
 from earmark.timeline import Span

@@ -20,7 +20,9 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import CallRow, Ledger, RecordingRow, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.run_reader import Run
 from earmark.selection.pick import explain
 from earmark.timeline import Span
 

@@ -9,7 +9,8 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
-from earmark.ledger import CallRow, Ledger, RecordingRow
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, RecordingRow
 from earmark.selection import Budget, Coverage, allocate, forecast
 
 PLAN = {"budget": "20%", "across": True, "model": "m1"}

@@ -10,7 +10,8 @@ import numpy as np
 
 from drawing import windows
 from earmark.captioning.request import Answer
-from earmark.ledger import CallRow, Ledger, RecordingRow
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, RecordingRow
 from earmark.selection.pick import explain
 from earmark.timeline import Span
 

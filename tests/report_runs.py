@@ -12,7 +12,8 @@ from PIL import Image
 from drawing import SHORT
 from earmark.captioning.request import Answer
 from earmark.grid import Windows
-from earmark.ledger import CallRow, Ledger, PickFrames, RecordingRow
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.media.demo_scene import Script, make_scene
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.captioning import Answer
 from earmark.captioning.chat_reply import DEEPEST, MOST_CHARACTERS, Usage, read_json, read_reply
+from earmark.captioning.request import Answer
 from earmark.errors import UnreadableAnswer
 from fault_server import completion
 from stills import ask_about

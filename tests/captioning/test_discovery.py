@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from earmark.captioning import Discovery, doctor
-from earmark.captioning.discovery import EXTRAS, USUAL
+from earmark.captioning.discovery import EXTRAS, USUAL, Discovery, doctor
 from fault_server import fault_server
 from vlm_server import vlm_server
 

@@ -15,16 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning import (
-    Answer,
-    Failure,
-    Limits,
-    OpenAICaptioner,
-    Request,
-    Tally,
-    dispatch,
-)
-from earmark.captioning.dispatch import AHEAD
+from earmark.captioning.dispatch import AHEAD, dispatch
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure, Tally
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer
 from fault_server import fault_server
 from stills import ask_about
@@ -463,7 +458,9 @@ def test_control_c_waits_for_what_is_in_flight(interruptible):
 
 IN_A_HURRY = """
 import os, signal, sys, threading, time
-from earmark.captioning import Limits, OpenAICaptioner, dispatch
+from earmark.captioning.dispatch import dispatch
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
 sys.path.insert(0, sys.argv[1])
 from test_dispatch import Outcome, requests
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from earmark.captioning import LocalCaptioner, TransformersCaptioner
-from earmark.captioning.llama_cpp import spare_threads
+from earmark.captioning.llama_cpp import LocalCaptioner, spare_threads
+from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import CallRejected
 from stills import ask_about, still
 
@@ -56,7 +56,8 @@ def test_a_missing_extra_names_its_cure(gguf_pair, library, make, cure):
     program = f"""
 import sys; sys.modules[{library!r}] = None
 from pathlib import Path
-from earmark.captioning import LocalCaptioner, TransformersCaptioner
+from earmark.captioning.llama_cpp import LocalCaptioner
+from earmark.captioning.transformers_captioner import TransformersCaptioner
 model, encoder = map(Path, sys.argv[1:])
 {make}.check()
 """

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning import (
-    CAPTIONERS,
-    LocalCaptioner,
-    ModelChoice,
-    OpenAICaptioner,
-    Replay,
-    TagsCaptioner,
-    TransformersCaptioner,
-)
+from earmark.captioning.llama_cpp import LocalCaptioner
+from earmark.captioning.model_choice import CAPTIONERS, ModelChoice
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.replay import Replay
+from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import EarmarkError
 from fault_server import fault_server
 

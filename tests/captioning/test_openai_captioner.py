@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from earmark.captioning import OpenAICaptioner
 from earmark.captioning.chat_message import body
+from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.openai_endpoint import Endpoint, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
 from fault_server import completion, fault_server

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from earmark.captioning import Prompt
-from earmark.captioning.prompt import clock
+from earmark.captioning.prompt import Prompt, clock
 from earmark.errors import EarmarkError
 from earmark.timeline import Span
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from earmark.captioning import Prompt, Question
+from earmark.captioning.prompt import Prompt
+from earmark.captioning.question import Question
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.selection import Pick
 from earmark.timeline import Span

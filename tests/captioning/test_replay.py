@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from earmark.captioning import Replay
+from earmark.captioning.replay import Replay
 from earmark.errors import CallRejected, EarmarkError, UnreadableAnswer
 from stills import ask_about
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from earmark.captioning import image_tokens
+from earmark.captioning.visual_tokens import image_tokens
 from earmark.timeline import Span
 from stills import ask_about, still
 

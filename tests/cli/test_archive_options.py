@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from earmark.captioning import LocalCaptioner
+from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.cli.app import app
 from earmark.errors import BackendError, LedgerError
-from earmark.ledger import Run
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
 from fault_server import fault_server
 from making import make_video

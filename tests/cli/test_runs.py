@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from earmark.cli import runs as commands
 from earmark.errors import LedgerError
-from earmark.ledger import Ledger, PickFrames
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import PickFrames
 from ledger_runs import PLAN, cell, fill, open_run, row
 
 app = typer.Typer()

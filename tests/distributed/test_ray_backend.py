@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import earmark
-from earmark.captioning import OpenAICaptioner
+from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.distributed.ray_backend import RayBackend
 from earmark.errors import BackendError, InternalError, MissingExtra, UnreadableFile
-from earmark.ledger import Run
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import BackendOptions

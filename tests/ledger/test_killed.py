@@ -10,7 +10,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from earmark.ledger import Ledger, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
 from ledger_runs import PLAN, call, cell
 
 ROUNDS = 12

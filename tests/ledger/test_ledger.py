@@ -14,8 +14,10 @@ import pytest
 
 from drawing import SHORT, windows
 from earmark.errors import LedgerError
-from earmark.ledger import CallRow, Ledger, PickFrames, Run
 from earmark.ledger.disk_reserve import SIZE_BYTES
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, PickFrames
+from earmark.ledger.run_reader import Run
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track
 from ledger_runs import PLAN, answer, call, cell, fill, open_run, row, said
@@ -321,7 +323,7 @@ def test_threads_may_share_a_ledger(tmp_path: Path):
 def test_the_second_process_is_told_and_stops(tmp_path: Path):
     with open_run(tmp_path):
         script = (
-            "import sys; from pathlib import Path; from earmark.ledger import Ledger\n"
+            "import sys; from pathlib import Path; from earmark.ledger.ledger import Ledger\n"
             "Ledger.open(Path(sys.argv[1]), {})"
         )
         second = subprocess.run(

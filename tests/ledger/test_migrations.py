@@ -13,14 +13,17 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import LedgerError
-from earmark.ledger import CallRow, Ledger, Run, merge
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow
+from earmark.ledger.run_merge import merge
+from earmark.ledger.run_reader import Run
 from earmark.timeline import Span
 from ledger_version_2 import OLD, PRESENT, make_version_2
 
 KILLED = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from earmark.ledger import Ledger
+from earmark.ledger.ledger import Ledger
 
 class Doomed(sqlite3.Connection):
     left = int(sys.argv[2])

@@ -10,7 +10,10 @@ import pytest
 
 from drawing import windows
 from earmark.errors import LedgerError
-from earmark.ledger import CallRow, Ledger, PickFrames, Run, merge
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, PickFrames
+from earmark.ledger.run_merge import merge
+from earmark.ledger.run_reader import Run
 from earmark.selection.pick import explain
 from ledger_runs import PLAN, answer, cell, row, said
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning import OpenAICaptioner, TagsCaptioner
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import MediaError
-from earmark.ledger import Run
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview

@@ -12,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning import Limits, OpenAICaptioner, TagsCaptioner
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import LedgerError
-from earmark.ledger import Ledger, PickRow, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import PickRow
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import CaptionResult, caption
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
@@ -92,7 +96,7 @@ def picks_of(folder: Path) -> list[PickRow]:
 
 
 def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
-    from earmark.captioning import Prompt
+    from earmark.captioning.prompt import Prompt
 
     with fault_server() as server:
         caption([video], plan=plan(server.url, budget="2"), run=tmp_path)

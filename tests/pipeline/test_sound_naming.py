@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning import OpenAICaptioner
+from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.evidence.sound_names import SoundNamer
-from earmark.ledger import Run
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
 from fault_server import fault_server
 from making import make_video

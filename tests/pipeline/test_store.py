@@ -12,7 +12,7 @@ import numpy as np
 from archive_runs import windows_of
 from earmark.gate.listener import Heard
 from earmark.grid import ScoredRecording
-from earmark.ledger import Ledger
+from earmark.ledger.ledger import Ledger
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import InProcessBackend

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from archive_runs import tell_archive
-from earmark.ledger import CallRow, Ledger, RecordingRow, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.run_reader import Run
 from earmark.reporting.archive_index import MOST_ON_A_PAGE, curve, write_index, write_report
 from earmark.timeline import Span
 

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from earmark.ledger import Ledger, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
 from earmark.reporting.report_page import write_page
 from ledger_runs import PLAN, answer, call, open_run, row
 from report_runs import HOSTILE, tell_scene, tell_shift

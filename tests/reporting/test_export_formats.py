@@ -12,7 +12,9 @@ import pytest
 from pyarrow import parquet
 
 from earmark.errors import MissingExtra
-from earmark.ledger import Ledger, PickRow, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import PickRow
+from earmark.ledger.run_reader import Run
 from earmark.reporting.export_formats import EXPORTERS, export
 from earmark.reporting.exporter import Export, Exporter, ExportRow
 from ledger_runs import PLAN, answer, call, fill, open_run, row

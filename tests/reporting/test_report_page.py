@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from drawing import windows
-from earmark.ledger import Ledger
+from earmark.ledger.ledger import Ledger
 from earmark.reporting.report_data import link_to, load_report
 from earmark.reporting.report_page import render, write_page
 from earmark.timeline import Track

@@ -9,29 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.llama_cpp import CONTEXT, LocalCaptioner
-from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.replay import Replay
-from earmark.captioning.tags_captioner import TagsCaptioner
-from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import EarmarkError
-from earmark.evidence.object_detector import ObjectTagger
 from earmark.models import ModelStore
 from earmark.registry import Registry
+
+CONTEXT = 4096
+"""Tokens of a conversation with a model that runs here, unless its pictures need more."""
 
 PROMPT_TOKENS = 1024
 """Tokens a conversation has room for beside them: a prompt, and an answer of the usual length."""
 
 WAYS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
 
-CAPTIONERS: Registry[Callable[..., Captioner]] = Registry(
+CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     "earmark.captioners",
     {
-        "tags": TagsCaptioner,
-        "openai": OpenAICaptioner,
-        "local": LocalCaptioner,
-        "transformers": TransformersCaptioner,
-        "replay": Replay,
+        "tags": "earmark.captioning.tags_captioner:TagsCaptioner",
+        "openai": "earmark.captioning.openai_captioner:OpenAICaptioner",
+        "local": "earmark.captioning.llama_cpp:LocalCaptioner",
+        "transformers": "earmark.captioning.transformers_captioner:TransformersCaptioner",
+        "replay": "earmark.captioning.replay:Replay",
     },
     kind="captioner",
 )
@@ -85,20 +82,23 @@ class ModelChoice:
             CallError: the server is to say which model it serves, and does not.
             EarmarkError: a file is missing, or there are several to choose from.
         """
+        made: Captioner
         if self.server:
             model = self.model or _only_model(self.server, api_key)
-            return OpenAICaptioner(self.server, model, api_key=api_key)
-        if self.gguf:
+            made = CAPTIONERS["openai"](self.server, model, api_key=api_key)
+        elif self.gguf:
             mmproj = self.mmproj or _mmproj_beside(self.gguf)
             context = max(CONTEXT, tokens + PROMPT_TOKENS)
-            return LocalCaptioner(self.gguf, mmproj, parallel=concurrency, context=context)
-        if self.transformers:
-            return TransformersCaptioner(self.transformers)
-        if self.replay:
-            return Replay.load(self.replay, model=self.model or "replay")
-        if self.plugin:
-            return CAPTIONERS.named(self.plugin)(**({"model": self.model} if self.model else {}))
-        return TagsCaptioner(look=_object_tagger(store or ModelStore()))
+            made = CAPTIONERS["local"](self.gguf, mmproj, parallel=concurrency, context=context)
+        elif self.transformers:
+            made = CAPTIONERS["transformers"](self.transformers)
+        elif self.replay:
+            made = _load_replay(self.replay, self.model)
+        elif self.plugin:
+            made = CAPTIONERS.named(self.plugin)(**({"model": self.model} if self.model else {}))
+        else:
+            made = CAPTIONERS["tags"](look=_object_tagger(store or ModelStore()))
+        return made
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> ModelChoice:
@@ -111,15 +111,24 @@ class ModelChoice:
         return {name: None if v is None else str(v) for name, v in asdict(self).items()}
 
 
-def _object_tagger(store: ModelStore) -> ObjectTagger | None:
+def _object_tagger(store: ModelStore) -> Any:
     """Names what is seen where `earmark models get efficientdet-lite0` was run; else None."""
     name = "efficientdet-lite0"
-    is_here = store.state(name) == "here" and find_spec("ai_edge_litert") is not None
-    return ObjectTagger(weights=store.find(name)) if is_here else None
+    if store.state(name) != "here" or find_spec("ai_edge_litert") is None:
+        return None
+    from earmark.evidence.object_detector import ObjectTagger  # loads LiteRT's wrapper
+
+    return ObjectTagger(weights=store.find(name))
+
+
+def _load_replay(path: Path, model: str | None) -> Captioner:
+    from earmark.captioning.replay import Replay
+
+    return Replay.load(path, model=model or "replay")
 
 
 def _only_model(url: str, api_key: str | None) -> str:
-    served = OpenAICaptioner(url, "", api_key=api_key).endpoint.models()
+    served: list[str] = CAPTIONERS["openai"](url, "", api_key=api_key).endpoint.models()
     if len(served) != 1:
         raise EarmarkError(
             f"{url} serves {', '.join(served) or 'no models'}: say which one with --model NAME"

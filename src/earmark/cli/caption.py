@@ -24,9 +24,10 @@ from earmark.cli.options import (
     takes_plan,
 )
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
-from earmark.ledger import Run, Totals
-from earmark.ledger.row_values import as_place
+from earmark.ledger.records import Totals
+from earmark.ledger.run_reader import Run
 from earmark.media import Source
+from earmark.media.source import as_place
 from earmark.pipeline.caption import CaptionResult
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.preview import Preview, preview

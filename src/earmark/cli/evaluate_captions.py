@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 from rich.table import Table as RichTable
 
-from earmark.captioning import Limits, ModelChoice, Prompt
+from earmark.captioning.limits import Limits
+from earmark.captioning.model_choice import ModelChoice
+from earmark.captioning.prompt import Prompt
 from earmark.cli.console import Format, emit_json, err, out, progress_bar
 from earmark.cli.evaluate import words
 from earmark.errors import EarmarkError

@@ -10,7 +10,7 @@ import typer
 
 from earmark.cli.console import emit_json, out, warn
 from earmark.cli.runs import AsJson
-from earmark.ledger import merge as merge_runs
+from earmark.ledger.run_merge import merge as merge_runs
 
 
 def merge(

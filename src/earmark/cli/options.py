@@ -17,7 +17,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from earmark.captioning import Limits, Prompt
+from earmark.captioning.limits import Limits
+from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
 from earmark.cli.checkpoints import cache_folder, model_store, with_checkpoints
 from earmark.cli.console import warn

@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from earmark.captioning import Limits
+from earmark.captioning.limits import Limits
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.errors import LedgerError
-from earmark.ledger import Run, SearchHit, Totals, find_runs
+from earmark.ledger.records import SearchHit, Totals
+from earmark.ledger.run_reader import Run, find_runs
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.export_formats import EXPORTERS

@@ -13,7 +13,10 @@ from contextlib import closing
 from itertools import islice
 from typing import Any
 
-from earmark.captioning import Captioner, Limits, Tally, dispatch
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.dispatch import dispatch
+from earmark.captioning.limits import Limits
+from earmark.captioning.usage import Tally
 from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_pool import ATTEMPTS

@@ -15,11 +15,12 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from earmark.captioning import Answer, Captioner, Request
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.request import Answer, Request
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_pool import ATTEMPTS
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
-from earmark.ledger import PickFrames
+from earmark.ledger.records import PickFrames
 from earmark.media.prefetch import DecoderPool, FrameRequest
 from earmark.pipeline.ask import CallRecorder, Task
 from earmark.version import VERSION

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from earmark.captioning.request import Answer
 from earmark.ledger.records import CallRow
-from earmark.ledger.row_values import answer_values, as_text, now, number_of, tags_of
+from earmark.ledger.row_values import answer_values, now, number_of, tags_of
+from earmark.media.source import as_text
 
 
 def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: int) -> set[str]:

@@ -25,8 +25,6 @@ from earmark.ledger import call_state
 from earmark.ledger.disk_reserve import DiskReserve
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.ledger.row_values import (
-    as_place,
-    as_text,
     count_interrupted,
     keep_tags,
     number_of,
@@ -39,6 +37,7 @@ from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, is_full
 from earmark.media import Source
+from earmark.media.source import as_place, as_text
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 

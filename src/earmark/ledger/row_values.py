@@ -8,13 +8,13 @@ import platform
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.ledger.records import RecordingRow
+from earmark.media.source import as_place, as_text
 from earmark.timeline import FloatArray, Span
 
 EXACT = "<f8"
@@ -120,16 +120,6 @@ def pack(values: FloatArray, kind: str = EXACT) -> bytes:
 def unpack(blob: bytes, kind: str = EXACT) -> FloatArray:
     """The numbers `pack` was given; read-only."""
     return np.frombuffer(blob, dtype=kind)
-
-
-def as_place(path: str) -> str:
-    """A local path from the root, whatever folder a later command starts in; a URL as it is."""
-    return as_text(path if "://" in path else str(Path(path).absolute()))
-
-
-def as_text(words: str) -> str:
-    """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
-    return words.encode("utf-8", "replace").decode()
 
 
 def now() -> str:

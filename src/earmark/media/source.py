@@ -82,3 +82,13 @@ def name_of(uri: str) -> str:
 def suffix_of(uri: str) -> str:
     """The ending of its name, in lower case, with the dot; empty where there is none."""
     return PurePosixPath(name_of(uri)).suffix.lower()
+
+
+def as_place(path: str) -> str:
+    """A local path from the root, whatever folder a later command starts in; a URL as it is."""
+    return as_text(path if "://" in path else str(Path(path).absolute()))
+
+
+def as_text(words: str) -> str:
+    """The words as text a database can hold: half of a surrogate pair becomes a question mark."""
+    return words.encode("utf-8", "replace").decode()

@@ -7,9 +7,15 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import tee
 
-from earmark.captioning import Answer, Failure, Limits, Request, Tally
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.dispatch import dispatch
+from earmark.captioning.limits import Limits
 from earmark.captioning.question import Question
-from earmark.ledger import CallRow, Ledger, PickFrames, PickRow, Run
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure, Tally
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, PickFrames, PickRow
+from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.reporting.progress import Progress
@@ -124,3 +130,11 @@ def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Fail
             frames = PickFrames.of(task.request.span, found)
             log.ledger.keep_frames(task.recording.key, frames)
             yield task.request.showing(found.frames)
+
+
+def ask_here(
+    tasks: Iterable[Task], captioner: Captioner, limits: Limits, log: CallRecorder
+) -> Tally:
+    """Decode a few windows ahead of the calls, and call; outcomes go to `log` as they arrive."""
+    with closing(decode(tasks, log)) as requests:
+        return dispatch(requests, captioner, limits, log, tally=log.tally)

@@ -12,13 +12,17 @@ import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from earmark.captioning import Captioner, Limits, Tally, dispatch
 from earmark.errors import EarmarkError, InternalError
-from earmark.pipeline.ask import CallRecorder, Task, decode
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.registry import Registry
+
+if TYPE_CHECKING:
+    from earmark.captioning.captioner import Captioner
+    from earmark.captioning.limits import Limits
+    from earmark.captioning.usage import Tally
+    from earmark.pipeline.ask import CallRecorder, Task
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +79,9 @@ class InProcessBackend:
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
         """Decode a few windows ahead of the calls, and call."""
-        with closing(decode(tasks, log)) as requests:
-            return dispatch(requests, captioner, limits, log, tally=log.tally)
+        from earmark.pipeline.ask import ask_here  # selecting need not load what asking takes
+
+        return ask_here(tasks, captioner, limits, log)
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:

@@ -10,10 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from earmark.captioning import Captioner, Failure, Limits, Request, Tally, read_batch, write_batch
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
+from earmark.captioning.request import Request
+from earmark.captioning.usage import Failure, Tally
 from earmark.errors import LedgerError, MediaError
-from earmark.ledger import CallRow, Ledger, RecordingRow, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source, open_recording
 from earmark.pipeline.ask import CallRecorder, Task, decode, requests_about
 from earmark.pipeline.backend import InProcessBackend

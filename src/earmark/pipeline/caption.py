@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning import Tally
-from earmark.ledger import Ledger, Run, Totals
+from earmark.captioning.usage import Tally
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import Totals
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.ask import CallRecorder
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import choose_tasks

@@ -13,7 +13,9 @@ from itertools import islice
 from earmark.evidence.sound_names import Named, Namer, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
-from earmark.ledger import CallRow, Ledger, Run
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow
+from earmark.ledger.run_reader import Run
 from earmark.ledger.stored_windows import StoredWindows
 from earmark.media import Recording, Source
 from earmark.pipeline.ask import Tasks

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from earmark.errors import EarmarkError
 from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
-from earmark.ledger import Ledger, RecordingRow
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import RecordingRow
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning import TagsCaptioner
-from earmark.ledger import Ledger
+from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.ledger.ledger import Ledger
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store

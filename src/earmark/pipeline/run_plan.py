@@ -10,19 +10,19 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from earmark.captioning import Captioner, Limits
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
-from earmark.evidence.sound_names import Namer, sound_namer
 from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Grid
-from earmark.ledger.row_values import as_place
 from earmark.media import Source, find
 from earmark.media.shard import Shard
+from earmark.media.source import as_place
 from earmark.models import ModelStore
 from earmark.selection import (
     Budget,
@@ -35,6 +35,9 @@ from earmark.selection import (
 )
 from earmark.selection.cost_forecast import Forecast
 from earmark.version import VERSION
+
+if TYPE_CHECKING:
+    from earmark.evidence.sound_names import Namer
 
 Paths = Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
@@ -128,10 +131,12 @@ class Plan:
 
     def open_namer(self) -> Namer | None:
         """Who names sounds, ready to be asked; nobody if that is not wanted."""
+        if self.namer or self.sounds is False:
+            return self.namer
+        from earmark.evidence.sound_names import sound_namer  # loads what knows sounds
+
         cache = self.listening.cache
-        return self.namer or sound_namer(
-            self.sounds, cache.folder if cache else None, store=self.store
-        )
+        return sound_namer(self.sounds, cache.folder if cache else None, store=self.store)
 
     def selection_json(self) -> dict[str, Any]:
         """What decides which windows are chosen, as plain values."""

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import RecordingSummary, Run
+from earmark.ledger.records import RecordingSummary
+from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.reporting.report_data import RunReport, load_recording
 from earmark.reporting.report_page import draw, name_of, render, title_of, write_page

@@ -18,7 +18,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from earmark.errors import MissingExtra
-from earmark.ledger import RecordingRow, Run
+from earmark.ledger.records import RecordingRow
+from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.registry import Registry
 from earmark.reporting.edl import EditList

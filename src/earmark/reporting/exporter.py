@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from earmark.ledger import PickRow, RecordingRow, Run
+from earmark.ledger.records import PickRow, RecordingRow
+from earmark.ledger.run_reader import Run
 
 
 @dataclass(frozen=True, slots=True)

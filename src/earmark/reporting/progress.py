@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from earmark.captioning import Tally
+from earmark.captioning.usage import Tally
 
 
 @dataclass(slots=True)

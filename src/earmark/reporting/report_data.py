@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from earmark.ledger import ChoiceRow, FailedRecording, HeardRow, PickRow, RecordingRow, Run, Totals
+from earmark.ledger.records import (
+    ChoiceRow,
+    FailedRecording,
+    HeardRow,
+    PickRow,
+    RecordingRow,
+    Totals,
+)
+from earmark.ledger.run_reader import Run
 
 MOST_POINTS = 4000
 """Of a recording's sound level: more than any screen has columns for."""

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from earmark.ledger import RecordingRow, Run
+from earmark.ledger.records import RecordingRow
+from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.reporting.html_document import assemble
 from earmark.reporting.report_data import PickReport, RecordingReport, RunReport, load_report

@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from earmark.captioning import Answer, Limits, OpenAICaptioner, Request, image_tokens
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.visual_tokens import image_tokens
 from earmark.cli.evaluate_captions import Format, captions, parse_tokens
 from earmark.errors import (
     AnnotationError,
