@@ -56,6 +56,12 @@ def test_evaluate_speaks_json_and_csv(files: list[object]):
     assert len(rows) == 4
 
 
+def test_the_old_name_of_sound_events_still_works(files: list[object]):
+    words = ["--budgets", "25", "--rules", "uniform,rank", "--format", "csv"]
+    old = [str(word).replace("--sound-events", "--evidence") for word in files]
+    assert earmark("evaluate", *old, *words).stdout == earmark("evaluate", *files, *words).stdout
+
+
 def test_names_may_stand_in_a_file(files: list[object], tmp_path: Path):
     (tmp_path / "names.txt").write_text("K01\nK03\n")
     words = ["--recordings", tmp_path / "names.txt", "--rules", "uniform", "--format", "csv"]

@@ -20,7 +20,7 @@ from earmark.evaluation.annotations.table_readers import read_durations, seconds
 from earmark.evaluation.benchmark import BenchmarkRow, rows_as_csv
 from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Progress, run
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
-from earmark.evaluation.paper.downsampling import ScoredRecording, Unit, downsample_table
+from earmark.evaluation.paper.downsampling import AnnotatedScores, Unit, downsample_table
 from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_report import report_coverage
@@ -279,9 +279,9 @@ def _downsample_tables(
     if not development:
         return []
 
-    def scored(name: str) -> ScoredRecording:
+    def scored(name: str) -> AnnotatedScores:
         marked = source.annotations
-        return ScoredRecording(
+        return AnnotatedScores(
             name, source.track(name), marked.durations[name], marked.recordings[name]
         )
 

@@ -116,7 +116,7 @@ def test_episodes_equal_the_obvious_loops(
     marked = [Action(start, start + lasts) for start, lasts in rows]
     episodes = [Span(start, start + lasts) for start, lasts in kept]
     got = count_kept(marked, episodes, 80.0, window=4.0)
-    assert got.reached == sum(any(each.span.overlaps(e) for e in episodes) for each in marked)
+    assert got.reached == sum(any(each.overlaps(e) for e in episodes) for each in marked)
     cells = [Span(m * 4.0, (m + 1) * 4.0) for m in range(20)]
     assert got.calls == sum(any(cell.overlaps(e) for e in episodes) for cell in cells)
 

@@ -9,8 +9,8 @@ import pytest
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.paper.downsampling import (
+    AnnotatedScores,
     DownsampleSetting,
-    ScoredRecording,
     choose_settings,
     count_setting,
     downsample_table,
@@ -20,11 +20,11 @@ from earmark.evaluation.paper.downsampling import (
 from earmark.timeline import Span, Track
 
 
-def scores(drawing: str, *actions: tuple[float, float]) -> ScoredRecording:
+def scores(drawing: str, *actions: tuple[float, float]) -> AnnotatedScores:
     """One character a second; digits over ten are scores, dots are 0."""
     values = np.array([0 if sign == "." else int(sign) for sign in drawing]) / 10
     marked = [Action(*each) for each in actions]
-    return ScoredRecording("a", Track(values, hop=1.0), float(len(drawing)), marked)
+    return AnnotatedScores("a", Track(values, hop=1.0), float(len(drawing)), marked)
 
 
 def test_stretches_above_a_threshold():

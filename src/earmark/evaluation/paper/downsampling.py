@@ -42,7 +42,7 @@ THRESHOLDS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScoredRecording:
+class AnnotatedScores:
     """One recording's scores with its actions."""
 
     recording: str
@@ -88,7 +88,7 @@ def look_between(kept: Sequence[Span], duration: float, *, every: float) -> list
 
 
 def count_setting(
-    many: Iterable[ScoredRecording],
+    many: Iterable[AnnotatedScores],
     threshold: float,
     every: Sequence[float | None],
     *,
@@ -105,7 +105,7 @@ def count_setting(
 
 
 def choose_settings(
-    development: Sequence[ScoredRecording],
+    development: Sequence[AnnotatedScores],
     targets: Sequence[float] = TARGETS,
     *,
     every: Sequence[float | None],
@@ -138,8 +138,8 @@ def choose_settings(
 
 
 def downsample_table(
-    development: Sequence[ScoredRecording],
-    judged: Sequence[ScoredRecording],
+    development: Sequence[AnnotatedScores],
+    judged: Sequence[AnnotatedScores],
     *,
     window: float,
     targets: Sequence[float] = TARGETS,
@@ -170,7 +170,7 @@ def downsample_table(
 
 
 def _judge(
-    judged: Sequence[ScoredRecording], setting: DownsampleSetting | None, window: float
+    judged: Sequence[AnnotatedScores], setting: DownsampleSetting | None, window: float
 ) -> tuple[float, float, float]:
     """Recall, reduction and calls in per cent; nan where there is no setting."""
     if setting is None:
