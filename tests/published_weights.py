@@ -45,7 +45,7 @@ def sized(known: Model, options: tuple[tuple[str, object], ...]) -> Model:
 
 def known_as(monkeypatch: pytest.MonkeyPatch, name: str, known: Model) -> Model:
     """Let `known` be the row of the catalogue called `name`, for one test."""
-    monkeypatch.setitem(MODELS.data, name, known)
+    monkeypatch.setitem(MODELS, name, known)
     return known
 
 

@@ -23,10 +23,10 @@ def declared(tmp_path, monkeypatch):
         "first = plugin_of_test:Third\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry._declared.cache_clear()
+    registry._entry_points.cache_clear()
     yield Registry("earmark.things", {"first": int, "second": "math:tau"}, kind="thing")
     sys.modules.pop("plugin_of_test", None)
-    registry._declared.cache_clear()
+    registry._entry_points.cache_clear()
 
 
 def test_our_own_come_first_and_an_address_is_followed_when_needed(declared):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 
@@ -136,6 +137,12 @@ class Grid:
         if len(expected):
             expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
         return Windows(self.length, duration, pooled.peak, instants, expected, survival)
+
+    def key(self, frontline: Frontline, *, audio_track: int = 0) -> str:
+        """Names all that can change the windows of a recording."""
+        line = frontline
+        parts = (line.encoder, line.scorer, line.rates, audio_track, self)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def lay(self, heard: Heard, frontline: Frontline) -> ScoredRecording:
         """What was heard by `frontline`, on the grid."""

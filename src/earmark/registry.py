@@ -8,8 +8,7 @@ A package adds a rule of its own by declaring it, and nothing else:
 
 from __future__ import annotations
 
-from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -19,8 +18,11 @@ from earmark.errors import PluginError
 
 Item = TypeVar("Item")
 
+_INCLUDED = object()
+"""Stands for an item of another seam."""
 
-class Registry(UserDict[str, Item]):
+
+class Registry(dict[str, Item]):
     """What one seam can be filled with, by name; loaded when it is first looked up.
 
     >>> colours = Registry("earmark.colours", {"red": 1, "green": 2}, kind="colour")
@@ -44,28 +46,33 @@ class Registry(UserDict[str, Item]):
             kind: What an item is called in a message.
             includes: Another seam, all of which can fill this one too.
         """
-        self.group = group
+        points = sorted(_entry_points().select(group=group), key=lambda point: point.name)
+        named: dict[str, Any] = {point.name: point for point in points}
+        named |= dict.fromkeys(includes or {}, _INCLUDED) | dict(builtin)
+        order = dict.fromkeys([*builtin, *(includes or {}), *named])
+        super().__init__({name: named[name] for name in order})
         self.kind = kind
-        self._includes: Mapping[str, Item] = includes or {}
-        points = sorted(_declared().select(group=group), key=lambda point: point.name)
-        plugins: dict[str, Any] = {point.name: point for point in points}
-        ours = {**dict.fromkeys(self._includes), **builtin}
-        names = dict.fromkeys([*builtin, *self._includes, *plugins])
-        found: dict[str, Any] = {name: ours.get(name, plugins.get(name)) for name in names}
-        self.data = found
+        self._includes = includes or {}
 
     def __getitem__(self, name: str) -> Item:
-        item: Any = self.data[name]
-        if item is None:
+        item: Any = super().__getitem__(name)
+        if item is _INCLUDED:
             return self._includes[name]
         if isinstance(item, str):
             module, _, attribute = item.partition(":")
-            item = getattr(import_module(module), attribute)
+            self[name] = item = getattr(import_module(module), attribute)
         elif isinstance(item, EntryPoint):
-            item = self._load(item)
-        self.data[name] = item
+            self[name] = item = self._load(item)
         found: Item = item
         return found
+
+    def values(self) -> list[Item]:  # type: ignore[override]
+        """Every item, loaded."""
+        return [self[name] for name in self]
+
+    def items(self) -> list[tuple[str, Item]]:  # type: ignore[override]
+        """Every name with its item, loaded."""
+        return [(name, self[name]) for name in self]
 
     def named(self, name: str) -> Item:
         """The item called `name`.
@@ -91,7 +98,5 @@ class Registry(UserDict[str, Item]):
             ) from error
 
 
-@cache
-def _declared() -> Any:
-    """What all installed packages declare; looked up once."""
-    return entry_points()
+_entry_points: Callable[[], Any] = cache(entry_points)
+"""What all installed packages declare; looked up once."""

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.cli.checkpoints import cache_folder, model_store, with_checkpoints
-from earmark.cli.options import cache_at
+from earmark.cli.options import cache_at, cache_folder, model_store, with_checkpoints
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.gate import default_gate
 

@@ -24,7 +24,7 @@ def tiny(monkeypatch) -> None:
             name, f"{name}.bin", "a test", "a test", "MIT",
             origins=origins, size_bytes=size, sha256=known,
         )  # fmt: skip
-        monkeypatch.setitem(MODELS.data, name, one)
+        monkeypatch.setitem(MODELS, name, one)
 
 
 def listed(capsys, folder) -> dict[str, dict]:

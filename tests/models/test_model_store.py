@@ -34,7 +34,7 @@ def tiny(monkeypatch) -> None:
     """Two small checkpoints: one whose hash is known, one of which nothing is known."""
     for name, size, digest in (("known", len(WEIGHTS), DIGEST), ("unknown", None, None)):
         one = Model(name, f"{name}.bin", "a test", "a test", "MIT", size_bytes=size, sha256=digest)
-        monkeypatch.setitem(MODELS.data, name, one)
+        monkeypatch.setitem(MODELS, name, one)
 
 
 @contextmanager

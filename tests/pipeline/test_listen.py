@@ -16,7 +16,7 @@ from earmark.media import Recording, Source, find
 from earmark.media.shard import Shard
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
-from earmark.pipeline.listen import ListenWork, listen, listen_all
+from earmark.pipeline.listen import listen, listen_all, listen_unless_known
 from earmark.pipeline.run_plan import BackendOptions, make_plan
 from earmark.pipeline.select import select
 from earmark.reporting.progress import Progress
@@ -32,6 +32,10 @@ def archive(tmp_path_factory) -> Path:
         make_video(folder / f"{number}.mp4", duration=40.0, clicks=clicks, fps=5, group=10)
     (folder / "broken.mp4").write_bytes(b"not a movie")
     return folder
+
+
+def work(source, plan, known=None):
+    return listen_unless_known(source, plan=plan, known=known or {}, progress=None)
 
 
 def test_many_hear_what_one_hears(archive):
@@ -64,7 +68,7 @@ def test_the_choice_does_not_depend_on_who_listens(archive):
 def test_what_comes_back_is_small(archive):
     source, plan = find([archive])[0], make_plan(frontline="flux").listening
     hour = 3600 / 40
-    sent = pickle.dumps(ListenWork(plan)(source))
+    sent = pickle.dumps(work(source, plan))
     assert len(sent) < 20_000, "for 40 s, most of it not by the length"
     whole = pickle.dumps(listen(source, plan))
     assert len(whole) > len(sent)
@@ -73,11 +77,11 @@ def test_what_comes_back_is_small(archive):
 
 def test_a_recording_that_has_not_changed_is_only_described(archive):
     plan, source = make_plan(frontline="flux").listening, find([archive])[0]
-    heard = ListenWork(plan)(source)
+    heard = work(source, plan)
     assert isinstance(heard, ScoredRecording)
     key = heard.heard.recording.key
-    assert isinstance(ListenWork(plan, {source: key})(source), Recording)
-    assert isinstance(ListenWork(plan, {source: "another key"})(source), ScoredRecording)
+    assert isinstance(work(source, plan, {source: key}), Recording)
+    assert isinstance(work(source, plan, {source: "another key"}), ScoredRecording)
 
 
 def test_new_recordings_are_picked_up_and_old_ones_not_heard_again(archive, tmp_path):

@@ -23,7 +23,7 @@ from earmark.selection import (
     is_blind,
     rule_named,
 )
-from earmark.selection.rule import rule_name
+from earmark.selection.rule_registry import rule_name
 from earmark.selection.rules.aks import Aks
 from earmark.selection.rules.full import Full
 from earmark.selection.rules.rank import Rank

@@ -58,18 +58,6 @@ class LazyGroup(TyperGroup):
     """A group whose commands are imported when they are asked for, so that starting is quick."""
 
     entries: ClassVar[dict[str, Entry]] = {}
-    default: ClassVar[str | None] = None
-    """The command meant where none is named."""
-    no_args_default: ClassVar[bool] = False
-    """Whether that holds for no words at all; else they show the help."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the default command in front of what names none."""
-        known = (*self.entries, *SETTINGS["help_option_names"])
-        if self.default and not (args and args[0] in known) and (args or self.no_args_default):
-            args = [self.default, *args]
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The names, in the order they are listed."""
@@ -81,6 +69,22 @@ class LazyGroup(TyperGroup):
             warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
         entry = self.entries.get(RENAMED.get(cmd_name, cmd_name))
         return None if entry is None else load(cmd_name, entry)
+
+
+class DefaultGroup(LazyGroup):
+    """A group with a command that is meant where none is named."""
+
+    default: ClassVar[str] = ""
+    no_args_default: ClassVar[bool] = False
+    """Whether that holds for no words at all; else they show the help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command in front of what names none."""
+        known = (*self.entries, *SETTINGS["help_option_names"])
+        if self.default and not (args and args[0] in known) and (args or self.no_args_default):
+            args = [self.default, *args]
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
 
 def commands_in(command: Any) -> dict[str, Any]:
@@ -106,7 +110,7 @@ def load(name: str, entry: Entry) -> Any:
 
 
 def _group(name: str, words: str, entries: dict[str, Entry], **choices: Any) -> typer.Typer:
-    kind = type(f"{name.title()}Group", (LazyGroup,), {"entries": entries, **choices})
+    kind = type(f"{name.title()}Group", (DefaultGroup,), {"entries": entries, **choices})
     settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": SETTINGS}
     group = typer.Typer(name=name, cls=kind, help=words, add_completion=False, **settings)
     group.callback()(lambda: None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,9 +30,11 @@ from earmark.media import Source
 from earmark.media.source import as_place
 from earmark.pipeline.caption import CaptionResult
 from earmark.pipeline.caption import caption as caption_windows
-from earmark.pipeline.preview import Preview, preview
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.text_format import as_share, as_size, counted
+
+if TYPE_CHECKING:
+    from earmark.pipeline.preview import Preview
 
 ADD_A_MODEL = (
     "no model was asked, so captions are marked as not asked; to add them run the same command "
@@ -90,6 +92,8 @@ def caption(
     key = os.environ.get("OPENAI_API_KEY")
     with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
         if dry_run:
+            from earmark.pipeline.preview import preview
+
             show_preview(preview(run=folder, plan=plan, api_key=key, progress=progress), format)
             return
         done = caption_windows(run=folder, plan=plan, api_key=key, progress=progress)

@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from earmark.cli import options
-from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import emit_json, err, out, progress_bar, warn
+from earmark.cli.options import with_checkpoints
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
 from earmark.evaluation.benchmark import BUDGETS, COMPARED

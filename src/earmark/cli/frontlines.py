@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from earmark.cli.checkpoints import checkpoint_folder, model_store
 from earmark.cli.console import Format, emit_json, out
 from earmark.cli.models import Folder
+from earmark.cli.options import checkpoint_folder, model_store
 from earmark.evaluation.paper.compared_systems import System, systems
 
 

@@ -10,8 +10,8 @@ import typer
 from rich.progress import Progress
 from rich.table import Table
 
-from earmark.cli.checkpoints import model_store
 from earmark.cli.console import Format, emit_json, out, progress_bar, warn
+from earmark.cli.options import model_store
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import MODELS, PRETRAINED, Address, Model, ModelStore, StoredModel
 from earmark.reporting.text_format import as_size

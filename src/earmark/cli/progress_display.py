@@ -59,8 +59,10 @@ def show_progress(
             from earmark.reporting.prometheus import serve_metrics
 
             stack.enter_context(serve_metrics(progress, metrics_port, host=metrics_host))
-        show = json_lines(progress) if log == "json" else bars()
-        progress.on_change = stack.enter_context(show)
+        if log == "json":
+            progress.on_change = stack.enter_context(json_lines(progress))
+        elif err.is_terminal:
+            progress.on_change = stack.enter_context(bars())
         yield progress
 
 
@@ -98,9 +100,6 @@ def bars() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.completed:.0f} of {task.total:.0f} {task.description}"),
         TimeRemainingColumn(),
     )
-    if not err.is_terminal:
-        yield lambda _: None
-        return
     with Bars(*columns, console=err, transient=True) as bar:
         hearing = bar.add_task("recordings", total=0, visible=False, verb="listening")
         current = bar.add_task("s", total=0, visible=False, verb="listening")

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import sys
-from enum import StrEnum
-from typing import Annotated
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Literal
 
 import typer
+from rich.table import Table
 
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
-from earmark.cli.selection_tables import as_csv, as_jsonl, left_out_table, picks_table, summary
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.edl import selection_edl
-from earmark.reporting.text_format import counted, noted
-from earmark.selection.result import Selection, selection_schema
+from earmark.reporting.text_format import as_share, as_size, counted, noted
+from earmark.selection.result import Chosen, Selection, selection_schema
+from earmark.timeline import format_clock
 
+PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
+"""How a selection is printed."""
 
-class PicksAs(StrEnum):
-    """How a selection is printed."""
-
-    table = "table"
-    json = "json"
-    jsonl = "jsonl"
-    csv = "csv"
-    edl = "edl"
+COLUMNS = ("path", "window", "start", "end", "instant", "score", "rate", "expected", "reason")
 
 
 @takes_plan(SPENDING, LISTENING, BACKEND)
 def select(
     plan: Plan,
-    format: Annotated[PicksAs, typer.Option(help="How to print the picks.")] = PicksAs.table,
+    format: Annotated[PicksAs, typer.Option(help="How to print the picks.")] = "table",
     explain: Annotated[
         bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
     ] = False,
@@ -62,13 +62,13 @@ def select(
 
 def show(selection: Selection, format: PicksAs) -> None:
     """Print `selection`; what is odd or could not be done goes to stderr whatever the format."""
-    if format is PicksAs.table:
+    if format == "table":
         show_tables(selection)
-    elif format is PicksAs.json:
+    elif format == "json":
         emit_json(selection.to_json())
-    elif format is PicksAs.jsonl:
+    elif format == "jsonl":
         sys.stdout.writelines(f"{line}\n" for line in as_jsonl(selection))
-    elif format is PicksAs.csv:
+    elif format == "csv":
         sys.stdout.write(as_csv(selection))
     else:
         sys.stdout.write(selection_edl(selection))
@@ -98,3 +98,64 @@ def show_tables(selection: Selection) -> None:
 def schema() -> None:
     """Print the JSON Schema of what `earmark select --format json` prints."""
     emit_json(selection_schema())
+
+
+def summary(chosen: Chosen) -> str:
+    """One line: what was heard, what it read, what is expected."""
+    read = f"{as_size(chosen.bytes_read)} of {as_size(chosen.bytes_total)} read"
+    heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
+    return (
+        f"{chosen.path}: {len(chosen.picks)} of {chosen.windows} windows "
+        f"({format_clock(chosen.duration)}, {heard}); "
+        f"rule {chosen.rule}, frontline {chosen.frontline}, "
+        f"expected coverage {as_share(chosen.forecast)}"
+    )
+
+
+def picks_table(chosen: Chosen) -> Table:
+    """The picks of one recording."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("window", "start", "end", "look at", "score", "rate", "expected"):
+        table.add_column(name, justify="right")
+    table.add_column("why", overflow="fold")
+    for pick in chosen.picks:
+        times = (format_clock(time) for time in (pick.start, pick.end, pick.instant))
+        numbers = (f"{pick.score:.3g}", f"{pick.rate:.2f}", f"{pick.expected:.2f}")
+        table.add_row(str(pick.window), *times, *numbers, pick.reason)
+    return table
+
+
+def left_out_table(chosen: Chosen) -> Table:
+    """The best windows that were not chosen, in order of time as the picks are."""
+    others = chosen.windows - len(chosen.picks)
+    shown = len(chosen.left_out)
+    title = "left out" if shown == others else f"left out: the best {shown} of {others}"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for name in ("window", "start", "end", "score", "rate", "expected"):
+        table.add_column(name, justify="right")
+    table.add_column("why not", overflow="fold")
+    for window in sorted(chosen.left_out, key=lambda window: window.window):
+        times = (format_clock(time) for time in (window.start, window.end))
+        numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
+        table.add_row(str(window.window), *times, *numbers, window.reason)
+    return table
+
+
+def as_jsonl(selection: Selection) -> Iterator[str]:
+    """One line of JSON a pick, then one a failure."""
+    for chosen in selection.recordings:
+        for pick in chosen.picks:
+            yield json.dumps({"path": chosen.path, **asdict(pick)})
+    for failed in selection.failures:
+        yield json.dumps(asdict(failed))
+
+
+def as_csv(selection: Selection) -> str:
+    """A header and one row a pick; failures are not rows here but lines on stderr."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for chosen in selection.recordings:
+        for pick in chosen.picks:
+            writer.writerow({"path": chosen.path, **asdict(pick)})
+    return text.getvalue()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earmark.cli.checkpoints import with_checkpoints
 from earmark.cli.console import err, out, progress_bar
+from earmark.cli.options import with_checkpoints
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations

@@ -74,15 +74,15 @@ def caption(
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
-    sources = plan.sources()
+    sources, described = plan.sources(), plan.run_json(captioner.model)
     with (
         open_backend(plan.backend, len(sources)) as backend,
-        Ledger.open(Path(run), plan.run_json(captioner.model)) as ledger,
+        Ledger.open(Path(run), described) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, now, len(tasks))
-        now.count_calls(log.tally, len(tasks))
+        log = CallRecorder(plan.limits, ledger, now, sum(tasks.open.values()))
+        now.count_calls(log.tally, log.calls)
         tally = backend.ask(iter(tasks), captioner, plan.limits, log)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)

@@ -39,7 +39,8 @@ def choose_tasks(
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
     namer = plan.open_namer()
     listening = plan.listening
-    windows = StoredWindows(ledger, listening.key, listening.frontline.survival, [], [])
+    key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
+    windows = StoredWindows(ledger, key, listening.frontline.survival, [], [])
     paid = [_paid_windows(one, windows, tasks, namer) for one in recordings.values()]
     keys = [one.key for one in recordings.values()]
     windows = replace(windows, recordings=keys, paid=paid)

@@ -7,7 +7,7 @@ source ──▶ score cache ──▶ listen ──▶ windows, scored and rate
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 
 from earmark.errors import EarmarkError
 from earmark.gate.score_cache import listen_cached
@@ -42,24 +42,19 @@ def listen(
     return plan.grid.lay(heard, line)
 
 
-@dataclass(frozen=True, slots=True)
-class ListenWork:
-    """What a worker does with one recording; holds no state."""
+def listen_unless_known(
+    source: Source, *, plan: ListenPlan, known: Mapping[Source, str], progress: Progress | None
+) -> ScoredRecording | Recording:
+    """What is heard, compact; or the description of a recording that is still the `known` one.
 
-    plan: ListenPlan
-    known: Mapping[Source, str] = field(default_factory=dict)
-    """The keys under which recordings were heard before."""
-    progress: Progress | None = None
-    """Told as it goes, where the worker is this process."""
-
-    def __call__(self, source: Source) -> ScoredRecording | Recording:
-        """What is heard, compact; or the description of a recording that has not changed."""
-        known = self.known.get(source)
-        if known is not None and content_key(source) == known:
-            return open_recording(source, audio_track=self.plan.audio_track)
-        on_seconds = None if self.progress is None else self.progress.at(source.name)
-        found = listen(source, self.plan, on_seconds=on_seconds)
-        return ScoredRecording(found.heard.compact(), found.windows)
+    What a worker does: bound to its arguments it can travel. `progress` is told as it goes, where
+    the worker is this process.
+    """
+    if source in known and content_key(source) == known[source]:
+        return open_recording(source, audio_track=plan.audio_track)
+    on_seconds = None if progress is None else progress.at(source.name)
+    found = listen(source, plan, on_seconds=on_seconds)
+    return ScoredRecording(found.heard.compact(), found.windows)
 
 
 def listen_all(
@@ -76,7 +71,8 @@ def listen_all(
     """
     now = progress or Progress()
     now.update(recordings=len(sources))
-    work = ListenWork(plan, known or {}, now if backend.shares_memory else None)
+    told = now if backend.shares_memory else None
+    work = partial(listen_unless_known, plan=plan, known=known or {}, progress=told)
     for source, result in backend.map(work, sources):
         if isinstance(result, EarmarkError):
             now.update(missed=now.missed + 1, trouble=str(result))
@@ -96,32 +92,29 @@ def listen_and_store(
     The recordings in the order of `sources`, whichever was heard first, and how many were missed.
     What is held of each is its description: an archive takes a few kilobytes a recording.
     """
-    known = ledger.known(sources, key=plan.key) if plan.cache is not None else {}
+    key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
+    known = ledger.known(sources, key=key) if plan.cache is not None else {}
     found: dict[Source, Recording] = {}
     ledger.rate_by(plan.frontline.survival)
     for source, one in listen_all(sources, plan, backend, known=known, progress=now):
         try:
-            found[source] = _store(one, plan, ledger)
+            if isinstance(one, EarmarkError):
+                raise one
+            recording = one if isinstance(one, Recording) else one.heard.recording
+            recording.require_pictures()
         except EarmarkError as error:
             ledger.fail_recording(source.uris[0], source.uris[0], str(error), name=source.id)
+            continue
+        found[source] = recording
+        ledger.add(RecordingRow.of(recording))
+        if isinstance(one, ScoredRecording):  # else its windows are there from an earlier run
+            ledger.hear(
+                recording.key,
+                one.windows,
+                key=key,
+                level=one.heard.level,
+                sound_bytes=one.heard.bytes_read,
+                access=one.heard.access,
+                warnings=one.heard.warnings,
+            )
     return {one: found[one] for one in sources if one in found}, len(sources) - len(found)
-
-
-def _store(one: Listened, plan: ListenPlan, ledger: Ledger) -> Recording:
-    if isinstance(one, EarmarkError):
-        raise one
-    recording = one if isinstance(one, Recording) else one.heard.recording
-    recording.require_pictures()
-    ledger.add(RecordingRow.of(recording))
-    if isinstance(one, ScoredRecording):  # else its windows are there from an earlier run
-        heard = one.heard
-        ledger.hear(
-            recording.key,
-            one.windows,
-            key=plan.key,
-            level=heard.level,
-            sound_bytes=heard.bytes_read,
-            access=heard.access,
-            warnings=heard.warnings,
-        )
-    return recording

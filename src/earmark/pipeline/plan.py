@@ -52,7 +52,7 @@ def plan(
     made = make_plan(paths, plan, **choices)
     if coverage is not None:
         check_coverage(coverage)
-    heard, failures = listen_each(made, progress)
+    heard, failures = listen_each(made.sources(), made, progress)
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in heard]
     screening = Screening(

@@ -6,7 +6,6 @@ names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast,
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -51,13 +50,6 @@ class ListenPlan:
     grid: Grid = field(default_factory=Grid)
     audio_track: int = 0
     cache: ScoreCache | None = None
-
-    @property
-    def key(self) -> str:
-        """Names all that can change the windows of a recording."""
-        line = self.frontline
-        parts = (line.encoder, line.scorer, line.rates, self.audio_track, self.grid)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

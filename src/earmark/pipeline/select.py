@@ -6,9 +6,11 @@ paths ──▶ listen ──▶ allocate ──▶ Selection
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from earmark.grid import ScoredRecording
+from earmark.media import Source
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen_all
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -39,19 +41,19 @@ def select(
             raised but listed in `Selection.failures`.
     """
     plan = make_plan(paths, plan, **choices)
-    heard, failures = listen_each(plan, progress)
+    sources, described = plan.sources(), plan.selection_json()
+    heard, failures = listen_each(sources, plan, progress)
     many = [one.windows for one in heard]
     weights = [one.heard.recording.source.weight for one in heard]
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
     chosen = (_chosen(plan, one, choice, explain) for one, choice in zip(heard, spent, strict=True))
-    return Selection(plan.selection_json(), tuple(chosen), failures)
+    return Selection(described, tuple(chosen), failures)
 
 
 def listen_each(
-    plan: Plan, progress: Progress | None = None
+    sources: Sequence[Source], plan: Plan, progress: Progress | None = None
 ) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
-    """Every recording of the plan heard, in order; those that could not be are rows."""
-    sources = plan.sources()
+    """Every recording heard, in order; those that could not be are rows."""
     with open_backend(plan.backend, len(sources)) as backend:
         found = dict(listen_all(sources, plan.listening, backend, progress=progress))
     results = [(source, found[source]) for source in sources]

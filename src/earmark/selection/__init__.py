@@ -6,15 +6,8 @@ from earmark.selection.coverage_forecast import calls_for, forecast, ladder
 from earmark.selection.omissions import left_out
 from earmark.selection.pick import Pick
 from earmark.selection.result import LeftOut
-from earmark.selection.rule import (
-    RULES,
-    ArchiveRule,
-    Rule,
-    fixed_budget,
-    is_blind,
-    rule_name,
-    rule_named,
-)
+from earmark.selection.rule import ArchiveRule, Rule, fixed_budget, is_blind
+from earmark.selection.rule_registry import RULES, rule_name, rule_named
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.oracle import Oracle
 

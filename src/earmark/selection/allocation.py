@@ -9,7 +9,8 @@ from earmark.grid import Windows
 from earmark.selection import envelope
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.rule import ArchiveRule, Rule, Weights, is_blind, rule_name
+from earmark.selection.rule import ArchiveRule, Rule, Weights, is_blind
+from earmark.selection.rule_registry import rule_name
 from earmark.selection.rules.strata import Strata
 
 

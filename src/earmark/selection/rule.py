@@ -7,13 +7,12 @@ across recordings. What more a rule can say of itself is read from it, never fro
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earmark.grid import Windows
-from earmark.registry import Registry
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 
@@ -69,41 +68,3 @@ def fixed_budget(rule: Rule) -> Budget | None:
     """The budget that `rule` spends whatever was asked for; none for most."""
     fixed: Budget | None = getattr(rule, "fixed_budget", None)
     return fixed
-
-
-RULES: Registry[type[Rule]] = Registry(
-    "earmark.rules",
-    {
-        "full": "earmark.selection.rules.full:Full",
-        "uniform": "earmark.selection.rules.uniform:Uniform",
-        "strata": "earmark.selection.rules.strata:Strata",
-        "random": "earmark.selection.rules.random_spans:RandomSpans",
-        "rank": "earmark.selection.rules.rank:Rank",
-        "separated": "earmark.selection.rules.separated:MinimumSeparation",
-        "aks": "earmark.selection.rules.aks:Aks",
-        "bolt": "earmark.selection.rules.bolt:Bolt",
-        "facility": "earmark.selection.rules.facility:Facility",
-        "coverage": "earmark.selection.rules.coverage:Coverage",
-    },
-    kind="rule",
-)
-"""Every rule a user may name. The ceiling (`Oracle`) reads the answers and is not among them."""
-
-
-def rule_name(rule: Rule) -> str:
-    """The name a rule is registered under; its class's in lower case if it is not."""
-    kind = type(rule)
-    address = f"{kind.__module__}:{kind.__qualname__}"
-    for name, item in RULES.data.items():
-        if item is kind or getattr(item, "value", item) == address:
-            return name
-    return kind.__name__.lower()
-
-
-def rule_named(name: str | Rule, **options: Any) -> Rule:
-    """The rule called `name`, with `options` as its fields; a rule is given back as it is.
-
-    >>> rule_named("separated", separation=3)
-    MinimumSeparation(separation=3)
-    """
-    return RULES.named(name)(**options) if isinstance(name, str) else name
