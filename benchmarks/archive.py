@@ -17,30 +17,31 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from earmark.captioning.request import Request
-from earmark.captioning.tags_captioner import TagsCaptioner
-from earmark.distributed.archive_listener import Listen, WorkItem
-from earmark.distributed.backend import Backend
+from earmark.captioning.usage import Tally
 from earmark.distributed.ray_backend import RayBackend
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.gate.frontline import EVERYDAY
-from earmark.gate.listener import Heard
-from earmark.grid import Windows
+from earmark.gate.listener import SILENCE, Heard
+from earmark.grid import ScoredRecording, Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
+from earmark.pipeline import backend as backends
+from earmark.pipeline.backend import Backend, InProcessBackend
 from earmark.pipeline.caption import caption
-from earmark.pipeline.job import Job
-from earmark.pipeline.question import Task
-from earmark.pipeline.triage import Scored, make_plan
+from earmark.pipeline.listen import listen_unless_known
+from earmark.pipeline.run_plan import BackendOptions, make_plan
 from earmark.selection import Budget, Coverage, allocate
 from earmark.timeline import Track
 from ledger import fill, time_answers
@@ -57,18 +58,18 @@ def engines(recordings: int, minutes: float, batches: int) -> None:
         make_audio(
             first, duration=minutes * 60, audio=AudioPlan(clicks=range(1, 600, 7), noise=0.02)
         )
-        errands = [WorkItem(Source((str(first),)), None) for _ in range(recordings)]
-        with RayBackend(workers=2) as on_ray:
-            crews: dict[str, Backend] = {
-                "one process": WorkerPool(1),
-                "local, 2 processes": WorkerPool(2),
+        sources = [Source((str(first),)) for _ in range(recordings)]
+        with closing(RayBackend(BackendOptions("ray", workers=2))) as on_ray:
+            tried: dict[str, Backend] = {
+                "one process": InProcessBackend(),
+                "local, 2 processes": WorkerPool(BackendOptions(workers=2)),
                 "ray, 2 workers": on_ray,
             }
-            turns: dict[str, list[Turn]] = {name: [] for name in crews}
+            turns: dict[str, list[Turn]] = {name: [] for name in tried}
             for _ in range(batches):
-                for name, engine in crews.items():
-                    share = errands[: recordings // batches]
-                    turns[name].append(steady(engine, share, workers=1 + (name != "one process")))
+                for name, backend in tried.items():
+                    share = sources[: recordings // batches]
+                    turns[name].append(steady(backend, share, workers=1 + (name != "one process")))
     rates = {
         name: sum(turn.done for turn in taken) / sum(turn.seconds for turn in taken)
         for name, taken in turns.items()
@@ -97,27 +98,28 @@ class Turn:
 class Measured:
     """Listening, with who did it and how much of a processor it took."""
 
-    listen: Listen
+    listen: Callable[[Source], Any]
 
-    def __call__(self, errand: WorkItem) -> tuple[int, float]:
+    def __call__(self, source: Source) -> tuple[int, float]:
         """The worker's process, and seconds of processor."""
         began = time.process_time()
-        self.listen(errand)
+        self.listen(source)
         return os.getpid(), time.process_time() - began
 
 
-def steady(engine: Backend, errands: Sequence[WorkItem], *, workers: int) -> Turn:
+def steady(backend: Backend, sources: Sequence[Source], *, workers: int) -> Turn:
     """A batch, counted from when each worker has delivered until there is no item left to give."""
     seen: set[int] = set()
     began = ended = cpu = 0.0
     done = 0
-    work = Measured(Listen(make_plan(frontline="flux"), None))
-    for place, outcome in enumerate(engine.run(work, errands)):
-        assert outcome.value is not None, outcome.failure
-        process, seconds = outcome.value
+    plan = make_plan(frontline="flux").listening
+    work = Measured(partial(listen_unless_known, plan=plan, known={}, progress=None))
+    for place, (_, outcome) in enumerate(backend.map(work, sources)):
+        assert not isinstance(outcome, Exception), outcome
+        process, seconds = outcome
         cpu += seconds
         is_started, seen = len(seen) == workers, seen | {process}
-        if is_started and place < len(errands) - workers:
+        if is_started and place < len(sources) - workers:
             done, ended = done + 1, time.perf_counter()
         elif len(seen) == workers and not is_started:
             began = time.perf_counter()
@@ -130,50 +132,61 @@ class Imagine:
 
     windows: int
 
-    def __call__(self, errand: WorkItem) -> Scored:
+    def __call__(self, source: Source) -> ScoredRecording:
         """What would have been heard."""
-        number = int(errand.source.uris[0].rpartition("/")[2].removesuffix(".mp4"))
+        number = int(source.uris[0].rpartition("/")[2].removesuffix(".mp4"))
         rng = np.random.default_rng(number)
         seconds = self.windows * 4.0
         rates = rng.gamma(2.0, 0.5, self.windows)
         middles = (np.arange(self.windows) + 0.5) * 4.0
         windows = Windows(4.0, seconds, rates.copy(), middles, rates, EVERYDAY)
-        uri = errand.source.uris[0]
+        uri = source.uris[0]
         sound = AudioTrack("aac", 48_000, 1, None, 0.0, seconds)
         video = VideoTrack("h264", 1920, 1080, 30.0, 0, 0.0, seconds)
         part = Part(uri, 0.0, seconds, 0.0, True, (sound,), video, 1 << 30)
         recording = Recording(
-            errand.source, seconds, "mov,mp4", 0, "index", "", 1 << 30, f"{number:064x}", 9, (part,)
+            source, seconds, "mov,mp4", 0, "index", "", 1 << 30, f"{number:064x}", 9, (part,)
         )
         level = Track(rng.normal(-40, 9, int(seconds * 5)).astype(np.float32), hop=0.2)
-        silent = Track(np.zeros(0, np.float32))
-        return Scored(Heard(recording, "flux", silent, level, "index", 9, 1.0), windows).compact()
+        heard = Heard(recording, "flux", SILENCE, level, "index", 9, 1.0)
+        return ScoredRecording(heard.compact(), windows)
+
+
+class Imagined(WorkerPool):
+    """Hears what is imagined, and asks nobody."""
+
+    def __init__(self, windows: int, note: Callable[[str], None]) -> None:
+        super().__init__(BackendOptions(workers=2))
+        self.windows, self.note = windows, note
+
+    def map(self, _: Any, items: Sequence[Source]) -> Iterator[tuple[Source, Any]]:
+        """Imagined windows."""
+        yield from super().map(Imagine(self.windows), items)
+        self.note("after listening")
+
+    def ask(self, tasks: Iterator[Any], *_: Any) -> Tally:
+        """No calls."""
+        self.note("after the price")
+        for _task in tasks:
+            pass
+        return Tally()
 
 
 def memory(recordings: int, windows: int, budget: str) -> None:
     """How the driver grows over a whole run, listening imagined and no model asked."""
-    uris = [f"s3://bucket/{number}.mp4" for number in range(recordings)]
-    engine = WorkerPool(2)
+    sources = [Source((f"s3://bucket/{number}.mp4",)) for number in range(recordings)]
+    start = resident()
 
-    def ears(sources, *_, **__) -> Iterator[tuple[Source, Scored]]:
-        errands = [WorkItem(source, None) for source in sources]
-        for outcome in engine.run(Imagine(windows), errands):
-            yield outcome.item.source, outcome.value
-        print(f"  after listening        {resident() - start:6.0f} MB above the start")
+    def note(when: str) -> None:
+        print(f"  {when:<23}{resident() - start:6.0f} MB above the start")
 
-    def look(tasks: Sequence[Task], ledger: Ledger, *_) -> Generator[Request, None, None]:
-        print(f"  after the price        {resident() - start:6.0f} MB above the start")
-        for task in tasks:
-            ledger.begin(task.row)
-            yield task.request
-
-    job = Job(make_plan(budget=budget, across=True, frontline="flux"), TagsCaptioner())
-    list(engine.run(Imagine(windows), [WorkItem(Source((uri,)), None) for uri in uris[:2]]))
+    backends.BACKENDS["imagined"] = lambda _: Imagined(windows, note)
+    list(WorkerPool(BackendOptions(workers=2)).map(Imagine(windows), sources[:2]))
     print(f"{recordings} recordings of {windows * 4 / 3600:g} h, {budget} of the windows picked")
     with tempfile.TemporaryDirectory() as scratch:
         start, began = resident(), time.perf_counter()
-        done = caption([Source((uri,)) for uri in uris], job, folder=Path(scratch), ears=ears,
-                       look=look)  # fmt: skip
+        choices = {"budget": budget, "across": True, "frontline": "flux", "engine": "imagined"}
+        done = caption(sources, run=scratch, **choices)
         seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - start
     print(f"  at the end             {resident() - start:6.0f} MB above the start")
