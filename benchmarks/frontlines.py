@@ -21,9 +21,9 @@ from pathlib import Path
 
 import av
 import numpy as np
-from earmark.cli.options import checkpoint_folder, model_store, with_checkpoints
 from listen import decode_audio
 
+from earmark.cli.options import checkpoint_folder, model_store, with_checkpoints
 from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.gate.frontline_registry import FRONTLINES, frontline_named
 from earmark.gate.listener import listen
