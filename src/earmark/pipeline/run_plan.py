@@ -7,7 +7,7 @@ names and numbers ──▶ make_plan ──▶ Plan ──▶ select, forecast,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +130,57 @@ class Plan:
         cache = self.listening.cache
         return sound_namer(self.sounds, cache.folder if cache else None, store=self.store)
 
+    def to_json(self) -> dict[str, Any]:
+        """Every choice as plain values; `from_json` makes the same plan of them.
+
+        Raises:
+            ValueError: it holds an object that cannot be written down.
+        """
+        if self.captioner or self.namer:
+            raise ValueError(
+                "a plan with a captioner or namer of your own cannot be saved; choose a model by "
+                "server, gguf, transformers or replay instead"
+            )
+        cache = self.listening.cache
+        return {
+            "paths": [asdict(one) if isinstance(one, Source) else str(one) for one in self.paths],
+            "budget": str(self.budget),
+            "rule": {"name": rule_name(self.rule), **_options_of(self.rule)},
+            "frontline": self.listening.frontline.name,
+            "window": self.listening.grid.length,
+            "audio_track": self.listening.audio_track,
+            "cache": None if cache is None else str(cache.folder),
+            "across": self.across,
+            "model_choice": self.model_choice.to_json(),
+            "question": self.question.to_json(),
+            "limits": asdict(self.limits),
+            "sounds": self.sounds,
+            "backend": asdict(self.backend) | {"batch": _text(self.backend.batch)},
+            "shard": _text(self.shard),
+            "store": str(self.store.folder),
+        }
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> Plan:
+        """The plan that `to_json` wrote."""
+        chosen = dict(plain)
+        rule = dict(chosen.pop("rule"))
+        named = chosen.pop("frontline")
+        backend = dict(chosen.pop("backend"))
+        backend["batch"] = Path(backend["batch"]) if backend["batch"] else None
+        paths = chosen.pop("paths")
+        return make_plan(
+            [_source(one) if isinstance(one, Mapping) else one for one in paths],
+            rule=rule_named(rule.pop("name"), **rule),
+            frontline=UNHEARD if named == UNHEARD.name else named,
+            model_choice=ModelChoice.from_json(chosen.pop("model_choice")),
+            question=Question.from_json(chosen.pop("question")),
+            limits=Limits(**chosen.pop("limits")),
+            backend=BackendOptions(**backend),
+            store=ModelStore.at(Path(chosen.pop("store"))),
+            **chosen,
+        )
+
     def selection_json(self) -> dict[str, Any]:
         """What decides which windows are chosen, as plain values."""
         return {
@@ -151,6 +202,21 @@ class Plan:
             "sounds": namer.model if namer else None,
             "ask": self.question.to_json(),
         }
+
+
+def _options_of(rule: Rule) -> dict[str, Any]:
+    """The fields of a rule that is a dataclass; a rule of another kind has none to write down."""
+    return (
+        {each.name: getattr(rule, each.name) for each in fields(rule)} if is_dataclass(rule) else {}
+    )
+
+
+def _source(plain: Mapping[str, Any]) -> Source:
+    return Source(**{**plain, "uris": tuple(plain["uris"])})
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Plan:

@@ -1,0 +1,67 @@
+"""A plan is one object that can be written down and made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import earmark
+from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.media import Source
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.selection.rule_registry import RULES
+from making import make_video
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {},
+        {"budget": "price=0.4", "across": True, "frontline": "flux", "window": 2.0},
+        {"rule": "separated", "budget": "120", "audio_track": 1},
+        {"rule": "strata"},
+        {"server": "http://127.0.0.1:1/v1", "model": "m", "frames": 4, "max_calls": 9},
+        {"engine": "batch", "batch": Path("requests.jsonl"), "shard": "2/3", "cache": "kept"},
+    ],
+    ids=lambda choices: " ".join(choices) or "defaults",
+)
+def test_a_plan_written_down_and_read_is_the_same(choices):
+    plan = make_plan(["a.mp4", Source(("b.mp4", "c.mp4"), id="cam", weight=2.0)], **choices)
+    plain = json.loads(json.dumps(plan.to_json()))
+    again = Plan.from_json(plain)
+    assert json.loads(json.dumps(again.to_json())) == plain
+    assert again.selection_json() == plan.selection_json()
+    assert again == plan
+
+
+def test_options_of_a_rule_are_kept():
+    plan = make_plan(rule=RULES["separated"](separation=5))
+    assert Plan.from_json(plan.to_json()).rule == plan.rule
+
+
+def test_an_object_that_cannot_be_written_down_is_refused_with_the_way_out():
+    with pytest.raises(ValueError, match="choose a model by server"):
+        make_plan(captioner=TagsCaptioner()).to_json()
+
+
+def test_a_plan_begun_is_changed_and_the_rest_stays():
+    first = make_plan(["a.mp4"], budget="10%", frames=4, concurrency=3)
+    second = make_plan(plan=first, budget="20%", tokens=99)
+    assert (str(second.budget), second.question.frames, second.question.tokens) == ("20%", 4, 99)
+    assert (second.limits.concurrency, second.paths) == (3, ("a.mp4",))
+
+
+def test_an_unknown_choice_is_named():
+    with pytest.raises(ValueError, match="a plan has no 'colour'"):
+        make_plan(colour="red")
+
+
+def test_what_is_planned_is_what_caption_executes(tmp_path):
+    video = make_video(tmp_path / "a.mp4", duration=24.0, clicks=[9.0, 17.0])
+    plan = earmark.plan([video], budget="2", frontline="flux", coverage=0.5)
+    assert plan.forecast is not None
+    assert plan.forecast.goal is not None
+    done = earmark.caption(plan=plan, run=tmp_path / "run")
+    assert done.totals.picks == 2
