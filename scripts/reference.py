@@ -47,6 +47,7 @@ def reference() -> str:
             "",
             "## Commands",
             "",
+            *options("earmark", typer.main.get_command(app)),
             *commands(typer.main.get_command(app), "earmark"),
             "## Rules",
             "",
@@ -75,11 +76,16 @@ def commands(command: Any, name: str) -> Iterator[str]:
         if commands_in(child):
             yield from commands(child, full)
             continue
-        yield from [f"### `{full}`", "", inspect.cleandoc(child.help or ""), ""]
-        yield from ["| option | meaning | default |", "|---|---|---|"]
-        for parameter in child.params:
-            yield option(parameter)
-        yield ""
+        yield from options(full, child)
+
+
+def options(name: str, command: Any) -> Iterator[str]:
+    """One command with its help and options."""
+    yield from [f"### `{name}`", "", inspect.cleandoc(command.help or ""), ""]
+    yield from ["| option | meaning | default |", "|---|---|---|"]
+    for parameter in command.params:
+        yield option(parameter)
+    yield ""
 
 
 def option(parameter: Any) -> str:

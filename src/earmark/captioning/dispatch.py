@@ -7,6 +7,7 @@ worker threads                     begin ◀── one by one ────┘
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 from collections import deque
@@ -19,6 +20,8 @@ from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
+
+logger = logging.getLogger(__name__)
 
 AHEAD = 4
 """Requests queued beside those in flight, so that no worker waits for a frame to be decoded."""
@@ -111,6 +114,7 @@ class _Caller:
                 return Failure(request, str(error), attempt)
             except MediaError as error:
                 return Failure(request, str(error), attempt - 1)
+            logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, backoff)
             self.sleep(backoff)
             attempt += 1
         return None

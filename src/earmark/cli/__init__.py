@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import logging
 import signal
 import sys
 
 from earmark.cli.app import app
 from earmark.cli.console import err
 from earmark.errors import EarmarkError
+
+logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """What typer ends with on Ctrl-C."""
@@ -27,6 +30,7 @@ def main() -> None:
     try:
         app()
     except (EarmarkError, ValueError) as error:
+        logger.debug("raised here", exc_info=True)
         err.print(f"earmark: {error}", style="red")
         sys.exit(1)
     except OSError as error:

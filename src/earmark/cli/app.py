@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from earmark.cli.console import warn
+from earmark.cli.console import show_log, warn
 from earmark.version import VERSION
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -150,8 +150,12 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _top(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback does all there is to do
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log on stderr, with tracebacks of bugs.")
+    ] = False,
 ) -> None:
-    pass
+    if verbose:
+        show_log()

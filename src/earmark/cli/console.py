@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,6 +51,23 @@ def emit_json(value: Any) -> None:
 def warn(message: str) -> None:
     """One line of warning."""
     err.print(f"warning: {message}", style="yellow")
+
+
+class LogHandler(logging.Handler):
+    """Prints what the library logs on stderr, above the bar where there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line a record, and its traceback where it has one."""
+        err.print(self.format(record))
+
+
+def show_log() -> None:
+    """Print all that the library logs from now on."""
+    handler = LogHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(name)s: %(message)s", "%H:%M:%S"))
+    logger = logging.getLogger("earmark")
+    logger.handlers = [handler]
+    logger.setLevel(logging.DEBUG)
 
 
 @contextmanager

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from earmark.captioning.limits import Limits
     from earmark.captioning.usage import Tally
     from earmark.pipeline.ask import CallRecorder, Task
-
-logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -93,8 +90,7 @@ def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | Ea
         return item, work(item)
     except EarmarkError as error:
         return item, error
-    except Exception as error:
-        logger.debug("a bug, while working on %s", item, exc_info=True)
+    except Exception as error:  # noqa: BLE001 - its traceback is kept as a note
         return item, internal_error(item, error)
 
 
@@ -103,7 +99,7 @@ def internal_error(item: object, error: Exception) -> InternalError:
     said = " ".join(str(error).split())[:200]
     bug = InternalError(
         f"{item}: a bug in earmark ({type(error).__name__}{': ' * bool(said)}{said}); the other "
-        "recordings are not concerned; --verbose shows where"
+        "recordings are not concerned; `earmark --verbose` shows where"
     )
     bug.add_note("".join(traceback.format_exception(error)))
     return bug

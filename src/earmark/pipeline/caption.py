@@ -7,6 +7,7 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,9 @@ def caption(
         tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend)
         log = CallRecorder(plan.limits, ledger, now, sum(tasks.open.values()))
         now.count_calls(log.tally, log.calls)
+        logger.info("%d calls to make to %s", log.calls, captioner.model)
         tally = backend.ask(iter(tasks), captioner, plan.limits, log)
+        logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)
 

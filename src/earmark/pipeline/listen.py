@@ -6,6 +6,7 @@ source ──▶ score cache ──▶ listen ──▶ windows, scored and rate
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -19,6 +20,8 @@ from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 Listened = ScoredRecording | Recording | EarmarkError
 """What became of a source: heard, still the recording that is known, or why neither."""
@@ -75,10 +78,20 @@ def listen_all(
     work = partial(listen_unless_known, plan=plan, known=known or {}, progress=told)
     for source, result in backend.map(work, sources):
         if isinstance(result, EarmarkError):
+            logger.info("%s could not be listened to", source.uris[0], exc_info=result)
             now.update(missed=now.missed + 1, trouble=str(result))
         elif isinstance(result, Recording):
+            logger.info("%s is as it was; its windows are in the ledger", source.uris[0])
             now.update(heard=now.heard + 1, unchanged=now.unchanged + 1)
         else:
+            logger.info(
+                "%s: %d windows; listening took %.2f s, %d bytes read (%s)",
+                source.uris[0],
+                len(result.windows),
+                result.heard.seconds,
+                result.heard.bytes_read,
+                "from the cache" if result.heard.from_cache else result.heard.access,
+            )
             seconds = now.seconds_heard + result.heard.recording.duration
             now.update(heard=now.heard + 1, seconds_heard=seconds)
         yield source, result
