@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from earmark.evaluation.coverage_evaluation import evaluate
     from earmark.gate.score_cache import ScoreCache
     from earmark.media import Recording, open_recording
-    from earmark.pipeline.caption import CaptionResult, caption
+    from earmark.pipeline.caption import caption
+    from earmark.pipeline.caption_result import CaptionResult
     from earmark.pipeline.plan import plan
     from earmark.pipeline.preview import Preview, preview
     from earmark.pipeline.run_plan import Plan, make_plan
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "earmark.selection",
     "CallCost": "earmark.selection.cost_forecast",
-    "CaptionResult": "earmark.pipeline.caption",
+    "CaptionResult": "earmark.pipeline.caption_result",
     "EarmarkError": "earmark.errors",
     "Forecast": "earmark.selection.cost_forecast",
     "Pick": "earmark.selection",

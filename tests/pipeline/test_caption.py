@@ -19,7 +19,8 @@ from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
-from earmark.pipeline.caption import CaptionResult, caption
+from earmark.pipeline.caption import caption
+from earmark.pipeline.caption_result import CaptionResult
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.progress import Progress

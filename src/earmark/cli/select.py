@@ -20,13 +20,11 @@ from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.edl import selection_edl
 from earmark.reporting.text_format import as_share, as_size, counted, noted
-from earmark.selection.result import Chosen, Selection, selection_schema
+from earmark.selection.result import COLUMNS, Chosen, Selection, selection_schema
 from earmark.timeline import format_clock
 
 PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
 """How a selection is printed."""
-
-COLUMNS = ("path", "window", "start", "end", "instant", "score", "rate", "expected", "reason")
 
 
 @takes_plan(SPENDING, LISTENING, BACKEND)
@@ -143,9 +141,7 @@ def left_out_table(chosen: Chosen) -> Table:
 
 def as_jsonl(selection: Selection) -> Iterator[str]:
     """One line of JSON a pick, then one a failure."""
-    for chosen in selection.recordings:
-        for pick in chosen.picks:
-            yield json.dumps({"path": chosen.path, **asdict(pick)})
+    yield from map(json.dumps, selection.rows())
     for failed in selection.failures:
         yield json.dumps(asdict(failed))
 
@@ -155,7 +151,5 @@ def as_csv(selection: Selection) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for chosen in selection.recordings:
-        for pick in chosen.picks:
-            writer.writerow({"path": chosen.path, **asdict(pick)})
+    writer.writerows(selection.rows())
     return text.getvalue()

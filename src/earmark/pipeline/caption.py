@@ -8,16 +8,14 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.usage import Tally
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
-from earmark.ledger.run_reader import Run
 from earmark.pipeline.ask import CallRecorder
 from earmark.pipeline.backend import open_backend
+from earmark.pipeline.caption_result import CaptionResult
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -25,25 +23,6 @@ from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionResult:
-    """What a run has come to."""
-
-    folder: Path
-    page: Path
-    totals: Totals
-    tally: Tally
-    """Of the calls of this very process; `totals` are of all there ever were."""
-    missed: int
-    """Recordings that could not be worked on."""
-    interrupted: int
-    """Calls an earlier process left in flight; these may have been asked twice."""
-
-    def open(self) -> Run:
-        """The run as it stands, to read from; close it when done."""
-        return Run.open(self.folder)
 
 
 def caption(

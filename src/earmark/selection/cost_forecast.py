@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from earmark.grid import Windows
 from earmark.selection import ladder
+from earmark.selection.notebook import (
+    DataFrame,
+    draw_strip,
+    to_data_frame,
+    write_section,
+    write_table,
+)
 from earmark.selection.result import Failed
+from earmark.timeline import Span, format_clock
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)
 """Shares of the windows that a forecast is made for: the paper's call rates, and the rest."""
@@ -73,7 +81,7 @@ class RecordingNote:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Forecast:
     """A ladder of budgets over some recordings, spent at one price over all of them."""
 
@@ -91,6 +99,37 @@ class Forecast:
     failures: tuple[Failed, ...] = ()
     notes: tuple[RecordingNote, ...] = ()
     """What a reader should know about single recordings, in their order."""
+
+    def to_pandas(self) -> DataFrame:
+        """A data frame with one row a budget of the ladder.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        return to_data_frame(map(asdict, self.rungs), [each.name for each in fields(Rung)])
+
+    def __repr__(self) -> str:
+        counts = f"recordings={self.recordings}, windows={self.windows}, budgets={len(self.rungs)}"
+        goal = f", goal={self.goal.calls}" if self.goal else ""
+        return f"Forecast({counts}{goal}, failures={len(self.failures)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {
+                "calls": rung.calls,
+                "of all": f"{rung.share:.1%}",
+                "expected coverage": "–" if rung.coverage is None else f"{rung.coverage:.1%}",
+                "": draw_strip(1.0, [Span(0.0, rung.coverage or 0.0)], has_clock=False),
+                "GPU-hours": rung.gpu_hours,
+                "money": rung.money,
+                "pays": "yes" if rung.pays else "no",
+            }
+            for rung in self.rungs
+        ]
+        title = f"{format_clock(self.duration)}, {self.windows} windows of {self.window:g} s"
+        goal = [f"{self.goal.calls} calls for what was asked"] if self.goal else []
+        failed = write_table([asdict(failure) for failure in self.failures])
+        return write_section(title, write_table(rows), *goal, failed)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; `nan` is null."""

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from typing import Any
 
+from earmark.selection.notebook import (
+    MOST_RECORDINGS,
+    DataFrame,
+    draw_strip,
+    to_data_frame,
+    write_section,
+    write_table,
+)
 from earmark.selection.pick import Pick
+from earmark.timeline import format_clock
 
 SCHEMA_VERSION = 1
 """Of the JSON that `earmark select --format json` prints; raised when a field changes meaning."""
@@ -28,7 +38,11 @@ class LeftOut:
     """One line for a person."""
 
 
-@dataclass(frozen=True, slots=True)
+COLUMNS = ("path", *(each.name for each in fields(Pick)))
+"""Of a row of `Selection.rows`."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Chosen:
     """The windows of one recording worth a call."""
 
@@ -60,6 +74,26 @@ class Chosen:
     left_out: tuple[LeftOut, ...] = ()
     """The best of the windows not chosen, where they were asked for."""
 
+    def __repr__(self) -> str:
+        return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"
+
+    def _repr_html_(self) -> str:
+        expected = "–" if self.forecast is None else f"{self.forecast:.0%}"
+        spent = f"{len(self.picks)} of {self.windows} windows, expected coverage {expected}"
+        rows = [
+            {
+                "start": format_clock(pick.start),
+                "end": format_clock(pick.end),
+                "look at": format_clock(pick.instant),
+                "score": pick.score,
+                "expected": pick.expected,
+                "why": pick.reason,
+            }
+            for pick in self.picks
+        ]
+        strip = draw_strip(self.duration, (pick.span for pick in self.picks))
+        return write_section(f"{self.path}: {spent}", strip, *self.notes, write_table(rows))
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -69,7 +103,7 @@ class Failed:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Selection:
     """The windows chosen in every recording, and the plan that chose them."""
 
@@ -88,6 +122,31 @@ class Selection:
     def windows(self) -> int:
         """Calls a full scan would cost."""
         return sum(chosen.windows for chosen in self.recordings)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row a pick: the path of its recording and its fields."""
+        for chosen in self.recordings:
+            for pick in chosen.picks:
+                yield {"path": chosen.path, **asdict(pick)}
+
+    def to_pandas(self) -> DataFrame:
+        """A data frame with one row a pick.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        return to_data_frame(self.rows(), COLUMNS)
+
+    def __repr__(self) -> str:
+        counts = f"recordings={len(self.recordings)}, failures={len(self.failures)}"
+        return f"Selection(calls={self.calls}, windows={self.windows}, {counts})"
+
+    def _repr_html_(self) -> str:
+        shown = [chosen._repr_html_() for chosen in self.recordings[:MOST_RECORDINGS]]
+        more = len(self.recordings) - len(shown)
+        rest = [f"<p>… and {more} more recordings</p>"] if more > 0 else []
+        failed = write_table([asdict(failure) for failure in self.failures])
+        return "".join([*shown, *rest, failed])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values in the published shape: see `selection_schema`."""

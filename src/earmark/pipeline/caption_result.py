@@ -1,0 +1,80 @@
+"""What a run has come to, as an object that shows itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from earmark.captioning.usage import Tally
+from earmark.ledger.records import RecordingRow, Totals
+from earmark.ledger.run_reader import Run
+from earmark.reporting.exporter import Export, ExportRow
+from earmark.reporting.html_document import embed_image
+from earmark.selection.notebook import (
+    MOST_RECORDINGS,
+    MOST_ROWS,
+    DataFrame,
+    Markup,
+    draw_strip,
+    to_data_frame,
+    write_section,
+    write_table,
+)
+from earmark.timeline import format_clock
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CaptionResult:
+    """What a run has come to."""
+
+    folder: Path
+    page: Path
+    totals: Totals
+    tally: Tally
+    """Of the calls of this very process; `totals` are of all there ever were."""
+    missed: int
+    """Recordings that could not be worked on."""
+    interrupted: int
+    """Calls an earlier process left in flight; these may have been asked twice."""
+
+    def open(self) -> Run:
+        """The run as it stands, to read from; close it when done."""
+        return Run.open(self.folder)
+
+    def to_pandas(self) -> DataFrame:
+        """A data frame with one row a pick: what was heard, asked and answered.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        with self.open() as run:
+            rows = map(asdict, Export.of(run, run.recordings()).rows)
+            return to_data_frame(rows, [each.name for each in fields(ExportRow)])
+
+    def __repr__(self) -> str:
+        totals = self.totals
+        counts = f"answered={totals.answered}, picks={totals.picks}, windows={totals.windows}"
+        troubles = f"failed={totals.failed}, missed={self.missed}"
+        return f"CaptionResult(run={str(self.folder)!r}, {counts}, {troubles})"
+
+    def _repr_html_(self) -> str:
+        with self.open() as run:
+            recordings = run.recordings()
+            shown = [_as_html(run, row) for row in recordings[:MOST_RECORDINGS]]
+            missed = [{"path": row.path, "why": row.reason} for row in run.failed_recordings()]
+        more = len(recordings) - len(shown)
+        rest = [f"<p>… and {more} more recordings</p>"] if more > 0 else []
+        return "".join([*shown, *rest, write_table(missed)])
+
+
+def _as_html(run: Run, recording: RecordingRow) -> str:
+    picks = list(run.picks(recording.id))
+    rows: list[dict[str, object]] = []
+    for place, row in enumerate(picks):
+        picture = run.thumbnail(recording.id, row.span) if place < MOST_ROWS else b""
+        image = f'<img alt="" src="{embed_image(picture)}">' if picture else ""
+        said = row.kept.answer.text if row.kept else row.failure or row.status
+        span = f"{format_clock(row.span.start)} – {format_clock(row.span.end)}"
+        rows.append({"": Markup(image), "span": span, "caption": said, "tags": ", ".join(row.tags)})
+    strip = draw_strip(recording.duration, (row.span for row in picks))
+    return write_section(recording.name or recording.path, strip, write_table(rows))

@@ -1,0 +1,44 @@
+"""What a notebook shows of a run."""
+
+from __future__ import annotations
+
+import json
+
+import earmark
+from making import make_video
+
+
+def test_a_run_shows_its_picks_and_what_became_of_them(tmp_path):
+    video = tmp_path / "shift.mp4"
+    make_video(video, duration=24.0, clicks=[5.0, 13.0])
+    (tmp_path / "broken.mp4").write_bytes(b"<b>no media</b>")
+    picks = earmark.select([video], budget="2", frontline="flux").recordings[0].picks
+    recording = earmark.open_recording(video).key
+    said = ["someone <script>cuts</script> bread", "someone rinses a cup"]
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text(
+        "".join(
+            json.dumps({"recording": recording, "start": p.start, "end": p.end, "text": text})
+            + "\n"
+            for p, text in zip(picks, said, strict=True)
+        )
+    )
+    done = earmark.caption(
+        [tmp_path / "*.mp4"],
+        run=tmp_path / "run",
+        budget="2",
+        frontline="flux",
+        replay=answers,
+    )
+    assert repr(done) == (
+        f"CaptionResult(run='{tmp_path / 'run'}', answered=2, picks=2, windows=6, failed=0, "
+        "missed=1)"
+    )
+    page = done._repr_html_()
+    assert page.count("<img ") == 2
+    assert "someone &lt;script&gt;cuts&lt;/script&gt; bread" in page
+    assert "<script" not in page
+    assert "broken.mp4" in page
+    frame = done.to_pandas()
+    assert list(frame["caption"]) == said
+    assert list(frame["start"]) == [pick.start for pick in picks]
