@@ -3,32 +3,53 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test quick check browser docs clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick check format lint types docs hooks dist release-check browser clean
 
-demo: $(VENV)/.core
+help: ## List these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.core ## Film a small scene and run the whole job on it
 	$(BIN)/earmark demo
 
-test: $(VENV)/.dev browser check
+test: $(VENV)/.dev browser check ## Every check and every test: what CI runs
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# What changes while you work: no real servers, browsers or models.
-quick: $(VENV)/.dev check
+quick: $(VENV)/.dev check ## The checks and the tests that need no server, browser or model
 	$(BIN)/pytest -m "not slow"
 
-check: $(VENV)/.dev
+check: format lint types ## Layout, lint and types; pre-commit runs the same three
+
+format: $(VENV)/.dev ## Fail on what `ruff format .` would change
 	$(BIN)/ruff format --check .
+
+lint: $(VENV)/.dev ## Rules and sizes, as pyproject.toml has them
 	$(BIN)/ruff check .
+
+types: $(VENV)/.dev ## Types of all of src, strictly
 	$(BIN)/mypy
 
-docs: $(VENV)/.dev
+docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py
 
-# The report is tested in a real browser where one can be had.
-browser:
+hooks: $(VENV)/.dev ## Run `make check` before every commit from now on
+	$(BIN)/pre-commit install
+
+dist: $(VENV)/.dev ## Build the wheel and the source archive into dist/
+	rm -rf dist
+	$(BIN)/python -m build
+
+release-check: $(VENV)/.dev ## Fail unless TAG (such as v0.1.0) is the version, and the changelog has it
+	$(BIN)/python scripts/release_check.py "$(TAG)"
+
+browser: ## Get Chromium, for the tests that open the report, where that can be had
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; } \
 	|| echo "no Chromium here: the tests that open the report are skipped"
+
+clean: ## Remove the environment and everything that was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +61,3 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(VENV)/.core $@
-
-clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
