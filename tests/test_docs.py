@@ -7,7 +7,9 @@ import importlib
 import re
 import runpy
 import shlex
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -78,6 +80,45 @@ def test_the_python_examples_run(page, tmp_path, monkeypatch, capsys):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), {})
     assert capsys.readouterr().out.strip()
+
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+WALK = re.findall(r"^(\d+)\. `([\w/]+\.py)` `([\w.]+)`", ARCHITECTURE, re.MULTILINE)
+
+
+def test_the_map_names_every_package_and_only_files_that_exist():
+    source = ROOT / "src" / "earmark"
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", ARCHITECTURE, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    there = {path.stem for path in source.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert named == there - {"__init__", "__main__", "__pycache__", "py"}
+    files = re.findall(r"`([\w/]+\.py)`", ARCHITECTURE)
+    assert [file for file in files if not any((r / file).exists() for r in (source, ROOT))] == []
+
+
+def test_a_caption_call_takes_the_steps_of_the_walk_in_their_order(tmp_path):
+    """Followed on a real call: each function named is entered, for the first time in this order."""
+    assert [int(number) for number, _, _ in WALK] == list(range(1, len(WALK) + 1))
+    assert len(WALK) <= 12
+    make_video(tmp_path / "shift.mp4", duration=12.0, clicks=[5.0])
+    wanted = [(file, name) for _, file, name in WALK]
+    entered: dict[tuple[str, str], None] = {}
+
+    def note(frame: Any, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and "/earmark/" in code.co_filename:
+            file = Path(code.co_filename).as_posix().rpartition("/earmark/")[2]
+            entered.setdefault((file, code.co_qualname))
+
+    words = f"caption {tmp_path}/shift.mp4 --budget 2 --no-cache --run {tmp_path}/run"
+    sys.setprofile(note)
+    try:
+        with pytest.raises(SystemExit) as leaving:
+            app(words.split())
+    finally:
+        sys.setprofile(None)
+    assert leaving.value.code == 0
+    assert [place for place in entered if place in wanted] == wanted
 
 
 WITH_EXAMPLES = [
