@@ -8,6 +8,7 @@ import re
 import runpy
 import shlex
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ import typer
 from earmark import errors
 from earmark.cli.app import COMMANDS, app, commands_in
 from earmark.features import ENCODERS
+from earmark.pipeline.run_plan import PARTS
 from earmark.selection import RULES
 from making import make_video
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference.md"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+PAGES = [*GUIDES, ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def test_the_reference_is_what_the_code_says():
@@ -73,13 +76,30 @@ def test_every_command_shown_is_one_that_exists(line):
             assert word.split("=")[0] in known | {"--help"}, f"no option {word} in: {line}"
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "tutorial.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/python.md"])
 def test_the_python_examples_run(page, tmp_path, monkeypatch, capsys):
     make_video(tmp_path / "shift.mp4", duration=40.0, clicks=[9.0, 25.0])
     monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-        exec(compile(block, page.name, "exec"), {})
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(block, page, "exec"), {})
     assert capsys.readouterr().out.strip()
+
+
+def test_every_choice_of_a_plan_is_listed():
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    choices = {each.name for kind in PARTS.values() for each in fields(kind)}
+    instead = {"grid"}  # `window` makes it
+    assert [name for name in sorted(choices - instead) if f"`{name}`" not in page] == []
+
+
+def test_every_protocol_of_a_seam_is_where_the_page_says():
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(earmark\.\w+)` \|[^|]+\| `([\w.]+)` \|", page, re.MULTILINE)
+    assert len(rows) == 8
+    for _, protocol in rows:
+        module, _, name = protocol.rpartition(".")
+        assert hasattr(importlib.import_module(module), name), protocol
 
 
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
