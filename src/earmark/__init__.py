@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from earmark.gate.score_cache import ScoreCache
     from earmark.media import Recording, open_recording
     from earmark.pipeline.caption import caption
-    from earmark.pipeline.caption_result import CaptionResult
     from earmark.pipeline.plan import plan
     from earmark.pipeline.preview import Preview, preview
     from earmark.pipeline.run_plan import Plan, make_plan
     from earmark.pipeline.select import select
     from earmark.reporting.progress import Progress
+    from earmark.reporting.run_result import CaptionResult
     from earmark.selection import Budget, Pick
     from earmark.selection.cost_forecast import CallCost, Forecast
     from earmark.selection.result import Selection
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "earmark.selection",
     "CallCost": "earmark.selection.cost_forecast",
-    "CaptionResult": "earmark.pipeline.caption_result",
+    "CaptionResult": "earmark.reporting.run_result",
     "EarmarkError": "earmark.errors",
     "Forecast": "earmark.selection.cost_forecast",
     "Pick": "earmark.selection",

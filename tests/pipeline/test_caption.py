@@ -20,10 +20,10 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
-from earmark.pipeline.caption_result import CaptionResult
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.progress import Progress
+from earmark.reporting.run_result import CaptionResult
 from fault_server import fault_server
 from killing import kill_and_resume
 from making import make_audio, make_video, read_number

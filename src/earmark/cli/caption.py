@@ -29,8 +29,8 @@ from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.media.source import as_place
 from earmark.pipeline.caption import caption as caption_windows
-from earmark.pipeline.caption_result import CaptionResult
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.run_result import CaptionResult
 from earmark.reporting.text_format import as_share, as_size, counted
 
 if TYPE_CHECKING:

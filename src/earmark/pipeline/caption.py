@@ -15,12 +15,12 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.pipeline.ask import CallRecorder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.caption_result import CaptionResult
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
+from earmark.reporting.run_result import CaptionResult
 
 logger = logging.getLogger(__name__)
 
