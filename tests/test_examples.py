@@ -105,14 +105,14 @@ def test_a_rule_of_anothers_is_used_from_the_command_line(installed, recordings)
 SELECTIONS = """
 import json, sys
 import earmark
-from earmark.selection import RULES, rule_named
+from earmark.selection import rule_named
 
 def picked(rule, **budget):
     found = earmark.select([sys.argv[1]], rule=rule, window=1.0, frontline="energy", **budget)
     return [[pick.window for pick in one.picks] for one in found.recordings]
 
 print(json.dumps({
-    "name": RULES.name_of(type(rule_named("every-third"))),
+    "name": earmark.make_plan(rule="every-third").selection_json()["rule"],
     "each": picked("every-third", budget="2"),
     "across": picked("every-third", budget="5", across=True),
     "dear": picked("every-third", budget="price=0.9"),
