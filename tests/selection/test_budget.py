@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from earmark.selection import Budget
+from earmark.selection.budget import AUTO_PRICE
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,7 @@ def test_a_budget_is_one_thing() -> None:
         Budget(share=0.5, count=3)
     with pytest.raises(ValueError, match="round or floor"):
         Budget(count=3, rounding="up")  # type: ignore[arg-type]
+
+
+def test_auto_is_a_stated_price():
+    assert Budget.parse("auto") == Budget.parse(" AUTO ") == Budget(price=AUTO_PRICE)

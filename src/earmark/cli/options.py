@@ -118,8 +118,8 @@ BudgetText = Annotated[
     typer.Option(
         "--budget",
         "-b",
-        help="A share of the windows (25% or 0.25), a number of calls (120), or a price in "
-        "expected new actions (price=0.4).",
+        help="A share of the windows (25% or 0.25), a number of calls (120), a price in expected "
+        "new actions (price=0.4), or auto: as many calls as are worth making.",
     ),
 ]
 

@@ -48,7 +48,7 @@ def allocate(
             expected to touch, and not with what these are worth.
     """
     weights = weights if across else None
-    wanted = None if across or budget.price is not None else budget
+    wanted = None if across and budget.price is None else budget
     if isinstance(rule, ArchiveRule):
         paths = rule.solve_many(many, budget, across=across, weights=weights)
         for windows, path in zip(many, paths, strict=True):
@@ -95,13 +95,19 @@ def _calls(
 def _choice(
     rule: Rule, windows: Windows, picks: list[Pick], budget: Budget | None, *, is_unread: bool
 ) -> Choice:
-    """The choice with what there is to say; `budget` where each recording has its own calls."""
+    """The choice with what there is to say; no `budget` where recordings share their calls."""
     name = rule_name(rule)
     if picks and is_unread:
         why = f"every window scores the same, so {name} has nothing to go by: strata was used"
         return Choice(picks, "strata", why)
     if budget is None or not len(windows):
         return Choice(picks, name)
+    if budget.price is not None:
+        least = f"{budget.price:g} new actions"
+        why = f"calls stop where the next one is expected to bring fewer than {least}"
+        if not picks:
+            why = f"no call is expected to bring {least}, so none is made"
+        return Choice(picks, name, why if len(picks) < len(windows) else "")
     wanted = budget.calls(len(windows))
     if wanted == 0:
         why = (

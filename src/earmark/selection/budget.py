@@ -8,8 +8,12 @@ from typing import Literal
 
 ACCEPTED = (
     "write 25% or 0.25 for a share of the windows (all of them are 100%), 120 for calls (1 is one "
-    "call), or price=0.4 for new actions a call"
+    "call), price=0.4 for new actions a call, or auto for the price that pays"
 )
+
+AUTO_PRICE = 0.4
+"""What `auto` asks of a call: as many new actions, expected from the sound alone, as make one of
+two or three calls worth its money."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,13 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str | Budget, *, rounding: Literal["round", "floor"] = "round") -> Budget:
-        """The budget written as `25%` or `0.25`, `120`, or `price=0.4`; a budget as it is."""
+        """The budget written as `25%`, `0.25`, `120`, `price=0.4` or `auto`; a budget as it is."""
         if isinstance(text, Budget):
             return text
         words = text.strip().lower()
         try:
+            if words == "auto":
+                return cls(price=AUTO_PRICE, rounding=rounding)
             if words.endswith("%"):
                 return cls(share=float(words[:-1]) / 100, rounding=rounding)
             if words.startswith("price="):
