@@ -45,13 +45,21 @@ def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
             return
         reach = _decode_indexed if file.has_index else _decode_demuxed
         for frame in reach(file, streams[track], meter):
-            is_silent = False
-            yield frame
+            if is_sound(frame.sample_rate):
+                is_silent = False
+                yield frame
+            else:
+                meter.damaged_packets += 1
     if is_silent and meter.damaged_packets > damaged:
         raise UnreadableFile(
             f"{place_of(uri)}: not one packet of audio track {track} can be decoded; "
             "check that it plays"
         )
+
+
+def is_sound(sample_rate: int) -> bool:
+    """Whether sound may have this many samples a second; others cost gigabytes to resample."""
+    return 1000 <= sample_rate <= 1_000_000
 
 
 def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:

@@ -12,13 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+import av.error
 import numpy as np
 from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
+from earmark.errors import UnreadableFile, summarise
 from earmark.media.recording_part import Part
+from earmark.media.source import place_of
 from earmark.timeline import HOP
 
 BLOCK = 30.0
@@ -113,7 +116,21 @@ class AudioTimeline:
 def lay_frames(
     frames: Iterable[AudioFrame], timeline: AudioTimeline, part: Part
 ) -> Iterator[Sound]:
-    """Lay the decoded frames of one file by their timestamps; yields the blocks that are full."""
+    """Lay the decoded frames of one file by their timestamps; yields the blocks that are full.
+
+    Raises:
+        UnreadableFile: the sound is of a kind that cannot be mixed to one channel.
+    """
+    try:
+        yield from _lay_runs(frames, timeline, part)
+    except av.error.FFmpegError as error:
+        raise UnreadableFile(
+            f"{place_of(part.uri)}: its sound cannot be mixed and resampled ({summarise(error)}); "
+            "convert it first"
+        ) from error
+
+
+def _lay_runs(frames: Iterable[AudioFrame], timeline: AudioTimeline, part: Part) -> Iterator[Sound]:
     rate = timeline.sample_rate
     lay = partial(timeline.lay, start=round(part.start * rate), limit=round(part.end * rate))
     run: _Run | None = None

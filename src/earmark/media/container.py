@@ -16,12 +16,27 @@ from av.packet import Packet
 from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
-from earmark.errors import MediaError, UnreadableFile
+from earmark.errors import MediaError, UnreadableFile, summarise
 from earmark.media.mp4_boxes import Mp4Layout, Trak, describe, read_layout, read_traks
-from earmark.media.packet_index import PacketIndex, find_obstacle, read_packets
+from earmark.media.packet_index import (
+    PacketIndex,
+    check_fragments,
+    check_tables,
+    find_obstacle,
+    read_packets,
+)
 from earmark.media.remote_storage import RemoteStorage
 from earmark.media.source import is_remote, place_of
 from earmark.media.storage import LocalStorage, Meter, Storage
+
+_FORMATS = (
+    "aac ac3 aiff amr ape asf au av1 avi caf dhav dts dv eac3 flac flv gxf h264 hevc ivf m4v "
+    "matroska mov mp3 mpeg mpegts mpegvideo mxf nut obu ogg rm tta w64 wav wtv wv"
+)
+_OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist": "none"}
+"""What libav may make of a file once it has looked at the first bytes: formats that hold the media
+themselves. Playlists and session descriptions open files and sockets, so none is among them, and
+no protocol is, so that whatever a format asks for is not opened."""
 
 Decoded = TypeVar("Decoded")
 
@@ -86,7 +101,7 @@ def open_media(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[
         with file.container:
             yield file
     except av.error.FFmpegError as error:
-        raise _unreadable(uri, error) from error
+        raise unreadable(uri, error) from error
     finally:
         storage.close()
 
@@ -95,12 +110,12 @@ def _open_indexed(storage: Storage, *, index_only: bool) -> MediaFile:
     layout = read_layout(storage)
     traks, reason = _choose_access(storage, layout)
     if layout and traks and index_only:
-        bare = _open_container(io.BytesIO(describe(storage, layout)), storage.uri)
+        bare = _open_container(io.BytesIO(describe(storage, layout)), storage)
         if all(stream.id in traks for stream in bare.streams if _is_media(stream)):
             return MediaFile(bare, storage, layout, traks, reason)
         bare.close()
         traks, reason = {}, "its index and its tracks do not agree"
-    whole = _open_container(_ByteFile(storage), storage.uri)
+    whole = _open_container(_ByteFile(storage), storage)
     return MediaFile(whole, storage, layout, traks, reason)
 
 
@@ -114,26 +129,40 @@ def _choose_access(storage: Storage, layout: Mp4Layout | None) -> tuple[dict[int
     """The tracks to read by their tables, and why those or none."""
     if layout is None:
         return {}, "its container keeps no index of every packet"
+    every = read_traks(storage, layout)
+    check_tables(storage, every)
     if layout.is_fragmented:
+        check_fragments(storage)
         return {}, "it is fragmented, with its index in pieces"
-    traks = [trak for trak in read_traks(storage, layout) if trak.kind in (b"soun", b"vide")]
+    traks = [trak for trak in every if trak.kind in (b"soun", b"vide")]
     obstacles = [reason for trak in traks if (reason := find_obstacle(storage, trak))]
     if obstacles or not traks:
         return {}, obstacles[0] if obstacles else "its index is of a rare kind"
     return {trak.number: trak for trak in traks}, "its index says where every audio packet lies"
 
 
-def _open_container(file: io.IOBase, uri: str) -> InputContainer:
+def _open_container(file: io.IOBase, storage: Storage) -> InputContainer:
     try:
-        return av.open(file, mode="r", metadata_errors="replace")
+        return av.open(file, mode="r", metadata_errors="replace", options=dict(_OPTIONS))
     except MediaError:
         raise
     except (av.error.FFmpegError, ValueError) as error:
-        raise _unreadable(uri, error) from error
+        if _is_text(storage.read(0, 4096)):
+            raise UnreadableFile(
+                f"{place_of(storage.uri)} is not a media file but text; a playlist is not followed "
+                "to what it names, so name the media themselves"
+            ) from error
+        raise unreadable(storage.uri, error) from error
 
 
-def _unreadable(uri: str, error: Exception) -> UnreadableFile:
-    reason = getattr(error, "strerror", None) or error
+def _is_text(head: bytes) -> bool:
+    """Whether a file begins with printable ASCII, as playlists do."""
+    return head.isascii() and head.decode("ascii").replace("\n", "").replace("\r", "").isprintable()
+
+
+def unreadable(uri: str, error: Exception) -> UnreadableFile:
+    """What libav's `error` says of the file at `uri`."""
+    reason = getattr(error, "strerror", None) or summarise(error)
     return UnreadableFile(
         f"{place_of(uri)} is not a media file libav can read ({reason}); check that it plays"
     )

@@ -13,10 +13,11 @@ moov ─┬─ mvhd                                           the movie's clock
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
@@ -27,16 +28,31 @@ _FIRST = frozenset(
 )
 """Boxes an MP4 or MOV file may begin with."""
 
-_NESTS = frozenset([b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts"])
-"""Boxes that hold nothing but boxes."""
+_NESTS = {
+    b"": (b"moov",),
+    b"moov": (b"trak",),
+    b"trak": (b"mdia", b"edts"),
+    b"mdia": (b"minf",),
+    b"minf": (b"stbl",),
+}
+"""Which boxes in a box are read for the boxes they hold: five deep, whatever a file nests."""
+
+_MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
+"""Boxes side by side before they must have this size on average: each costs some microseconds."""
+
+MOST_INDEX_BYTES = 1 << 28
+"""Of the moov box: an index of 24 h at 60 pictures a second has a third of that."""
+
+_MOST_COPIED_BYTES = 1 << 20
+"""Of a box that a description takes over as it is."""
 
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
 """What stands in a description for the tables that every track must have: none of their rows."""
 
 _LEFT_OUT = frozenset(
-    [b"co64", b"stz2", b"ctts", b"stss", b"sdtp", b"sbgp", b"sgpd", b"cslg", b"edts", b"tref"]
+    b"co64 stz2 ctts stss sdtp sbgp sgpd cslg edts tref udta meta moof traf trun".split()
 )
-"""Boxes that a description does without: tables and references to packets."""
+"""Boxes that a description does without: tables, references to packets, what people wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +62,8 @@ class Mp4Box:
     kind: bytes
     whole: ByteRange
     body: ByteRange
+    children: tuple[Mp4Box, ...] = ()
+    """What it holds, where that is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +97,8 @@ class Mp4Layout:
 
     brand: ByteRange | None
     """The ftyp box; old MOV files have none."""
-    index: ByteRange
-    """The moov box."""
+    index: Mp4Box
+    """The moov box, with all that lies in it."""
     is_fragmented: bool
     """Whether the index is in pieces through the file."""
 
@@ -93,47 +111,51 @@ def read_layout(storage: Storage) -> Mp4Layout | None:
     """
     if storage.read(0, 16)[4:8] not in _FIRST:
         return None
-    found: dict[bytes, ByteRange] = {}
+    found: dict[bytes, Mp4Box] = {}
     for box in walk(storage, ByteRange(0, storage.size_bytes)):
-        found.setdefault(box.kind, box.whole)
+        found.setdefault(box.kind, box)
         if box.kind == b"moof":
             break
-    index = found.get(b"moov")
-    if index is None:
+    moov = found.get(b"moov")
+    if moov is None:
         raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in found))
-    if index.end > storage.size_bytes:
-        raise UnreadableFile(
-            f"{place_of(storage.uri)} is cut off inside its index (moov); copy the whole file again"
-        )
+    _check_index(storage, moov.whole)
     if storage.read_ahead_bytes:
-        storage.read(index.start, index.end)  # One request, held by the storage for what follows.
-    (moov,) = walk(storage, index)
-    has_pieces = any(box.kind == b"mvex" for box in walk(storage, moov.body))
-    return Mp4Layout(found.get(b"ftyp"), index, has_pieces or b"moof" in found)
+        storage.read(moov.whole.start, moov.whole.end)  # one request, held for what follows
+    (index,) = _parse(storage, moov.whole, within=b"")
+    kinds = {box.kind for box in index.children}
+    if b"cmov" in kinds:
+        raise UnreadableFile(
+            f"{place_of(storage.uri)} has a compressed index (cmov), which may unfold to any "
+            "size; remux it"
+        )
+    brand = found[b"ftyp"].whole if b"ftyp" in found else None
+    return Mp4Layout(brand, index, is_fragmented=b"mvex" in kinds or b"moof" in found)
 
 
 def read_traks(storage: Storage, layout: Mp4Layout) -> list[Trak]:
-    """The tracks of the file, in its order; none where the index is compressed."""
-    (moov,) = walk(storage, layout.index)
-    children = list(walk(storage, moov.body))
+    """The tracks of the file, in its order; none where the movie has no clock."""
+    children = layout.index.children
     headers = [box for box in children if box.kind == b"mvhd"]
     if not headers:
         return []
     movie_ticks = _clock(storage, headers[0].body)
-    return [_read_trak(storage, box.body, movie_ticks) for box in children if box.kind == b"trak"]
+    return [_read_trak(storage, box, movie_ticks) for box in children if box.kind == b"trak"]
 
 
 def describe(storage: Storage, layout: Mp4Layout) -> bytes:
     """A file like this one that has its tracks described and not one packet in them."""
-    brand = storage.read(layout.brand.start, layout.brand.end) if layout.brand else b""
-    (moov,) = walk(storage, layout.index)
-    return brand + _shorten(storage, moov)
+    return _read(storage, layout.brand, _MOST_COPIED_BYTES) + _shorten(storage, layout.index)
 
 
 def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
-    """The boxes side by side in a stretch; one that reaches past the end is given and ends it."""
+    """The boxes side by side in a stretch; one that reaches past the end is given and ends it.
+
+    Raises:
+        UnreadableFile: there are more, and smaller ones, than anything has that was recorded.
+    """
     position = within.start
-    while position + 8 <= within.end:
+    for number in itertools.count():
         header = storage.read(position, min(position + 16, within.end))
         if len(header) < 8:
             return
@@ -149,22 +171,55 @@ def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
         end = position + size
         yield Mp4Box(kind, ByteRange(position, end), ByteRange(position + header_size, end))
         position = end
+        if number > _MOST_BOXES and position - within.start < number * _LEAST_BOX_BYTES:
+            raise UnreadableFile(
+                f"{place_of(storage.uri)} is a heap of {number:,} boxes with next to nothing in "
+                "them; it is damaged, or no recording"
+            )
+
+
+def _parse(storage: Storage, stretch: ByteRange, *, within: bytes) -> Iterator[Mp4Box]:
+    """The boxes of a stretch in a box of kind `within`, with the boxes they hold."""
+    for box in walk(storage, stretch):
+        is_read = box.kind in _NESTS.get(within, ()) and box.whole.end <= stretch.end
+        held = _parse(storage, box.body, within=box.kind) if is_read else ()
+        yield replace(box, children=tuple(held))
+
+
+def _check_index(storage: Storage, index: ByteRange) -> None:
+    name = place_of(storage.uri)
+    if index.end > storage.size_bytes:
+        raise UnreadableFile(
+            f"{name} is cut off inside its index (moov); copy the whole file again"
+        )
+    if index.size_bytes > MOST_INDEX_BYTES:
+        raise UnreadableFile(
+            f"{name} has an index (moov) of {index.size_bytes / 1e6:,.0f} MB, more than that of "
+            "any recording; it is damaged"
+        )
 
 
 def _shorten(storage: Storage, box: Mp4Box) -> bytes:
-    if box.kind in _LEFT_OUT:
+    is_misplaced = not box.children and any(box.kind in kinds for kinds in _NESTS.values())
+    if box.kind in _LEFT_OUT or is_misplaced:
         return b""
-    if box.kind in _NESTS:
-        body = b"".join(_shorten(storage, child) for child in walk(storage, box.body))
+    if box.children:
+        body = b"".join(_shorten(storage, child) for child in box.children)
+    elif box.kind in _TABLES:
+        body = _TABLES[box.kind]
+    elif box.body.size_bytes <= _MOST_COPIED_BYTES:
+        body = storage.read(box.body.start, box.body.end)
     else:
-        body = _TABLES.get(box.kind) or storage.read(box.body.start, box.body.end)
+        return b""
     return struct.pack(">I4s", 8 + len(body), box.kind) + body
 
 
-def _read_trak(storage: Storage, body: ByteRange, movie_ticks: int) -> Trak:
+def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
     found: dict[bytes, ByteRange] = {}
-    for kind, leaf in _leaves(storage, body):
-        found.setdefault(kind, leaf)  # QuickTime has a second hdlr, deeper down, for the data.
+    for leaf in _leaves(trak):
+        found.setdefault(
+            leaf.kind, leaf.body
+        )  # QuickTime has a second hdlr, deeper down, for the data.
     header = _read(storage, found.get(b"tkhd"), 96)
     ticks = _clock(storage, found[b"mdhd"]) if b"mdhd" in found else 1
     return Trak(
@@ -177,13 +232,10 @@ def _read_trak(storage: Storage, body: ByteRange, movie_ticks: int) -> Trak:
     )
 
 
-def _leaves(storage: Storage, body: ByteRange) -> Iterator[tuple[bytes, ByteRange]]:
-    """The boxes in a stretch that do not hold boxes, at any depth, by their kind."""
-    for box in walk(storage, body):
-        if box.kind in _NESTS:
-            yield from _leaves(storage, box.body)
-        else:
-            yield box.kind, box.body
+def _leaves(box: Mp4Box) -> Iterator[Mp4Box]:
+    """The boxes in a box that do not hold boxes, at any depth."""
+    for child in box.children:
+        yield from _leaves(child) if child.children else (child,)
 
 
 def _clock(storage: Storage, body: ByteRange) -> int:

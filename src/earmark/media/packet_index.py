@@ -7,13 +7,16 @@ five hours.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.media.mp4_boxes import Trak
+from earmark.errors import UnreadableFile
+from earmark.media.mp4_boxes import Trak, walk
+from earmark.media.source import place_of
 from earmark.media.storage import ByteRange, Storage
 from earmark.timeline import FloatArray
 
@@ -75,6 +78,43 @@ class VideoPackets:
         return len(self.times)
 
 
+def check_tables(storage: Storage, traks: Iterable[Trak]) -> None:
+    """Make sure that the tables of all tracks are such as a recording may have.
+
+    A table of a few bytes may claim billions of packets, and libav believes it.
+
+    Raises:
+        UnreadableFile: they name more packets, or larger ones, than there can be.
+    """
+    for trak in traks:
+        count, largest = _Tables(storage, trak.tables).measure()
+        if count > MOST_PACKETS or largest > MOST_PACKET_BYTES:
+            raise UnreadableFile(
+                f"{place_of(storage.uri)} has a damaged index: a track of {count:,} packets of up "
+                f"to {largest:,} bytes; copy the file again, or repair it"
+            )
+
+
+def check_fragments(storage: Storage) -> None:
+    """Make sure that the fragments of a file name no more packets than there can be.
+
+    Raises:
+        UnreadableFile: they name more.
+    """
+    count = 0
+    for moof in walk(storage, ByteRange(0, storage.size_bytes)):
+        trafs = walk(storage, moof.body) if moof.kind == b"moof" else ()
+        runs = (run for traf in trafs for run in walk(storage, traf.body) if run.kind == b"trun")
+        for run in runs:
+            start = run.body.start + 4
+            count += int.from_bytes(storage.read(start, start + 4), "big")
+        if count > MOST_PACKETS:
+            raise UnreadableFile(
+                f"{place_of(storage.uri)} has a damaged index: its fragments name {count:,} "
+                "packets or more; copy the file again, or repair it"
+            )
+
+
 def find_obstacle(storage: Storage, trak: Trak) -> str:
     """What keeps `read_packets` from reading a track; empty where nothing does."""
     if sum(edit.media_start >= 0 for edit in trak.edits) > 1:
@@ -131,11 +171,11 @@ def _edit(trak: Trak) -> tuple[int, int, int]:
     container time        (nothing) │ shown for `duration` │
     """
     nothing = sum(edit.duration for edit in trak.edits if edit.media_start < 0)
-    begin = round(nothing * trak.ticks_a_second)
+    begin = min(round(nothing * trak.ticks_a_second), _FOREVER)
     for edit in trak.edits:
         if edit.media_start >= 0:
-            lasts = round(edit.duration * trak.ticks_a_second) or _FOREVER
-            return begin - edit.media_start, begin, begin + lasts
+            lasts = min(round(edit.duration * trak.ticks_a_second) or _FOREVER, _FOREVER)
+            return begin - min(edit.media_start, _FOREVER), begin, begin + lasts
     return begin, begin, _FOREVER
 
 
@@ -146,7 +186,15 @@ def _at_most(counts: Ints, total: int) -> Ints:
     return cut
 
 
-_FOREVER = 1 << 62
+MOST_PACKETS = 1 << 24
+"""Of one track: 19 h of 240 pictures a second, 97 h of AAC; they take 750 MB to read."""
+MOST_PACKET_BYTES = 1 << 27
+"""Of one packet: an uncompressed picture of 8K has 100 MB."""
+
+_PIECE_BYTES = 1 << 20
+"""Of raw sound that is read as one packet."""
+
+_FOREVER = 1 << 60
 _LARGEST = (1 << 31) - 1
 _FRAME_BYTES = {1: 52, 2: 72}
 """Where QuickTime's newer descriptions of sound say how large a sample of all channels is."""
@@ -171,6 +219,18 @@ class _Tables:
         self._tables = tables
         self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
         self._times = self._rows(b"stts", width=2)
+
+    def measure(self) -> tuple[int, int]:
+        """How many packets there are, and the bytes of the largest."""
+        if self.is_raw:
+            chunks, held = self._chunks()
+            samples = int(np.minimum(held, MOST_PACKETS << 10).sum())
+            pieces = max(samples >> 10, samples * self._constant_size // _PIECE_BYTES)
+            return len(chunks) + pieces, self._constant_size  # libav's pieces have 1024 samples
+        if self._constant_size:
+            return self._number(b"stsz", 8), self._constant_size
+        sizes = self._rows(b"stsz", after=12)
+        return max(len(sizes), self._number(b"stz2", 8)), int(sizes.max(initial=0))
 
     @property
     def is_raw(self) -> bool:
@@ -201,14 +261,19 @@ class _Tables:
         return _Rows(positions, sizes, stamps, lasts, self._keys(len(sizes)))
 
     def raw_chunks(self) -> _Rows:
-        """A row for every chunk."""
+        """A row for every chunk, or piece of a long one."""
         chunks, held = self._chunks()
+        longest = max(1, _PIECE_BYTES // self._constant_size)
+        pieces = -(-held // longest)
+        nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        before = nth * longest
+        held = np.minimum(np.repeat(held, pieces) - before, longest)
         return _Rows(
-            positions=chunks,
-            sizes=np.minimum(held * self._constant_size, _LARGEST).astype(np.int32),
+            positions=np.repeat(chunks, pieces) + before * self._constant_size,
+            sizes=(held * self._constant_size).astype(np.int32),
             stamps=np.cumsum(held, dtype=np.int64) - held,
-            lasts=np.minimum(held, _LARGEST).astype(np.int32),
-            is_key=np.ones(len(chunks), np.bool_),
+            lasts=held.astype(np.int32),
+            is_key=np.ones(len(held), np.bool_),
         )
 
     def _positions(self, sizes: NDArray[np.int32]) -> Ints:

@@ -13,6 +13,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
+from earmark.media.audio_decoder import is_sound
 from earmark.media.container import MediaFile, moving_pictures, open_media, open_storage
 from earmark.media.recording import Recording
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
@@ -20,8 +21,11 @@ from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 from earmark.media.stream_extents import Extent, bounds, measure, promised, zero_of
 
-_LEAST_BYTES_A_SECOND = 5
-"""Of any recording: digital silence as FLAC takes 27 at 8 kHz."""
+_LEAST_BYTES_A_SECOND = {False: 20, True: 60}
+"""Of sound alone, and with pictures: digital silence as FLAC takes 27 at 8 kHz."""
+
+_LONGEST = 7 * 24 * 3600.0
+"""Seconds of one file; a damaged clock may promise months of nothing."""
 
 _NOTHING = Extent(0.0, 0.0)
 """Of a stream without a packet."""
@@ -100,11 +104,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     heard = [extents[stream.index] for stream in audio if stream.index in extents]
     begin, end = bounds(heard, extents.get(pictures.index) if pictures else None)
     zero = zero_of(file, begin)
-    if not file.has_index and (end - zero) * _LEAST_BYTES_A_SECOND > file.storage.size_bytes:
-        raise UnreadableFile(
-            f"{place_of(uri)} has damaged timestamps: {file.storage.size_bytes:,} bytes cannot "
-            f"last {(end - zero) / 3600:,.0f} h; remux it, or convert what plays of it"
-        )
+    _check_clock(file, end - zero, has_pictures=pictures is not None)
     return Part(
         uri=uri,
         start=start,
@@ -116,6 +116,17 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         size_bytes=file.storage.size_bytes,
         promised=promised(file),
     )
+
+
+def _check_clock(file: MediaFile, seconds: float, *, has_pictures: bool) -> None:
+    """Make sure that the bytes of a file may last for `seconds`."""
+    size = file.storage.size_bytes
+    if not seconds <= min(_LONGEST, 60.0 + size / _LEAST_BYTES_A_SECOND[has_pictures]):
+        hours = f"{seconds / 3600:,.1f}".removesuffix(".0")
+        raise UnreadableFile(
+            f"{place_of(file.storage.uri)} has damaged timestamps: {size:,} bytes cannot "
+            f"last {hours} h; remux it, or convert what plays of it"
+        )
 
 
 def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTrack:
@@ -156,6 +167,12 @@ def _check_track(source: Source, parts: list[Part], track: int) -> None:
             f"{source.name} has no audio track {track}; choose one of 0 to {most - 1} "
             "with `--audio-track`"
         )
+    for rate in (part.track(track).sample_rate for part in parts):
+        if rate and not is_sound(rate):
+            raise NoAudioStream(
+                f"{source.name} has an audio track {track} at {rate} Hz, which is no sound; "
+                "choose another with `--audio-track`"
+            )
     if any(part.track(track).codec == "unknown" for part in parts):
         raise NoAudioStream(
             f"{source.name} has an audio track {track} that libav cannot decode; "

@@ -109,8 +109,11 @@ class LocalStorage:
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file."""
+        end = min(end, self.size_bytes)
+        if end <= start:
+            return b""
         try:
-            return self._meter.count(os.pread(self._descriptor, max(0, end - start), start))
+            return self._meter.count(os.pread(self._descriptor, end - start, start))
         except OSError as error:
             raise UnreadableFile(
                 f"{place_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "

@@ -1,0 +1,107 @@
+"""Media files put together byte by byte: what no camera writes, and what few can.
+
+>>> write_movie(folder / "a.mov", pcm(4.0, clicks=[1.0]), timescale=1)       # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from making import click_track
+
+RATE = 8000
+
+
+def box(kind: bytes, *bodies: bytes, is_long: bool = False, size: int | None = None) -> bytes:
+    """A box; with a header of 64 bits, or with a size that is a lie, where asked."""
+    body = b"".join(bodies)
+    size = len(body) + (16 if is_long else 8) if size is None else size
+    head = struct.pack(">I4sQ", 1, kind, size) if is_long else struct.pack(">I4s", size, kind)
+    return head + body
+
+
+def table(kind: bytes, *rows: Sequence[int], form: str = "I") -> bytes:
+    """A box of a version, a count and rows of whole numbers."""
+    numbers = b"".join(struct.pack(f">{len(row)}{form}", *row) for row in rows)
+    return box(kind, bytes(4), struct.pack(">I", len(rows)), numbers)
+
+
+@dataclass(frozen=True)
+class PcmMovie:
+    """A MOV file of raw mono sound, 16 bits a sample; every field may be made to lie."""
+
+    samples: int
+    chunks: Sequence[int] = (0,)
+    """Where the sound lies in the file."""
+    timescale: int = RATE
+    edits: Sequence[tuple[int, int]] = ()
+    """Durations in thousandths and starts, as an edit list has them."""
+    chunk_table: bytes = b"stco"
+    stts: Sequence[tuple[int, int]] = ()
+    stsz: tuple[int, ...] = ()
+    """Constant size and count."""
+    stsc: int = 0
+    """Samples of each chunk."""
+    more: bytes = b""
+    """Boxes at the end of the moov."""
+
+    def moov(self) -> bytes:
+        """The index, as a box."""
+        clock = struct.pack(">IIII", 0, 0, 1000, 1000)
+        return box(b"moov", box(b"mvhd", bytes(4), clock[4:], bytes(84)), self._trak(), self.more)
+
+    def _trak(self) -> bytes:
+        header = box(b"tkhd", struct.pack(">IIIIII", 3, 0, 0, 1, 0, 1000), bytes(60))
+        edits = [(duration, start % 2**32, 1 << 16) for duration, start in self.edits]
+        clock = struct.pack(">IIIIII", 0, 0, 0, self.timescale, self.samples, 0)
+        handler = box(b"hdlr", bytes(8), b"soun", bytes(13))
+        minf = box(b"minf", box(b"smhd", bytes(8)), self._stbl())
+        mdia = box(b"mdia", box(b"mdhd", clock), handler, minf)
+        edts = box(b"edts", table(b"elst", *edits)) if edits else b""
+        return box(b"trak", header, edts, mdia)
+
+    def _stbl(self) -> bytes:
+        entry = struct.pack(">HHIHHHHI", 0, 0, 0, 1, 16, 0, 0, RATE << 16)
+        form = "Q" if self.chunk_table == b"co64" else "I"
+        return box(
+            b"stbl",
+            box(b"stsd", bytes(4), struct.pack(">I", 1), box(b"sowt", bytes(7), b"\1", entry)),
+            table(b"stts", *(self.stts or [(self.samples, 1)])),
+            table(b"stsc", (1, self.stsc or self.samples // len(self.chunks), 1)),
+            box(b"stsz", bytes(4), struct.pack(">II", *(self.stsz or (2, self.samples)))),
+            table(self.chunk_table, *[(place,) for place in self.chunks], form=form),
+        )
+
+
+def pcm(duration: float, clicks: Sequence[float]) -> bytes:
+    """Sound with clicks for a `PcmMovie`."""
+    values = click_track(clicks, duration=duration, sample_rate=RATE)
+    return (values * 32767).astype("<i2").tobytes()
+
+
+FTYP = box(b"ftyp", b"qt  ", bytes(4), b"qt  ")
+
+
+def write_movie(path: Path, sound: bytes, **lies: Any) -> Path:
+    """A file of the brand, the index and the sound, with what `lies` of a `PcmMovie`."""
+    movie = PcmMovie(len(sound) // 2, **lies)
+    if "chunks" not in lies:
+        movie = replace(movie, chunks=(len(FTYP + movie.moov()) + 8,))
+    path.write_bytes(FTYP + movie.moov() + box(b"mdat", sound))
+    return path
+
+
+def wav(channels: int = 1, sample_rate: int = RATE, samples: int = RATE) -> bytes:
+    """A WAV file of quiet noise."""
+    noise = np.random.default_rng(0).integers(-99, 99, samples * channels).astype("<i2").tobytes()
+    frame = 2 * channels
+    facts = struct.pack("<HHIIHH", 1, channels, sample_rate, sample_rate * frame % 2**32, frame, 16)
+    chunks = b"fmt " + struct.pack("<I", len(facts)) + facts
+    chunks += b"data" + struct.pack("<I", len(noise)) + noise
+    return b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks
