@@ -57,6 +57,7 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
         fault: `no-ranges` answers with the whole file, always; `flaky` breaks off every third
             answer half way; `broken` breaks off every answer that starts in the second half of
             the file; `slow` takes 20 ms for each; `no-tags` sends neither ETag nor Last-Modified;
+            `unconditional` knows no If-Match;
             `error` answers 503; `endless` sends bytes for as long as anybody reads; `drip` sends a
             header that does not end, a byte at a time; `shifted` sends the bytes after those asked
             for.
@@ -120,15 +121,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         path = self.folder / self.path.lstrip("/").partition("?")[0]
-        if self.fault == "error":
-            return self._send(503, b"", {})
-        if not path.is_file():
-            return self._send(404, b"", {})
+        if self.fault == "error" or not path.is_file():
+            return self._send(503 if self.fault == "error" else 404, b"", {})
         data = path.read_bytes()
         headers = {}
         if self.fault != "no-tags":
             state = path.stat()
             headers["ETag"] = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
+        if self.fault == "" and self.headers.get("If-Match", headers["ETag"]) != headers["ETag"]:
+            return self._send(412, b"", headers)
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if not body:
             return self._send(200, b"", {**headers, "Content-Length": str(len(data))})

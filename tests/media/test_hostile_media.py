@@ -13,6 +13,7 @@ import pytest
 
 from earmark.errors import MediaError, UnreadableFile
 from earmark.media import Meter, open_recording
+from earmark.media.storage import LocalStorage
 from hostile_media import FTYP, PcmMovie, box, pcm, wav, write_movie
 from making import click_times, whole_sound
 
@@ -213,6 +214,33 @@ class TestClocks:
     def test_channels_that_nobody_can_mix(self, tmp_path):
         (tmp_path / "a.wav").write_bytes(wav(channels=255))
         refuse(tmp_path / "a.wav", r"a.wav: its sound cannot be mixed and resampled \(Invalid")
+
+
+class TestChanges:
+    """A file is read as the one it was when it was opened, or not at all."""
+
+    def test_while_it_is_described_and_after(self, tmp_path):
+        path = write_movie(tmp_path / "a.mov", SOUND)
+        recording = open_recording(path)
+        blocks = recording.sound()
+        write_movie(path, pcm(4.0, [3.0]))
+        for need in (lambda: next(blocks), lambda: whole_sound(recording)):
+            with pytest.raises(UnreadableFile, match=r"a.mov changed while it was in use"):
+                need()
+        assert click_times(whole_sound(open_recording(path)), 16_000) == pytest.approx(
+            [3.0], abs=0.001
+        )
+
+    def test_while_it_is_open(self, tmp_path):
+        path = write_movie(tmp_path / "a.mov", SOUND)
+        storage = LocalStorage(str(path), Meter())
+        assert storage.read(4, 8) == b"ftyp"
+        with path.open("r+b") as file:
+            file.write(FTYP[::-1])
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(UnreadableFile, match=r"a.mov changed while it was in use"):
+            storage.read(4, 8)
+        storage.close()
 
 
 NAMES_OTHERS = {

@@ -15,6 +15,7 @@ import pytest
 from earmark.errors import RemoteError, UnreadableFile
 from earmark.media import Meter, Source, find, http_file, inspect, open_recording
 from earmark.media import remote_storage as remote_module
+from earmark.media.storage import ByteRange
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 from servers import HOST, range_server, s3_server
 
@@ -158,6 +159,27 @@ def test_keys_follow_the_content(folder, tmp_path):
         shutil.copy2(folder / "a.mkv", tmp_path / "b.mkv")
 
 
+@pytest.mark.parametrize("fault", ["", "unconditional", "no-tags"])
+def test_a_file_that_changes_is_not_mixed(folder, tmp_path, fault):
+    """By its tag; where the server has none, by its size alone."""
+    path = tmp_path / "a.mp4"
+    shutil.copy(folder / "first.mp4", path)
+    with range_server(tmp_path, fault=fault) as server:
+        recording = open_recording(server.url("a.mp4"))
+        storage = remote_module.RemoteStorage(server.url("a.mp4"), Meter())
+        assert len(storage.read(0, 100)) == 100
+        path.write_bytes(path.read_bytes() + bytes(fault == "no-tags"))
+        for need in (
+            lambda: storage.read_all([ByteRange(200_000, 200_100)]),
+            lambda: whole_sound(recording),
+            lambda: recording.frames([1.0]),
+            recording.video_packets,
+        ):
+            with pytest.raises(UnreadableFile, match=r"a.mp4 changed while it was in use"):
+                need()
+        storage.close()
+
+
 def test_an_unknown_kind_of_address():
     with pytest.raises(UnreadableFile, match=r"no way to read gopher://"):
         open_recording("gopher://host/a.mp4")
@@ -219,6 +241,8 @@ def bucket(folder: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_s3(bucket, folder, quick):
+    import boto3
+
     for name in ("last.mp4", "a.mkv"):
         served = open_recording(f"{bucket}/{name}")
         np.testing.assert_array_equal(
@@ -230,6 +254,11 @@ def test_s3(bucket, folder, quick):
     (source,) = find([f"{bucket}/GX010001.MP4", f"{bucket}/GX020001.MP4"])
     assert open_recording(source).duration == pytest.approx(40.0, abs=0.05)
     assert isinstance(source, Source)
+    client = boto3.client("s3")
+    client.upload_file(str(folder / "last.mp4"), "cards", "a.mkv")
+    client.close()
+    with pytest.raises(UnreadableFile, match=r"s3://cards/a.mkv changed while it was in use"):
+        whole_sound(served)
     with pytest.raises(UnreadableFile, match=r"s3://cards/no.mp4 does not exist"):
         open_recording(f"{bucket}/no.mp4")
     with pytest.raises(UnreadableFile, match=r"s3://nobody/no.mp4 does not exist"):

@@ -21,6 +21,7 @@ from earmark.media.container import (
     packets_of,
 )
 from earmark.media.packet_index import PacketIndex
+from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import ByteRange, Meter, Storage
 
@@ -31,7 +32,7 @@ _PADDING = bytes(64)
 """Decoders may look this far past the end of a packet, so that much memory must follow it."""
 
 
-def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
+def decode_track(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
     """The frames of an audio track in file order, none where the file has no such track.
 
     Raises:
@@ -39,7 +40,7 @@ def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
     """
     damaged = meter.damaged_packets
     is_silent = True
-    with open_media(uri, meter, index_only=True) as file:
+    with open_media(part.uri, meter, version=part.version, index_only=True) as file:
         streams = file.container.streams.audio
         if track >= len(streams):
             return
@@ -52,7 +53,7 @@ def decode_track(uri: str, track: int, meter: Meter) -> Iterator[AudioFrame]:
                 meter.damaged_packets += 1
     if is_silent and meter.damaged_packets > damaged:
         raise UnreadableFile(
-            f"{place_of(uri)}: not one packet of audio track {track} can be decoded; "
+            f"{place_of(part.uri)}: not one packet of audio track {track} can be decoded; "
             "check that it plays"
         )
 

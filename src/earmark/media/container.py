@@ -27,7 +27,7 @@ from earmark.media.packet_index import (
 )
 from earmark.media.remote_storage import RemoteStorage
 from earmark.media.source import is_remote, place_of
-from earmark.media.storage import LocalStorage, Meter, Storage
+from earmark.media.storage import LocalStorage, Meter, Storage, changed
 
 _FORMATS = (
     "aac ac3 aiff amr ape asf au av1 avi caf dhav dts dv eac3 flac flv gxf h264 hevc ivf m4v "
@@ -81,12 +81,15 @@ def open_storage(uri: str, meter: Meter) -> Storage:
 
 
 @contextmanager
-def open_media(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[MediaFile]:
+def open_media(
+    uri: str, meter: Meter, *, version: str = "", index_only: bool = False
+) -> Iterator[MediaFile]:
     """The container at `uri`; closed at the end.
 
     Args:
         uri: A path or an address.
         meter: Counts every byte.
+        version: What the storage said when the file was described; another one is refused.
         index_only: Show libav of a file that has an index what its tracks are, and no packet.
 
     Raises:
@@ -95,6 +98,8 @@ def open_media(uri: str, meter: Meter, *, index_only: bool = False) -> Iterator[
     """
     storage = open_storage(uri, meter)
     try:
+        if version and storage.version != version:
+            raise changed(uri)
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{place_of(uri)} is empty (0 bytes); copy it again")
         file = _open_indexed(storage, index_only=index_only)

@@ -76,7 +76,8 @@ class FrameReader:
     def _open(self, part: Part) -> FrameDecoder:
         if self._decoder is None or self._open_uri != part.uri:
             self.close()
-            file = self._stack.enter_context(open_media(part.uri, self.stats.meter))
+            opening = open_media(part.uri, self.stats.meter, version=part.version)
+            file = self._stack.enter_context(opening)
             stream = moving_pictures(file.container)
             if stream is None or cast(object, stream.codec_context) is None:
                 raise MediaError(f"{place_of(part.uri)} has no pictures that libav can decode")

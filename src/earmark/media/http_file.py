@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 
 from earmark.errors import RemoteError
 from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, FileFacts, Meter
+from earmark.media.storage import ByteRange, FileFacts, Meter, changed
 
 _IN_FLIGHT = 8
 """Range requests made at a time."""
@@ -42,6 +42,7 @@ class HttpFile:
         self._url = url
         self._meter = meter
         self._in_flight = asyncio.Semaphore(_IN_FLIGHT)
+        self._facts: FileFacts | None = None
         client = httpx.AsyncClient(
             follow_redirects=True,
             headers={"Accept-Encoding": "identity"},
@@ -59,8 +60,8 @@ class HttpFile:
     def read_facts(self) -> FileFacts:
         """What the server says about the file, from an answer with its first byte alone."""
         response, _ = self._portal.call(self._attempt, ByteRange(0, 1), 1)
-        headers = response.headers
-        return FileFacts(_size_of(response), headers.get("ETag"), headers.get("Last-Modified"))
+        self._facts = _facts_of(response)
+        return self._facts
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
         """What came for each range, or why nothing did."""
@@ -91,6 +92,9 @@ class HttpFile:
     ) -> tuple[httpx.Response, bytes]:
         """The answer and its body; all of the file where no range is wanted."""
         headers = {"Range": f"bytes={wanted.start}-{wanted.end - 1}"} if wanted else {}
+        tag = (self._facts and self._facts.tag) or ""
+        if tag.startswith('"'):  # a weak one never matches
+            headers["If-Match"] = tag
         request = self._client.build_request("GET", self._url, headers=headers)
         response = await self._client.send(request, stream=True)
         try:
@@ -104,6 +108,8 @@ class HttpFile:
     def _check(self, response: httpx.Response, wanted: ByteRange | None) -> None:
         """Make sure of an answer, and of the part that was asked for instead of the whole file."""
         status, said = response.status_code, f"{response.status_code} {response.reason_phrase}"
+        if status == httpx.codes.PRECONDITION_FAILED:
+            raise changed(self._url)
         if status == httpx.codes.NOT_FOUND:
             raise FileNotFoundError(said)
         if not response.is_success:
@@ -116,12 +122,19 @@ class HttpFile:
         told = response.headers.get("Content-Range", "")
         if wanted and not told.startswith(f"bytes {wanted.start}-"):
             raise OSError("it answers with other bytes than were asked for")
+        if self._facts and wanted and _facts_of(response).version != self._facts.version:
+            raise changed(self._url)
 
 
 @cache
 def _tls() -> ssl.SSLContext:
     """The system's certificates, which take a while to load."""
     return ssl.create_default_context()
+
+
+def _facts_of(response: httpx.Response) -> FileFacts:
+    headers = response.headers
+    return FileFacts(_size_of(response), headers.get("ETag"), headers.get("Last-Modified"))
 
 
 def _size_of(response: httpx.Response) -> int | None:

@@ -77,7 +77,7 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
                 "to hear it; remux it to MP4 to read less"
             )
         return Inspection(part.size_bytes, None, 0, tuple(warnings))
-    with open_media(part.uri, Meter(), index_only=True) as file:
+    with open_media(part.uri, Meter(), version=part.version, index_only=True) as file:
         index_bytes = file.layout.index.whole.size_bytes if file.layout else 0
         streams, packet_bytes = file.container.streams.audio, 0
         if track < len(streams):

@@ -9,7 +9,7 @@ import fsspec
 
 from earmark.errors import MissingExtra, RemoteError, UnreadableFile, summarise
 from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, FileFacts, Meter
+from earmark.media.storage import ByteRange, FileFacts, Meter, changed
 
 _IN_FLIGHT = 8
 """Range requests made at a time."""
@@ -20,18 +20,21 @@ class StoredFile:
 
     def __init__(self, uri: str, meter: Meter) -> None:
         self._files, self._path = connect(uri)
-        self._meter = meter
+        self._uri, self._meter = uri, meter
+        self._version = ""
 
     def read_facts(self) -> FileFacts:
         """What the store says about the file before any of it is read."""
         self._files.invalidate_cache()
         facts = self._files.info(self._path)
-        return FileFacts(
+        found = FileFacts(
             size_bytes=facts.get("size"),
             tag=facts.get("ETag"),
             changed=facts.get("LastModified"),
             is_folder=facts.get("type") == "directory",
         )
+        self._version = self._version or found.version
+        return found
 
     def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
         """What came for each range, or why nothing did."""
@@ -45,6 +48,8 @@ class StoredFile:
         for answer in answers:
             if isinstance(answer, bytes):
                 self._meter.count(answer)
+        if self.read_facts().version != self._version:  # a store asks for no version by itself
+            raise changed(self._uri)
         return answers
 
     def read_whole(self, limit_bytes: int) -> bytes:

@@ -98,7 +98,7 @@ class Recording:
         timeline = AudioTimeline(sample_rate)
         meter.access = self.access
         for part in self.parts:
-            frames = decode_track(part.uri, self.audio_track, meter)
+            frames = decode_track(part, self.audio_track, meter)
             yield from lay_frames(frames, timeline, part)
             meter.overlap, meter.missing = timeline.overlap, timeline.missing
         yield from timeline.pad_to(round(self.duration * sample_rate))
@@ -184,7 +184,7 @@ class Recording:
 
 
 def _video_packets(part: Part, meter: Meter) -> VideoPackets:
-    with open_media(part.uri, meter, index_only=True) as file:
+    with open_media(part.uri, meter, version=part.version, index_only=True) as file:
         stream = moving_pictures(file.container)
         if stream is None:
             raise MediaError(

@@ -114,6 +114,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         audio_tracks=tuple(_describe_audio(stream, extents) for stream in audio),
         video=_describe_video(file, pictures, extents) if pictures else None,
         size_bytes=file.storage.size_bytes,
+        version=file.storage.version,
         promised=promised(file),
     )
 

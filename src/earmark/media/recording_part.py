@@ -59,6 +59,8 @@ class Part:
     audio_tracks: tuple[AudioTrack, ...]
     video: VideoTrack | None
     size_bytes: int
+    version: str = ""
+    """Of its content, as its storage told it."""
     promised: float = 0.0
     """Seconds its header says there are, where it says so and no index tells."""
 

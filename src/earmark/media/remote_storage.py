@@ -26,7 +26,8 @@ Given = TypeVar("Given")
 class RemoteFile(Protocol):
     """A file on a server; every method is one attempt, which raises what the library raises.
 
-    `FileNotFoundError` and `PermissionError` say that another attempt would change nothing.
+    `FileNotFoundError` and `PermissionError` say that another attempt would change nothing. Ranges
+    are those of the file that the facts were read of; of another they raise `UnreadableFile`.
     """
 
     def read_facts(self) -> FileFacts: ...  # noqa: D102
@@ -94,7 +95,7 @@ class RemoteStorage:
         """The first block and the latest one, by where they begin."""
         try:
             self._facts = self._retry(self._file.read_facts)
-            self.size_bytes = self._check_size()
+            self.size_bytes, self.version = self._check_size(), self._facts.version
         except BaseException:
             self.close()
             raise
@@ -122,9 +123,8 @@ class RemoteStorage:
 
     def key(self) -> str:
         """A hash of size and entity tag, with the first bytes where the server has no tags."""
-        tag = self._facts.tag
-        facts = f"{self.size_bytes}:{tag or self._facts.changed}:".encode()
-        return hashlib.sha256(facts if tag else facts + self.read(0, _BLOCK_BYTES)).hexdigest()
+        head = b"" if self._facts.tag else self.read(0, _BLOCK_BYTES)
+        return hashlib.sha256(f"{self.version}:".encode() + head).hexdigest()
 
     def close(self) -> None:
         """Let go of the connections."""

@@ -61,6 +61,11 @@ class FileFacts:
     """When it changed last, in the server's words."""
     is_folder: bool = False
 
+    @property
+    def version(self) -> str:
+        """Another one where size, tag or, where there is no tag, time of change is another."""
+        return f"{self.size_bytes}:{self.tag or self.changed}"
+
 
 class Storage(Protocol):
     """One file that can be read at any position.
@@ -71,6 +76,11 @@ class Storage(Protocol):
 
     uri: str
     size_bytes: int
+    version: str
+    """Another one where the content is another, as far as can be told without reading it.
+
+    A read of a file whose version is no longer this one fails.
+    """
     read_ahead_bytes: int
     """Worth reading at a time where reads follow one another."""
     spare_bytes: int
@@ -80,6 +90,13 @@ class Storage(Protocol):
     def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]: ...  # noqa: D102
     def key(self) -> str: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
+
+
+def changed(uri: str) -> UnreadableFile:
+    """What to say of a file that is no longer the one that was opened."""
+    return UnreadableFile(
+        f"{place_of(uri)} changed while it was in use; run again once nothing writes to it"
+    )
 
 
 class LocalStorage:
@@ -98,12 +115,12 @@ class LocalStorage:
             raise UnreadableFile(f"{place} does not exist; check the path") from None
         except OSError as error:
             raise UnreadableFile(f"{place} cannot be opened: {error.strerror}") from error
-        self._state = os.fstat(self._descriptor)
-        self.size_bytes = self._state.st_size
-        if stat.S_ISDIR(self._state.st_mode):
+        state = os.fstat(self._descriptor)
+        self.size_bytes, self.version = state.st_size, self._find_version()
+        if stat.S_ISDIR(state.st_mode):
             self.close()
             raise UnreadableFile(f"{place} is a directory with no media in it; name a media file")
-        if not stat.S_ISREG(self._state.st_mode):
+        if not stat.S_ISREG(state.st_mode):
             self.close()
             raise UnreadableFile(f"{place} is not a file to read at any place; copy it first")
 
@@ -113,12 +130,15 @@ class LocalStorage:
         if end <= start:
             return b""
         try:
-            return self._meter.count(os.pread(self._descriptor, end - start, start))
+            data = os.pread(self._descriptor, end - start, start)
         except OSError as error:
             raise UnreadableFile(
                 f"{place_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "
                 "copy it to a healthy disk"
             ) from error
+        if self._find_version() != self.version:
+            raise changed(self.uri)
+        return self._meter.count(data)
 
     def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """The bytes of each one, in order."""
@@ -128,8 +148,11 @@ class LocalStorage:
         """A hash of size, time of change and both ends; the name plays no part."""
         head = self.read(0, _SAMPLE_BYTES)
         tail = self.read(max(0, self.size_bytes - _SAMPLE_BYTES), self.size_bytes)
-        facts = f"{self.size_bytes}:{self._state.st_mtime_ns}:".encode()
-        return hashlib.sha256(facts + head + tail).hexdigest()
+        return hashlib.sha256(f"{self.version}:".encode() + head + tail).hexdigest()
+
+    def _find_version(self) -> str:
+        state = os.fstat(self._descriptor)
+        return f"{state.st_size}:{state.st_mtime_ns}"
 
     def close(self) -> None:
         """Let go of the file; closing twice does nothing."""

@@ -81,7 +81,7 @@ def _scan(
 
 def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
     """Every picture of one file with its time on the recording's clock."""
-    with open_media(part.uri, meter) as file:
+    with open_media(part.uri, meter, version=part.version) as file:
         stream = moving_pictures(file.container)
         if stream is None or stream.time_base is None:
             return
