@@ -9,7 +9,8 @@ import fsspec
 import pytest
 
 from earmark.errors import RemoteError, UnreadableFile
-from earmark.media import Source, find
+from earmark.media import Source, find, open_recording
+from making import make_audio
 from servers import range_server, s3_server
 
 
@@ -144,6 +145,21 @@ def test_lists_that_cannot_be_read(tmp_path):
             find([tmp_path / name])
     with pytest.raises(UnreadableFile, match=r"none.csv does not exist"):
         find([tmp_path / "none.csv"])
+
+
+def test_what_is_named_like_a_list_and_is_a_recording(tmp_path):
+    path = make_audio(tmp_path / "a.wav", duration=1.0).rename(tmp_path / "a.txt")
+    assert find([path]) == [Source((str(path),))]
+    assert open_recording(find([path])[0]).duration == pytest.approx(1.0)
+
+
+def test_a_text_that_is_neither_list_nor_recording_is_one_clear_line(tmp_path):
+    notes = manifest(tmp_path, "Dear diary. Nothing\nhappened today.\n" * 50, "notes.txt")
+    with pytest.raises(UnreadableFile, match=r"notes.txt names no recording; as a list it has"):
+        find([notes])
+    (tmp_path / "camera one").touch()
+    listed = manifest(tmp_path, "camera one\ncamera two\n", "cams.txt")
+    assert [Path(each.uris[0]).name for each in find([listed])] == ["camera one", "camera two"]
 
 
 @pytest.fixture

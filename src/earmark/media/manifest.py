@@ -1,8 +1,9 @@
 """Reads lists of addresses and manifests, which name recordings and hold none.
 
-A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. A
-manifest (`.csv`, `.parquet`) has a column `path` and may have `id`, `weight` and `priority`.
-Relative paths start at the list's own place, be that a folder or an address.
+A list (`.txt`, `.m3u`) has one path or address a line; lines that start with `#` are comments. What
+is so named and is not text is no list, and may be a recording. A manifest (`.csv`, `.parquet`) has
+a column `path` and may have `id`, `weight` and `priority`. Relative paths start at the list's own
+place, be that a folder or an address.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import urljoin
 
 from earmark.errors import MissingExtra, UnreadableFile, summarise
-from earmark.media.remote_storage import read_list
+from earmark.media.remote_storage import LIST_BYTES, read_list
 from earmark.media.source import Source, is_remote, place_of, suffix_of
 
 MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
@@ -36,23 +37,33 @@ def read_manifest(uri: str) -> list[str | Source]:
     suffix, place, data = suffix_of(uri), place_of(uri), _read(uri)
     if suffix == ".parquet":
         return [*_sources(uri, _parquet_rows(place, data))]
-    text = _text(place, data)
     if suffix == ".csv":
-        return [*_sources(uri, _csv_rows(place, text))]
-    lines = (line.strip() for line in text.splitlines())
-    found: list[str | Source] = [
-        _resolve(uri, line) for line in lines if line and not line.startswith("#")
-    ]
-    if not found:
-        raise UnreadableFile(f"{place} names no recording; write one path or address a line")
+        return [*_sources(uri, _csv_rows(place, _text(place, data)))]
+    return [uri] if b"\0" in data else [*_listed(uri, _text(place, data))]
+
+
+def _listed(uri: str, text: str) -> list[str]:
+    """What the lines of a list name; of a text that is no list they name nothing that is there."""
+    lines = [line.strip() for line in text.splitlines()]
+    found = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
+    if not any(_is_named_like_a_file(name) or Path(name).exists() for name in found):
+        raise UnreadableFile(
+            f"{place_of(uri)} names no recording; as a list it has one path or address a line, "
+            "and a recording it is not"
+        )
     return found
+
+
+def _is_named_like_a_file(name: str) -> bool:
+    return is_remote(name) or suffix_of(name)[1:].isalnum()
 
 
 def _read(uri: str) -> bytes:
     if is_remote(uri):
         return read_list(uri)
     try:
-        return Path(uri).read_bytes()
+        with Path(uri).open("rb") as file:
+            return file.read(LIST_BYTES)
     except FileNotFoundError:
         raise UnreadableFile(f"{place_of(uri)} does not exist; check the path") from None
     except OSError as error:

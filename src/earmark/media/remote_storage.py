@@ -17,8 +17,8 @@ _BLOCK_BYTES = 1 << 16
 BACKOFF = (0.2, 0.6, 1.8)
 """Seconds before each retry; after the last the failure is reported."""
 
-_LIST_BYTES = 1 << 26
-"""The most a list of recordings may hold."""
+LIST_BYTES = 1 << 26
+"""The most of a list of recordings that is read."""
 
 Given = TypeVar("Given")
 
@@ -56,7 +56,7 @@ def read_list(uri: str) -> bytes:
     """
     file = open_remote(uri, Meter())
     try:
-        return file.read_whole(_LIST_BYTES)
+        return file.read_whole(LIST_BYTES)
     except Exception as error:  # every store has errors of its own
         raise explain_listing(uri, error) from error
     finally:
