@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -9,7 +10,7 @@ import av
 import numpy as np
 import pytest
 
-from earmark.media import find
+from earmark.media import Source, find
 from earmark.pipeline import select as select_module
 from earmark.pipeline.listen import listen
 from earmark.pipeline.plan import plan
@@ -116,12 +117,34 @@ def test_a_silent_track_falls_back_to_strata_and_says_so(silent):
     assert any("strata was used" in note for note in chosen.notes)
 
 
-def test_no_audio_is_a_row_with_the_ways_out(mute, clicking):
+def test_no_audio_falls_back_to_strata_and_says_so_with_the_ways_out(mute, clicking):
     selection = select([mute, clicking], budget="25%")
-    (failed,) = selection.failures
-    assert "no audio stream" in failed.error
-    assert "--frontline packets" in failed.error
-    assert len(selection.recordings) == 1
+    assert not selection.failures
+    (blind, heard) = selection.recordings
+    assert (blind.rule, blind.access, heard.rule) == ("strata", "none", "coverage")
+    assert any("strata was used" in note for note in blind.notes)
+    assert any(re.search("no audio stream.*--frontline packets", note) for note in blind.notes)
+
+
+@pytest.mark.parametrize("track", [1, 2])
+def test_a_track_that_was_chosen_and_is_not_there_is_an_error(mute, clicking, track):
+    selection = select([mute, clicking], audio_track=track)
+    assert [f"has no audio track {track}" in row.error for row in selection.failures] == [True] * 2
+
+
+def test_a_silent_track_beside_one_that_sounds(tmp_path):
+    tracks = (AudioPlan(), AudioPlan(), AudioPlan(CLICKS), AudioPlan((2.0,)))
+    path = make_video(tmp_path / "four.mp4", duration=60.0, audio=tracks)
+    cache = tmp_path / "cache"
+    options = {"budget": "3", "rule": "rank", "frontline": "energy"}
+    first = select([path], cache=cache, **options)
+    assert starts(first) == [8.0, 24.0, 40.0]
+    (chosen,) = first.recordings
+    assert "audio track 0 is silent, so track 2 was listened to" in chosen.notes
+    heard = listen(Source((str(path),)), make_plan([path], cache=cache, **options).listening).heard
+    assert (heard.from_cache, heard.recording.audio_track) == (True, 2)
+    (asked,) = select([path], audio_track=1, **options).recordings
+    assert asked.rule == "strata"
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,11 @@ def episodes(
         for source in plan.sources():
             try:
                 heard = listen(source, plan.listening, on_seconds=progress.at(source.name)).heard
+                found.append(find_episodes(heard, rule, window=window))
             except EarmarkError as error:
                 err.print(f"earmark: {error}", style="red")
                 failed = True
                 continue
-            found.append(find_episodes(heard, rule, window=window))
             for note in heard.notes():
                 warn(f"{source.name}: {note}")
     show(found, format)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from earmark.errors import NoAudioStream
 from earmark.gate.episodes import Bill, Episodes, bill
 from earmark.gate.listener import Heard
 from earmark.timeline import Span
@@ -40,8 +41,14 @@ class Found:
 
 
 def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found:
-    """The stretches that the gate which `heard` a recording keeps open under `rule`."""
+    """The stretches that the gate which `heard` a recording keeps open under `rule`.
+
+    Raises:
+        NoAudioStream: there was nothing to hear.
+    """
     recording = heard.recording
+    if heard.is_unheard:
+        raise NoAudioStream(f"{recording.name} has no audio stream, so the gate cannot open")
     episodes = tuple(rule([heard.scores]))
     windows = max(0, math.ceil(recording.duration / window - 1e-9))
     account = bill(episodes, length=window, windows=windows)

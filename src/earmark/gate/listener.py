@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from earmark.errors import MediaError, NoAudioStream
 from earmark.features import SoundEncoder
 from earmark.features.energy import decibels
 from earmark.gate.frontline import Frontline
@@ -51,6 +53,11 @@ class Heard:
     def is_silent(self) -> bool:
         """Whether there was sound to listen to, and nothing in it; the scores are then 0."""
         return self.level is not None and not self.level.values.max(initial=-np.inf) >= SILENT_DB
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether nothing was listened to: nothing had to be, or there was no sound."""
+        return self.access == "none"
 
     def compact(self) -> Heard:
         """The same without the scores between windows, its level no finer than the eye needs.
@@ -99,6 +106,33 @@ def listen(
         seconds=time.perf_counter() - began,
         warnings=tuple(_warnings(recording, meter, has_listened=level is not None)),
     )
+
+
+def listen_to_any(
+    recording: Recording, frontline: Frontline, *, progress: Progress | None = None
+) -> Heard:
+    """What is heard on the recording's track; on the next that sounds where the first is silent.
+
+    A recording without sound is not an error: it is unheard, and its warnings say so.
+    """
+    first = _listen_or_not(recording, frontline, progress)
+    others = () if recording.audio_track else range(1, len(recording.audio_tracks))
+    for track in others if first.is_silent or first.is_unheard else ():
+        other = replace(recording, audio_track=track)
+        with suppress(MediaError):  # a track that is damaged is no better than silence
+            heard = listen(other, frontline, progress=progress)
+            if not heard.is_silent:
+                said = f"audio track 0 is silent, so track {track} was listened to"
+                return replace(heard, warnings=(said, *heard.warnings))
+    return first
+
+
+def _listen_or_not(recording: Recording, frontline: Frontline, progress: Progress | None) -> Heard:
+    try:
+        return listen(recording, frontline, progress=progress)
+    except NoAudioStream:
+        warnings = tuple(list_warnings(recording))
+        return Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0, warnings)
 
 
 def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from earmark.errors import EarmarkError
 from earmark.gate.frontline import UNHEARD, Frontline
-from earmark.gate.listener import LEVEL_HOP, SILENCE, Heard, listen
+from earmark.gate.listener import LEVEL_HOP, SILENCE, Heard, listen_to_any
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.recording_description import content_key
@@ -57,8 +57,8 @@ class ScoreCache:
             from_cache=True,
         )
 
-    def keep(self, heard: Heard, frontline: Frontline) -> Heard:
-        """Put `heard` into the folder; gives it back."""
+    def keep(self, heard: Heard, frontline: Frontline, *, audio_track: int = 0) -> Heard:
+        """Put `heard`, when `audio_track` was asked for, into the folder; gives it back."""
         recording = heard.recording
         facts = {
             "recording": recording.to_json(),
@@ -69,7 +69,7 @@ class ScoreCache:
             "warnings": heard.warnings,
         }
         level = np.zeros(0) if heard.level is None else heard.level.values
-        path = self._path(recording.key, frontline, recording.audio_track)
+        path = self._path(recording.key, frontline, audio_track)
         try:
             with replacing(path) as scratch:
                 np.savez(
@@ -104,6 +104,8 @@ def listen_cached(
 ) -> Heard:
     """What is heard of `source`: from the cache, or listened to now and kept there.
 
+    Where the first track is silent that is the next one that sounds; see `listen_to_any`.
+
     Args:
         source: Where the recording lies.
         frontline: What listens.
@@ -120,5 +122,7 @@ def listen_cached(
     recording = open_recording(source, audio_track=audio_track)
     length = recording.duration
     progress = None if on_seconds is None else lambda now: on_seconds(now, length)
-    heard = listen(recording, frontline, progress=progress)
-    return cache.keep(heard, frontline) if cache else heard
+    heard = listen_to_any(recording, frontline, progress=progress)
+    if cache is None or heard.is_unheard:
+        return heard
+    return cache.keep(heard, frontline, audio_track=audio_track)

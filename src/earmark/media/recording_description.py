@@ -163,11 +163,9 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
 
 def _check_track(source: Source, parts: list[Part], track: int) -> None:
     most = max(len(part.audio_tracks) for part in parts)
-    if most and track >= most:
-        raise NoAudioStream(
-            f"{source.name} has no audio track {track}; choose one of 0 to {most - 1} "
-            "with `--audio-track`"
-        )
+    if track and track >= most:
+        others = f"choose one of 0 to {most - 1} with `--audio-track`" if most else "it has none"
+        raise NoAudioStream(f"{source.name} has no audio track {track}; {others}")
     for rate in (part.track(track).sample_rate for part in parts):
         if rate and not is_sound(rate):
             raise NoAudioStream(
