@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types docs hooks dist release-check browser clean
+.PHONY: help demo test quick check format lint types fuzz docs hooks dist release-check browser clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -28,6 +28,13 @@ lint: $(VENV)/.dev ## Rules and sizes, as pyproject.toml has them
 
 types: $(VENV)/.dev ## Types of all of src, strictly
 	$(BIN)/mypy
+
+# Coverage-guided, a while for each target; what is found is kept in build/fuzz.
+SECONDS ?= 600
+fuzz: $(VENV)/.dev ## Fuzz how media are read, SECONDS of each target
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	for target in boxes packets recording; do \
+	  $(BIN)/python tests/fuzz/run.py $$target $(SECONDS) build/fuzz/$$target || exit 1; done
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py

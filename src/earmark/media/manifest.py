@@ -35,11 +35,15 @@ def read_manifest(uri: str) -> list[str | Source]:
         RemoteError: the server refuses or fails.
     """
     suffix, place, data = suffix_of(uri), place_of(uri), _read(uri)
+    if suffix in (".txt", ".m3u") and b"\0" in data:
+        return [uri]
+    if len(data) > LIST_BYTES:
+        raise UnreadableFile(f"{place} has more than {LIST_BYTES >> 20} MB; split it")
     if suffix == ".parquet":
         return [*_sources(uri, _parquet_rows(place, data))]
     if suffix == ".csv":
         return [*_sources(uri, _csv_rows(place, _text(place, data)))]
-    return [uri] if b"\0" in data else [*_listed(uri, _text(place, data))]
+    return [*_listed(uri, _text(place, data))]
 
 
 def _listed(uri: str, text: str) -> list[str]:
@@ -63,7 +67,7 @@ def _read(uri: str) -> bytes:
         return read_list(uri)
     try:
         with Path(uri).open("rb") as file:
-            return file.read(LIST_BYTES)
+            return file.read(LIST_BYTES + 1)
     except FileNotFoundError:
         raise UnreadableFile(f"{place_of(uri)} does not exist; check the path") from None
     except OSError as error:

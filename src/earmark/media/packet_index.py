@@ -298,7 +298,8 @@ class _Tables:
     def _chunks(self) -> tuple[Ints, Ints]:
         """Where each chunk begins, and how many samples it holds."""
         if b"co64" in self._tables:
-            starts = self._rows(b"co64", form=">u8").reshape(-1).astype(np.int64)
+            places = self._rows(b"co64", form=">u8").reshape(-1)
+            starts = np.minimum(places, _FOREVER).astype(np.int64)
         else:
             starts = self._rows(b"stco").reshape(-1).astype(np.int64)
         runs = self._rows(b"stsc", width=3)
