@@ -104,7 +104,10 @@ Paths = Annotated[
 ]
 WindowLength = Annotated[float, typer.Option("--window", "-w", help="Seconds of one call.")]
 AudioTrack = Annotated[
-    int, typer.Option("--audio-track", help="Which sound track to listen to, from 0.")
+    int,
+    typer.Option(
+        "--audio-track", help="Which sound track, from 0; of 0, the next if it is silent."
+    ),
 ]
 CacheFolder = Annotated[
     Path | None,
