@@ -77,7 +77,7 @@ def fill(folder: Path, count: int) -> None:
     numbers = range(1, count + 1)
     with database:
         database.executemany(
-            "INSERT INTO calls VALUES (?, ?, 1, ?, ?, 'model', 'answered', 1, 0)",
+            "INSERT INTO calls VALUES (?, ?, 1, ?, ?, 'model', 'waiting', 1, 0, 0, 0)",
             ((number, f"{number:032x}", *astuple(span_of(number - 1))) for number in numbers),
         )
         database.execute("UPDATE picks SET call = window + 1")

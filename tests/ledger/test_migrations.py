@@ -116,7 +116,7 @@ def test_opening_to_write_migrates_and_asks_nothing_again(old: Path):
             "old 1": Span(4.0, 8.0),
             "present 1": Span(8.0, 16.0),
         }
-    assert version_of(old) == 3
+    assert version_of(old) == 4
 
 
 def test_a_migrated_run_has_the_tables_of_a_new_one(old: Path, tmp_path: Path):

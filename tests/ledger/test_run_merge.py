@@ -139,3 +139,18 @@ def test_a_path_that_is_two_recordings_is_refused(tmp_path):
         ledger.add(replace(row("other"), path="a.mp4"))
     with pytest.raises(LedgerError, match=r"a.mp4 changed between .*1 and .*2"):
         merge([one, tmp_path / "2"], tmp_path / "all")
+
+
+def test_what_two_runs_paid_for_one_call_is_counted_twice(tmp_path):
+    parts = [shard(tmp_path / "1", "a"), shard(tmp_path / "2", "a")]
+    each = []
+    for part in parts:
+        with Ledger.open(part, PLAN) as ledger:
+            each.append(ledger.spent())
+    for _ in range(2):  # and merging again changes nothing
+        merge(parts, tmp_path / "all")
+        with Ledger.open(tmp_path / "all", PLAN) as ledger:
+            assert ledger.spent().tokens == sum(spent.tokens for spent in each)
+            assert ledger.spent().spend == pytest.approx(sum(spent.spend for spent in each))
+    with Run.open(tmp_path / "all") as run:
+        assert {row.status for row in run.picks("a")} == {"answered"}

@@ -4,6 +4,8 @@ waiting ──▶ in flight ──┬──▶ answered       never asked again
 ▲             │      └──▶ failed ──┐
 ├─ withdrawn ─┘                    │
 └──────────── asked again ◀────────┘
+
+The answer itself makes its call an answered one: a trigger of the schema.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from collections.abc import Sequence
 
 from earmark.captioning.request import Answer
 from earmark.ledger.records import CallRow
-from earmark.ledger.row_values import answer_values, now, number_of, tags_of
+from earmark.ledger.row_values import (
+    answer_values,
+    as_amount,
+    as_count,
+    now,
+    number_of,
+    tags_of,
+)
 from earmark.media.source import as_text
 
 
@@ -34,8 +43,8 @@ def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: in
         ),
     )
     database.execute(
-        'INSERT OR IGNORE INTO calls (identity, recording, "start", "end", model, state)'
-        " SELECT *, 'waiting' FROM wanted"
+        'INSERT INTO calls (identity, recording, "start", "end", model, state)'
+        " SELECT *, 'waiting' FROM wanted WHERE true ON CONFLICT (identity) DO NOTHING"
     )
     database.execute(
         "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
@@ -50,10 +59,15 @@ def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: in
     return {identity for (identity,) in answered}
 
 
-def begin(database: sqlite3.Connection, call: CallRow) -> bool:
-    """Note that `call` is about to be sent; False if it is not known."""
-    sent = "UPDATE calls SET state = 'in flight', asked = asked + 1 WHERE identity = ?"
-    return bool(database.execute(sent, (call.identity,)).rowcount)
+def begin(database: sqlite3.Connection, call: CallRow, reserve: tuple[int, float]) -> bool:
+    """Note that `call` is about to be sent and what it can take; False if it is not known."""
+    return bool(
+        database.execute(
+            "UPDATE calls SET state = iif(state = 'answered', state, 'in flight'),"
+            " asked = asked + 1, reserve_tokens = ?, reserve_spend = ? WHERE identity = ?",
+            (*reserve, call.identity),
+        ).rowcount
+    )
 
 
 def withdraw(database: sqlite3.Connection, call: CallRow) -> None:
@@ -66,18 +80,23 @@ def withdraw(database: sqlite3.Connection, call: CallRow) -> None:
 
 
 def keep(database: sqlite3.Connection, call: CallRow, answer: Answer, *, spend: float) -> None:
-    """Keep the answer to `call` and index its words; one that is kept already stays."""
+    """Keep the answer to `call` and index its words; one that is kept already stays.
+
+    Where its tokens are no counts or its spend is no amount, it cost the most it can have.
+    """
     number = _number_of(database, call)
+    counts = (answer.prompt_tokens, answer.completion_tokens)
+    is_odd = any(count is not None and as_count(count) is None for count in counts)
     # Tags ask no model: they are kept like an answer, and not counted as a call, nor as one in
     # doubt. An answer that came by post was asked for without `begin`.
     database.execute(
-        "UPDATE calls SET state = 'answered', asked = max(asked, 1) * ?1,"
-        " interrupted = interrupted * ?1 WHERE id = ?2",
+        "UPDATE calls SET asked = max(asked, 1) * ?1, interrupted = interrupted * ?1 WHERE id = ?2",
         (answer.kind == "caption", number),
     )
-    kept = database.execute(
-        "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, *answer_values(answer), spend, now()),
+    kept = database.execute(  # which makes the call an answered one
+        "INSERT INTO answers SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, reserve_spend), ?"
+        " FROM calls WHERE id = ? ON CONFLICT (call) DO NOTHING",
+        (number, *answer_values(answer), None if is_odd else as_amount(spend), now(), number),
     )
     if kept.rowcount:
         tags = tags_of(database, number_of(database, call.recording), call.span)
@@ -106,7 +125,13 @@ def fail(
     database.execute(
         "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (number, as_text(reason), *tokens, spend, now()),
+        (
+            number,
+            as_text(reason),
+            *(as_count(n) or 0 for n in tokens),
+            as_amount(spend) or 0,
+            now(),
+        ),
     )
 
 

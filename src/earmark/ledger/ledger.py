@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import call_state
 from earmark.ledger.disk_reserve import DiskReserve
-from earmark.ledger.records import CallRow, PickFrames, RecordingRow
+from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
     count_interrupted,
     keep_tags,
@@ -35,11 +35,23 @@ from earmark.ledger.row_values import (
 )
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import clearly, connect, is_full
+from earmark.ledger.schema import clearly, connect, is_disk_error, is_full
 from earmark.media import Source
 from earmark.media.source import as_place, as_text
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
+
+_SPENT = """
+SELECT (SELECT coalesce(sum(asked), 0) FROM calls), coalesce(sum(tokens), 0), total(spend),
+    coalesce(sum(guessed), 0)
+FROM (
+    SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend,
+        prompt_tokens + completion_tokens IS NULL AS guessed
+    FROM answers JOIN calls ON id = call WHERE kind = 'caption'
+    UNION ALL SELECT prompt_tokens + completion_tokens, spend, 0 FROM failures
+    UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend, interrupted
+    FROM calls WHERE interrupted > 0)
+"""
 
 
 class Ledger:
@@ -298,8 +310,17 @@ class Ledger:
             CallRow(identity, recording, Span(*times), model) for identity, model, *times in rows
         ]
 
-    def begin(self, call: CallRow) -> None:
+    def spent(self) -> Spent:
+        """What the calls of this run have taken so far, whichever process made them."""
+        ((calls, tokens, spend, guessed),) = self._rows(_SPENT)
+        return Spent(calls, tokens, spend, guessed)
+
+    def begin(self, call: CallRow, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Note that `call` is about to be sent; only then may it be.
+
+        Args:
+            call: Which.
+            reserve: The most tokens and money it can take: counted where nobody says what it took.
 
         Raises:
             LedgerError: There is no room to keep its answer.
@@ -309,9 +330,9 @@ class Ledger:
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
         with self._transaction() as database:
-            if not call_state.begin(database, call):
+            if not call_state.begin(database, call, reserve):
                 call_state.register(database, [call], plan=self._plan)
-                call_state.begin(database, call)
+                call_state.begin(database, call, reserve)
 
     def withdraw(self, call: CallRow) -> None:
         """Note that `call` began and was not sent after all."""
@@ -320,8 +341,9 @@ class Ledger:
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
 
-        When the disk is full the reserve makes room for the answers still in flight, and `begin`
-        refuses new calls.
+        Odd counts and amounts (NaN, negative, endless) are as if nobody had said them. When the
+        disk is full the reserve makes room for the answers still in flight, and `begin` refuses
+        new calls.
         """
         self._surely(lambda database: call_state.keep(database, call, answer, spend=spend))
 
@@ -350,21 +372,25 @@ class Ledger:
         )
 
     def _surely(self, write: Callable[[sqlite3.Connection], None]) -> None:
-        """Write what became of a call, on a full disk into the room that was set aside."""
+        """Write what became of a call; twice if need be, on a full disk into the reserve."""
         try:
-            with self._transaction() as database:
-                write(database)
+            self._write_synced(write)
         except LedgerError as error:
-            if not is_full(error.__cause__) or self._is_full:
+            if not is_disk_error(error.__cause__):
                 raise
-            self._is_full = True
-            self._make_room()
-            self._surely(write)
+            if is_full(error.__cause__) and not self._is_full:
+                self._is_full = True
+                self._make_room()
+            self._write_synced(write)
+
+    def _write_synced(self, write: Callable[[sqlite3.Connection], None]) -> None:
+        with self._transaction(is_synced=True) as database:
+            write(database)
 
     def _make_room(self) -> None:
         """Give up the disk reserve, and fold the log into the database so that it starts again."""
         self._reserve.drop()
-        with self._thread_lock, clearly(self.folder):
+        with self._thread_lock, suppress(sqlite3.Error):  # then there is the room of the reserve
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
@@ -372,9 +398,13 @@ class Ledger:
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it committed when the block ends, or none of it."""
+    def _transaction(self, *, is_synced: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it committed when the block ends, or none of it.
+
+        One that `is_synced` is on the disk then, and so is all that was committed before it.
+        """
         with self._thread_lock, clearly(self.folder):
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection

@@ -86,10 +86,57 @@ DROP TABLE span_of_call;
 DROP TABLE span_of_window;
 PRAGMA user_version = 3;
 """,
+    3: """
+-- A call is answered if and only if there is an answer: one whose answer was dropped (a spend of
+-- NaN was NULL) was asked, and its outcome is lost.
+CREATE TABLE new_calls (
+    id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
+    recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
+    model TEXT NOT NULL, state TEXT NOT NULL
+        CHECK (state IN ('waiting', 'in flight', 'interrupted', 'failed', 'answered')),
+    asked INTEGER NOT NULL DEFAULT 0, interrupted INTEGER NOT NULL DEFAULT 0,
+    reserve_tokens INTEGER NOT NULL DEFAULT 0, reserve_spend REAL NOT NULL DEFAULT 0);
+INSERT INTO new_calls SELECT id, identity, recording, "start", "end", calls.model,
+    CASE WHEN call IS NOT NULL THEN 'answered' WHEN state = 'answered' THEN 'interrupted'
+        WHEN state IN ('waiting', 'in flight', 'interrupted', 'failed') THEN state
+        ELSE 'waiting' END,
+    asked, interrupted + (call IS NULL AND state = 'answered'), 0, 0.0
+FROM calls LEFT JOIN answers ON call = id;
+CREATE TABLE new_answers (
+    call INTEGER PRIMARY KEY REFERENCES calls, text TEXT NOT NULL, model TEXT NOT NULL,
+    kind TEXT NOT NULL, data TEXT, prompt_tokens INTEGER CHECK (prompt_tokens >= 0),
+    completion_tokens INTEGER CHECK (completion_tokens >= 0),
+    latency REAL NOT NULL, form TEXT NOT NULL, finish TEXT NOT NULL, note TEXT NOT NULL,
+    spend REAL NOT NULL CHECK (spend >= 0), at TEXT NOT NULL);
+INSERT INTO new_answers SELECT call, text, model, kind, data,
+    iif(prompt_tokens >= 0, prompt_tokens, NULL),
+    iif(completion_tokens >= 0, completion_tokens, NULL),
+    latency, form, finish, note, max(spend, 0.0), at FROM answers;
+DROP TABLE answers;
+DROP TABLE calls;
+ALTER TABLE new_calls RENAME TO calls;
+ALTER TABLE new_answers RENAME TO answers;
+CREATE INDEX calls_of_span ON calls (recording, "start", "end");
+CREATE INDEX calls_in_flight ON calls (id) WHERE state = 'in flight';
+CREATE INDEX calls_interrupted ON calls (interrupted) WHERE interrupted > 0;
+CREATE INDEX calls_answered ON calls (id) WHERE state = 'answered';
+CREATE INDEX answers_of_kind ON answers (kind);
+CREATE TRIGGER answer_kept AFTER INSERT ON answers BEGIN
+    UPDATE calls SET state = 'answered' WHERE id = NEW.call; END;
+CREATE TRIGGER answer_stays BEFORE DELETE ON answers BEGIN
+    SELECT RAISE(ABORT, 'an answer is never deleted'); END;
+CREATE TRIGGER call_begins_open BEFORE INSERT ON calls WHEN NEW.state = 'answered' BEGIN
+    SELECT RAISE(ABORT, 'a call is answered by its answer'); END;
+CREATE TRIGGER call_answered BEFORE UPDATE OF state ON calls
+WHEN (NEW.state = 'answered') <> EXISTS (SELECT 1 FROM answers WHERE call = NEW.id) BEGIN
+    SELECT RAISE(ABORT, 'a call is answered if and only if there is an answer'); END;
+PRAGMA user_version = 4;
+""",
 }
 """By the version they start from; each ends by setting the next.
 
 2: picks, tags, calls and frames become known by their span instead of their place on a grid.
+3: a call is answered if and only if there is an answer; what it may cost is noted when it is sent.
 """
 
 

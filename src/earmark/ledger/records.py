@@ -88,6 +88,21 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What the calls of a run have taken, under any plan and in any process."""
+
+    calls: int = 0
+    """Ever sent, repeats counted."""
+    tokens: int = 0
+    """In and out together."""
+    spend: float = 0.0
+    """Money, in the currency of the plan's prices."""
+    guessed: int = 0
+    """Calls nobody said the tokens of, or that were in flight when a process died: the most they
+    can have taken is counted."""
+
+
+@dataclass(frozen=True, slots=True)
 class PickFrames:
     """What was decoded for one pick."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import os
 import platform
 import sqlite3
@@ -16,6 +18,11 @@ from earmark.captioning.request import Answer
 from earmark.ledger.records import RecordingRow
 from earmark.media.source import as_place, as_text
 from earmark.timeline import FloatArray, Span
+
+logger = logging.getLogger(__name__)
+
+MOST_TOKENS = 1 << 40
+"""More than any call takes, and few enough that a database adds up a million of them."""
 
 EXACT = "<f8"
 """What selection reads again must be what it read before, to the last bit."""
@@ -32,11 +39,31 @@ def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
 
 
 def count_interrupted(database: sqlite3.Connection) -> int:
-    """How many calls a dead process left in flight; they count as interrupted from here on."""
-    return database.execute(
+    """How many calls a dead process left without an outcome; they count as interrupted from here.
+
+    Those in flight, and those that are answered and have no answer: only damage from outside can
+    leave any, and they are asked again.
+    """
+    broken = 0
+    if database.execute(_IS_BROKEN).fetchone()[0]:
+        broken = database.execute(_LOSE).rowcount
+        logger.warning("%d calls are said to be answered and have no answer: asked again", broken)
+    in_flight = database.execute(
         "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
         " WHERE state = 'in flight'"
-    ).rowcount
+    )
+    return broken + in_flight.rowcount
+
+
+_LOSE = """
+UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1
+WHERE state = 'answered' AND NOT EXISTS (SELECT 1 FROM answers WHERE call = calls.id)
+"""
+_IS_BROKEN = """
+SELECT (SELECT count(*) FROM calls WHERE state = 'answered') <> (SELECT count(*) FROM answers)
+"""
+"""By their numbers alone, from two small indexes: an answer cannot be kept to a call that is not
+answered then."""
 
 
 def recording_values(recording: RecordingRow) -> tuple[object, ...]:
@@ -66,15 +93,15 @@ def answer_values(answer: Answer) -> tuple[object, ...]:
     """The columns of an answer, in order."""
     return (
         as_text(answer.text),
-        answer.model,
+        as_text(answer.model),
         answer.kind,
         None if answer.data is None else json.dumps(answer.data),
-        answer.prompt_tokens,
-        answer.completion_tokens,
-        answer.latency,
+        as_count(answer.prompt_tokens),
+        as_count(answer.completion_tokens),
+        as_amount(answer.latency) or 0.0,
         answer.form,
-        answer.finish,
-        answer.note,
+        as_text(answer.finish),
+        as_text(answer.note),
     )
 
 
@@ -120,6 +147,16 @@ def pack(values: FloatArray, kind: str = EXACT) -> bytes:
 def unpack(blob: bytes, kind: str = EXACT) -> FloatArray:
     """The numbers `pack` was given; read-only."""
     return np.frombuffer(blob, dtype=kind)
+
+
+def as_count(value: int | None) -> int | None:
+    """A count of tokens; None for what is none, however a server came to say it."""
+    return value if isinstance(value, int) and 0 <= value < MOST_TOKENS else None
+
+
+def as_amount(value: float) -> float | None:
+    """An amount of money or time; None for what is none: negative, infinite, not a number."""
+    return float(value) if math.isfinite(value) and value >= 0 else None
 
 
 def now() -> str:

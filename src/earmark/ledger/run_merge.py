@@ -60,12 +60,22 @@ CREATE TEMP TABLE call_of AS
 CREATE UNIQUE INDEX temp.call_of_old ON call_of (old);
 UPDATE main.calls SET asked = max(calls.asked, theirs.asked),
     interrupted = max(calls.interrupted, theirs.interrupted),
-    state = CASE WHEN calls.state = 'answered' THEN 'answered' ELSE theirs.state END
+    reserve_tokens = max(calls.reserve_tokens, theirs.reserve_tokens),
+    reserve_spend = max(calls.reserve_spend, theirs.reserve_spend),
+    state = CASE WHEN 'answered' IN (calls.state, theirs.state) THEN calls.state
+        ELSE theirs.state END
     FROM other.calls theirs WHERE theirs.identity = calls.identity;
-INSERT OR IGNORE INTO main.answers
+INSERT INTO main.answers
     SELECT new, text, model, kind, data, prompt_tokens, completion_tokens, latency, form, finish,
         note, spend, at
     FROM other.answers JOIN call_of ON old = call WHERE is_open;
+INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend, at)
+    SELECT new, 'answered in another run too', coalesce(theirs.prompt_tokens, 0),
+        coalesce(theirs.completion_tokens, 0), theirs.spend, theirs.at
+    FROM other.answers theirs JOIN call_of ON old = theirs.call
+        JOIN main.answers ours ON ours.call = new
+    WHERE NOT is_open AND theirs.kind = 'caption' AND ours.at <> theirs.at AND NOT EXISTS (
+        SELECT 1 FROM main.failures kept WHERE kept.call = new AND kept.at = theirs.at);
 INSERT INTO main.words (rowid, caption, tags)
     SELECT new, text, coalesce((
         SELECT group_concat(value, ' ') FROM main.tags, json_each(tags.words)

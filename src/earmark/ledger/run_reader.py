@@ -341,8 +341,8 @@ def _recording(row: tuple[Any, ...]) -> RecordingRow:
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     words, state, failure = row[8:11]
-    is_settled = state == "answered"
-    kept = _kept(row[11:]) if row[11] is not None else None
+    is_settled = row[11] is not None
+    kept = _kept(row[11:]) if is_settled else None
     heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
     tags = _split_tags(words, heard)
     if heard is not None:

@@ -5,11 +5,12 @@
     recordings ─┬── heard        │           └── failures
                 └── frames, tags ┘               words: full text over captions and tags
 
-A pick is known by its recording and its span, wherever a later grid lays its windows.
+A pick is known by its recording and its span, wherever a later grid lays its windows. A call is
+answered when there is an answer to it and not otherwise: triggers see to that.
 
 The journal is a write-ahead log with `synchronous = NORMAL`: a commit is handed to the operating
-system before it returns, so a killed process loses nothing it committed; the database stays whole
-over a power cut, which may cost the commits of its last moments.
+system before it returns, so a killed process loses nothing it committed. What became of a call is
+committed with `synchronous = FULL`: it is on the disk, and a power cut does not lose it either.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from earmark.ledger.migrations import MIGRATIONS, migrate
 FILE = "run.db"
 """Name of the database in a run's folder."""
 
-VERSION = 3
+VERSION = 4
 """Of the tables below; a change to them is a new version, and a migration to it."""
 
 APPLICATION = 0x6561726D
@@ -69,16 +70,30 @@ CREATE TABLE frames (
 CREATE TABLE calls (
     id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
     recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
-    model TEXT NOT NULL, state TEXT NOT NULL, asked INTEGER NOT NULL DEFAULT 0,
-    interrupted INTEGER NOT NULL DEFAULT 0);
+    model TEXT NOT NULL, state TEXT NOT NULL
+        CHECK (state IN ('waiting', 'in flight', 'interrupted', 'failed', 'answered')),
+    asked INTEGER NOT NULL DEFAULT 0, interrupted INTEGER NOT NULL DEFAULT 0,
+    reserve_tokens INTEGER NOT NULL DEFAULT 0, reserve_spend REAL NOT NULL DEFAULT 0);
 CREATE INDEX calls_of_span ON calls (recording, "start", "end");
 CREATE INDEX calls_in_flight ON calls (id) WHERE state = 'in flight';
 CREATE INDEX calls_interrupted ON calls (interrupted) WHERE interrupted > 0;
+CREATE INDEX calls_answered ON calls (id) WHERE state = 'answered';
 CREATE TABLE answers (
     call INTEGER PRIMARY KEY REFERENCES calls, text TEXT NOT NULL, model TEXT NOT NULL,
-    kind TEXT NOT NULL, data TEXT, prompt_tokens INTEGER, completion_tokens INTEGER,
+    kind TEXT NOT NULL, data TEXT, prompt_tokens INTEGER CHECK (prompt_tokens >= 0),
+    completion_tokens INTEGER CHECK (completion_tokens >= 0),
     latency REAL NOT NULL, form TEXT NOT NULL, finish TEXT NOT NULL, note TEXT NOT NULL,
-    spend REAL NOT NULL, at TEXT NOT NULL);
+    spend REAL NOT NULL CHECK (spend >= 0), at TEXT NOT NULL);
+CREATE INDEX answers_of_kind ON answers (kind);
+CREATE TRIGGER answer_kept AFTER INSERT ON answers BEGIN
+    UPDATE calls SET state = 'answered' WHERE id = NEW.call; END;
+CREATE TRIGGER answer_stays BEFORE DELETE ON answers BEGIN
+    SELECT RAISE(ABORT, 'an answer is never deleted'); END;
+CREATE TRIGGER call_begins_open BEFORE INSERT ON calls WHEN NEW.state = 'answered' BEGIN
+    SELECT RAISE(ABORT, 'a call is answered by its answer'); END;
+CREATE TRIGGER call_answered BEFORE UPDATE OF state ON calls
+WHEN (NEW.state = 'answered') <> EXISTS (SELECT 1 FROM answers WHERE call = NEW.id) BEGIN
+    SELECT RAISE(ABORT, 'a call is answered if and only if there is an answer'); END;
 CREATE TABLE failures (
     id INTEGER PRIMARY KEY, call INTEGER NOT NULL REFERENCES calls, reason TEXT NOT NULL,
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, spend REAL NOT NULL,
@@ -166,6 +181,12 @@ def is_full(error: BaseException | None) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) or 0
     # SQLITE_FULL, or SQLITE_IOERR while writing: a quota or a size limit shows as the latter.
     return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
+
+
+def is_disk_error(error: BaseException | None) -> bool:
+    """Whether SQLite failed because the disk did, for want of room or otherwise."""
+    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 def _address(path: Path, to_write: bool) -> str:

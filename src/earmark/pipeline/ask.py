@@ -87,7 +87,9 @@ class CallRecorder:
 
     def begin(self, request: Request) -> None:
         """A call is about to be sent."""
-        self.ledger.begin(CallRow.of(request))
+        tokens = request.most_input_tokens + request.answer_tokens
+        most = (tokens, self.limits.price_at_most(request))
+        self.ledger.begin(CallRow.of(request), reserve=most)
 
     def withdraw(self, request: Request) -> None:
         """A call was not sent after all."""

@@ -1,0 +1,167 @@
+"""Answered means there is an answer; and what calls cost is known, whatever a server says of it."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.migrations import MIGRATIONS
+from earmark.ledger.records import Spent
+from earmark.ledger.run_reader import Run
+from ledger_runs import PLAN, answer, call, open_run
+
+ODD = [math.nan, math.inf, -1.0]
+
+
+@pytest.mark.parametrize("spend", ODD)
+def test_an_answer_with_an_odd_spend_is_kept_at_the_most_it_can_have_cost(
+    tmp_path: Path, spend: float
+):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1), reserve=(300, 0.5))
+        ledger.keep(call(1), answer("a board"), spend=spend)
+        assert ledger.unanswered([call(1)]) == []
+        with ledger.run() as run:
+            (kept,) = run.answers("a", call(1).span)
+            assert (kept.answer.text, kept.spend) == ("a board", 0.5)
+
+
+@pytest.mark.parametrize("count", [-5, 10**30, math.nan, "many", [1, 2]])
+def test_an_answer_with_odd_tokens_is_kept_and_counted_at_its_reserve(tmp_path: Path, count):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1), reserve=(300, 0.5))
+        ledger.keep(call(1), answer("a board", completion_tokens=count), spend=1e24)
+        with ledger.run() as run:
+            (kept,) = run.answers("a", call(1).span)
+            assert (kept.answer.text, kept.answer.completion_tokens) == ("a board", None)
+        assert ledger.spent() == Spent(calls=1, tokens=300, spend=0.5, guessed=1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"latency": math.nan}, {"model": "\ud800"}, {"note": "\ud800"}, {"finish": "\udfff"}],
+)
+def test_no_other_field_of_an_answer_can_lose_it(tmp_path: Path, fields: dict):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("a board", **fields))
+        with ledger.run() as run:
+            assert next(run.picks("a")).status == "answered"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE calls SET state = 'answered' WHERE id = 2",
+        "UPDATE calls SET state = 'waiting' WHERE id = 1",
+        "UPDATE calls SET state = 'lost' WHERE id = 2",
+        "INSERT INTO calls VALUES (9, 'x', 1, 0, 1, 'm', 'answered', 0, 0, 0, 0)",
+        "DELETE FROM answers",
+        "UPDATE answers SET spend = NULL",
+        "UPDATE answers SET spend = -1",
+        "UPDATE answers SET prompt_tokens = -1",
+    ],
+)
+def test_the_tables_refuse_what_must_not_be(tmp_path: Path, statement: str):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("a board"))
+    with closing(sqlite3.connect(tmp_path / "run.db")) as database:
+        assert database.execute("SELECT count(*) FROM calls").fetchone() == (2,)
+        with pytest.raises(sqlite3.IntegrityError):
+            database.execute(statement)
+
+
+def break_promise(folder: Path) -> None:
+    """Take an answer away behind the ledger's back."""
+    with closing(sqlite3.connect(folder / "run.db")) as database:
+        (trigger,) = database.execute(
+            "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
+        ).fetchone()
+        database.execute("DROP TRIGGER answer_stays")
+        database.execute("DELETE FROM answers")
+        database.execute(trigger)
+        database.commit()
+
+
+def test_a_broken_promise_is_found_on_opening_and_asked_again(tmp_path: Path, caplog):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1), reserve=(300, 0.5))
+        ledger.keep(call(1), answer("a board"))
+    break_promise(tmp_path)
+    with Run.open(tmp_path) as run:
+        assert not next(run.picks("a")).is_settled
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        assert ledger.interrupted == 1
+        assert "1 calls are said to be answered and have no answer" in caplog.text
+        assert ledger.unanswered([call(1)]) == [call(1)]
+        assert ledger.spent() == Spent(calls=1, tokens=300, spend=0.5, guessed=1)
+
+
+def test_a_call_sent_though_it_is_answered_stays_answered(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("a board"))
+        ledger.begin(call(1))
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        assert ledger.unanswered([call(1)]) == []
+
+
+def make_version_3(folder: Path) -> None:
+    """A run of the version before: one answer dropped, one kept that cost less than nothing."""
+    open_run(folder).close()
+    with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as database:
+        database.executescript(
+            """
+            DROP TABLE answers;
+            DROP TABLE calls;
+            CREATE TABLE calls (
+                id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
+                recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL,
+                "end" REAL NOT NULL, model TEXT NOT NULL, state TEXT NOT NULL,
+                asked INTEGER NOT NULL DEFAULT 0, interrupted INTEGER NOT NULL DEFAULT 0);
+            CREATE TABLE answers (
+                call INTEGER PRIMARY KEY REFERENCES calls, text TEXT NOT NULL,
+                model TEXT NOT NULL, kind TEXT NOT NULL, data TEXT, prompt_tokens INTEGER,
+                completion_tokens INTEGER, latency REAL NOT NULL, form TEXT NOT NULL,
+                finish TEXT NOT NULL, note TEXT NOT NULL, spend REAL NOT NULL, at TEXT NOT NULL);
+            INSERT INTO calls VALUES (1, 'm1//1', 1, 4.0, 8.0, 'm1', 'answered', 1, 0);
+            INSERT INTO calls VALUES (2, 'm1//3', 1, 12.0, 16.0, 'm1', 'answered', 1, 0);
+            INSERT INTO answers VALUES (2, 'a drill', 'm1', 'caption', NULL, -3, 10, 0.5, 'images',
+                'stop', '', -0.5, '2026-01-01T00:00:00.000+00:00');
+            PRAGMA user_version = 3;
+            """
+        )
+
+
+def test_version_3_is_mended_on_its_way_to_4(tmp_path: Path):
+    assert set(MIGRATIONS) == {2, 3}
+    make_version_3(tmp_path)
+    with Run.open(tmp_path) as run:
+        assert [row.status for row in run.picks("a")] == ["not asked", "answered"]
+    with Ledger.open(tmp_path, PLAN) as ledger:
+        assert ledger.unanswered([call(1), call(3)]) == [call(1)]
+        assert ledger.spent() == Spent(calls=2, tokens=0, spend=0.0, guessed=2)
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("a board"))
+        assert ledger.unanswered([call(1), call(3)]) == []
+
+
+def test_what_was_spent_counts_every_process_and_what_nobody_counted(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1), reserve=(300, 0.5))
+        ledger.keep(call(1), answer("a board"), spend=0.25)  # 110 tokens
+        ledger.begin(call(3), reserve=(300, 0.5))
+        ledger.fail(call(3), "no text", tokens=(40, 2), spend=0.125)
+        ledger.begin(call(3), reserve=(300, 0.5))  # and the process dies
+    with Ledger.open(tmp_path, PLAN | {"budget": 3}) as ledger:
+        assert ledger.spent() == Spent(calls=3, tokens=110 + 42 + 300, spend=0.875, guessed=1)
+        ledger.begin(call(5), reserve=(300, 0.5))
+        ledger.keep(call(5), replace(answer("loud"), kind="tags", prompt_tokens=None))
+        assert ledger.spent().guessed == 1, "tags ask nobody"
