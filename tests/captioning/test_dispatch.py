@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from earmark.captioning.dispatch import AHEAD, dispatch
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure, Tally
@@ -253,7 +253,7 @@ def test_a_cap_on_money_is_never_passed():
     limits = Limits(concurrency=8, max_spend=7.0, **prices)
     _, tally, count = run(count=10, limits=limits)
     assert tally.spend == pytest.approx(2.0 * count) and tally.spend <= 7.0 and count == 3
-    assert tally.stopped.startswith("the cap of 7 in money is reached: 6.0000 is spent")
+    assert tally.stopped == f"the cap of 7 {CURRENCY} is reached: 6.0000 is spent"
 
 
 def test_what_one_call_took_is_set_aside_for_the_next():
@@ -277,7 +277,9 @@ def test_what_the_run_has_spent_before_counts_for_the_caps_alone():
         outcome.of(requests(9), OpenAICaptioner(server.url, "scripted"), limits, tally=tally)
         assert server.count() == 1
     assert tally.spend == pytest.approx(2.0)
-    assert tally.stopped == "the cap of 7 in money is reached: 6.0000 is spent"
+    assert (
+        tally.stopped == "the cap of 7 (in the currency of your prices) is reached: 6.0000 is spent"
+    )
     tokens = Outcome().of(
         requests(9),
         Scripted(lambda _: Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)),
@@ -459,7 +461,7 @@ def test_control_c_waits_for_what_is_in_flight(interruptible):
 IN_A_HURRY = """
 import os, signal, sys, threading, time
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 sys.path.insert(0, sys.argv[1])
 from test_dispatch import Outcome, requests

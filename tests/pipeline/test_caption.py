@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -303,6 +304,31 @@ def test_a_preview_asks_nothing(video, tmp_path):
 def test_a_preview_without_a_model_is_that_of_one(video, tmp_path):
     caption([video], plan=plan(budget="2"), run=tmp_path)
     assert preview([video], plan=plan(budget="2"), run=tmp_path).calls == 2
+
+
+def test_a_preview_without_a_model_knows_what_the_runs_own_model_has_answered(video, tmp_path):
+    with fault_server() as server:
+        caption([video], plan=plan(server.url, budget="3"), run=tmp_path)
+        cost = preview([video], plan=plan(budget="5"), run=tmp_path)
+    assert (cost.calls, cost.kept) == (2, 3)
+
+
+@pytest.mark.parametrize("usage", ["ok", "nousage"])
+def test_a_cap_on_spend_holds_over_every_process_of_a_run(video, tmp_path, usage):
+    """The same command again spends nothing more; a higher cap goes on where it stopped."""
+    prices = Limits(input_price=1.0, output_price=1.0, concurrency=1)
+    with fault_server(then=usage) as server:
+        asked = plan(server.url, budget="8", limits=prices)
+        most = preview([video], plan=asked, run=tmp_path / "none").money / 8
+        each = most if usage == "nousage" else 110e-6
+        for room, calls in [(1.5, 2), (1.5, 2), (3.5, 4)]:
+            limits = replace(prices, max_spend=most + room * each)
+            done = caption([video], plan=replace(asked, limits=limits), run=tmp_path / "run")
+            assert server.count() == calls
+            assert done.totals.spend == pytest.approx(calls * each, rel=0.05)
+            assert "is reached" in str(done.tally.stopped)
+        tokens = replace(asked, limits=replace(prices, max_tokens=round(1e6 * most) + 200))
+        assert caption([video], plan=tokens, run=tmp_path / "run").tally.calls == 0
 
 
 COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from earmark.captioning.request import Answer, Request
 
+CURRENCY = "(in the currency of your prices)"
+"""What stands behind every amount that is printed: prices carry no currency of their own."""
+
 FIRST_WAIT = 0.5
 """Seconds before a second attempt; doubled for each one after it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.request import Answer, Request
 
 
@@ -86,7 +86,7 @@ class UsageCounter:
         if limits.max_tokens is not None and tokens + taken + given > limits.max_tokens:
             return f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent"
         if limits.max_spend is not None and spend + limits.price(taken, given) > limits.max_spend:
-            return f"the cap of {limits.max_spend:g} in money is reached: {spend:.4f} is spent"
+            return f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent"
         return None
 
     def _reserve(self, request: Request) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from earmark.captioning.limits import CURRENCY
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import (
     ARCHIVES,
@@ -132,7 +133,7 @@ def show_preview(cost: Preview, format: Format) -> None:
         return
     out.print(
         f"{cost.calls} calls to make ({cost.kept} answers are kept already) of {cost.windows} "
-        f"windows; at most {cost.tokens:,} tokens, {cost.money:.4g} in money"
+        f"windows; at most {cost.tokens:,} tokens{as_spend(cost.money)}"
     )
 
 
@@ -154,6 +155,11 @@ def show(done: CaptionResult, format: Format) -> None:
         out.print(ADD_A_MODEL)
 
 
+def as_spend(spend: float) -> str:
+    """A spend behind other figures; empty where nothing has a price."""
+    return f", {spend:.4g} {CURRENCY}" if spend else ""
+
+
 def tell_totals(totals: Totals) -> None:
     """What was asked, decoded and read so far, and what it cost."""
     out.print(
@@ -164,7 +170,7 @@ def tell_totals(totals: Totals) -> None:
     if totals.expected:
         out.print(f"expected coverage {as_share(totals.touched / totals.expected)}")
     if totals.prompt_tokens:
-        spent = f", {totals.spend:.4g} in money" if totals.spend else ""
+        spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
 
 
@@ -179,7 +185,14 @@ def tell_trouble(done: CaptionResult) -> None:
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
-        warn(f"stopped: {tally.stopped}; the same command goes on")
+        # What was spent stays spent: only a cap on tokens or spend counts earlier commands.
+        again = " with a higher cap" if tally.stopped.startswith("the cap of") else ""
+        warn(f"stopped: {tally.stopped}; the same command goes on{again}")
+    if tally.guessed:
+        warn(
+            f"{counted(tally.guessed, 'answer')} came without a count of tokens: "
+            "the most they can have taken is counted"
+        )
 
 
 MOST_TOLD = 20

@@ -21,7 +21,7 @@ def cost(
     audio_speed: Annotated[float, typer.Option(help="Times real time, listening.")] = 178.0,
     visual_speed: Annotated[float, typer.Option(help="Times real time, looking.")] = 8.6,
     visual_share: Annotated[float, typer.Option(help="Calls after looking, %.")] = 50.0,
-    gpu_hour: Annotated[float, typer.Option(help="Money for a GPU-hour.")] = 2.0,
+    gpu_hour: Annotated[float, typer.Option(help="Price of a GPU-hour, in any currency.")] = 2.0,
     budgets: Annotated[
         str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
     ] = BUDGET_WORDS,
@@ -37,7 +37,7 @@ def cost(
         TableFormat, typer.Option(help="How to print the tables.")
     ] = TableFormat.markdown,
 ) -> None:
-    """Say what a full scan, triage and a visual frontline cost, in GPU-hours and money.
+    """Say what a full scan, triage and a visual frontline cost: GPU-hours, and what they come to.
 
     The defaults are the paper's, measured on a V100; put in your own. Everything is reckoned in a
     moment from a few numbers, so there is nothing to take up again.

@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
 from earmark.cli.console import warn
@@ -185,9 +185,9 @@ LIMITS = {
     "retries": option(int, "Further attempts after 429, 5xx, time-outs.", default=_LIMITS.retries),
     "max_calls": option(int | None, "Stop after so many calls."),
     "max_tokens": option(int | None, "Stop before so many tokens."),
-    "max_spend": option(float | None, "Stop before so much money."),
-    "input_price": option(float, "Money a million tokens in cost.", default=0.0),
-    "output_price": option(float, "Money a million tokens out cost.", default=0.0),
+    "max_spend": option(float | None, f"Stop before so much is spent by the run {CURRENCY}."),
+    "input_price": option(float, "What a million tokens in cost.", default=0.0),
+    "output_price": option(float, "What a million tokens out cost.", default=0.0),
 }
 BACKEND = {
     "engine": option(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from earmark.captioning.limits import CURRENCY
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
@@ -26,13 +27,15 @@ def plan(
     gpu_seconds: Annotated[
         float, typer.Option(help="GPU-seconds of one call; the paper's by default.")
     ] = CallCost().gpu_seconds,
-    money: Annotated[float, typer.Option(help="Money one call costs.")] = CallCost().money,
+    money: Annotated[
+        float, typer.Option(help=f"What one call costs {CURRENCY}.")
+    ] = CallCost().money,
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
     log: Log = "bar",
     metrics_port: MetricsPort = None,
     metrics_host: MetricsHost = "127.0.0.1",
 ) -> None:
-    """Forecast coverage, GPU-hours and money for a ladder of budgets; nothing is called.
+    """Forecast coverage, GPU-hours and cost for a ladder of budgets; nothing is called.
 
     The cost of listening is measured in this very run and held against that of a full scan: the
     break-even says up to which share of the calls triage pays.
@@ -88,7 +91,7 @@ def show(forecast: Forecast) -> None:
         style="bold",
     )
     table = Table(box=None, pad_edge=False)
-    for name in ("calls", "of all", "expected coverage", "GPU-hours", "money", "pays"):
+    for name in ("calls", "of all", "expected coverage", "GPU-hours", "cost", "pays"):
         table.add_column(name, justify="right")
     for rung in forecast.rungs:
         table.add_row(*cells(rung))
@@ -97,11 +100,12 @@ def show(forecast: Forecast) -> None:
         rung = forecast.goal
         out.print(
             f"\n{as_share(rung.coverage)} coverage is expected from {counted(rung.calls, 'call')} "
-            f"({as_share(rung.share)}): {rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} money"
+            f"({as_share(rung.share)}): {rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} {CURRENCY}"
         )
     screening = forecast.screening
     out.print(
-        f"\nListening took {screening.seconds:.1f} s, {as_share(screening.share)} of a full scan's "
+        f"\nThe cost is that of --money a call {CURRENCY}. "
+        f"Listening took {screening.seconds:.1f} s, {as_share(screening.share)} of a full scan's "
         f"{screening.full_scan_seconds:.0f} GPU-seconds: triage pays up to "
         f"{as_share(screening.break_even)} of the calls."
     )

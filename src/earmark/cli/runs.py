@@ -87,8 +87,8 @@ def import_results(
     folder: RunFolder,
     results: Annotated[list[Path], typer.Argument(help="Result and error files of a batch.")],
     model: Annotated[str, typer.Option(help="The model the requests were written for.")],
-    input_price: Annotated[float, typer.Option(help="Money a million tokens in cost.")] = 0.0,
-    output_price: Annotated[float, typer.Option(help="Money a million tokens out cost.")] = 0.0,
+    input_price: Annotated[float, typer.Option(help="What a million tokens in cost.")] = 0.0,
+    output_price: Annotated[float, typer.Option(help="What a million tokens out cost.")] = 0.0,
 ) -> None:
     """Import the results of a batch into the run it was exported from.
 

@@ -273,6 +273,14 @@ class Run:
         )
         return [_kept(row) for row in rows]
 
+    def last_model(self) -> str:
+        """The model that was asked for the latest answer kept; empty where none was."""
+        row = self._row(
+            "SELECT calls.model FROM answers JOIN calls ON id = call WHERE kind = 'caption'"
+            " ORDER BY at DESC LIMIT 1"
+        )
+        return str(row[0]) if row else ""
+
     def totals(self) -> Totals:
         """What the run has come to."""
         values: dict[str, Any] = {}

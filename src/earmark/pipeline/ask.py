@@ -76,9 +76,14 @@ class CallRecorder:
     progress: Progress
     calls: int
     """To make."""
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = field(init=False)
+    """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """By identity, those under way."""
+
+    def __post_init__(self) -> None:
+        spent = self.ledger.spent()
+        self.tally = Tally(tokens_before=spent.tokens, spend_before=spent.spend)
 
     def add(self, task: Task) -> Task:
         """A task is under way: it is known here until it has an outcome."""

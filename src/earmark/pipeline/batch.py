@@ -108,13 +108,14 @@ def import_batch(
     with Run.open(folder) as run:
         plan, requests = run.plan(), [request for _, request in batch_requests(run, model)]
     limits = limits or Limits()
-    calls = {request.identity: CallRow.of(request) for request in requests}
+    asked = {request.identity: request for request in requests}
+    calls = {identity: CallRow.of(request) for identity, request in asked.items()}
     results = read_batch(paths, requests)
     with Ledger.open(folder, plan) as ledger:
         ledger.unanswered(list(calls.values()))
         for identity, answer in results.answers.items():
-            spent = limits.price(answer.prompt_tokens or 0, answer.completion_tokens or 0)
-            ledger.keep(calls[identity], answer, spend=spent)
+            spend = limits.cost(asked[identity], answer)
+            ledger.keep(calls[identity], answer, spend=spend)
         for identity, reason in results.failures.items():
             ledger.fail(calls[identity], reason)
         publish(ledger)

@@ -12,6 +12,8 @@ from typing import Any
 
 from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
@@ -42,11 +44,13 @@ def preview(
 ) -> Preview:
     """Listen and choose as `caption` would; decode and ask nothing, and leave the run as it is.
 
-    Without a model the cost is that of asking one about every pick.
+    Without a model it is as if the one were asked that has answered last in this run; before any
+    has, the cost is that of asking one about every pick.
     """
     plan = make_plan(paths, plan, **choices)
     captioner = plan.open_captioner(api_key=api_key)
-    model = "a model" if isinstance(captioner, TagsCaptioner) else captioner.model
+    is_asking = not isinstance(captioner, TagsCaptioner)
+    model = captioner.model if is_asking else _last_model(Path(run)) or "a model"
     sources = plan.sources()
     with (
         open_backend(plan.backend, len(sources)) as backend,
@@ -66,10 +70,18 @@ def preview(
     return Preview(len(tasks), totals.picks - len(tasks), totals.windows, tokens, money)
 
 
+def _last_model(folder: Path) -> str:
+    """The model that has answered last in the run in `folder`; empty where none has."""
+    if not (folder / FILE).is_file():
+        return ""
+    with Run.open(folder) as run:
+        return run.last_model()
+
+
 @contextmanager
 def _copied(folder: Path) -> Iterator[Path]:
     """A copy of the run in `folder`, if there is one, that is gone afterwards."""
     with tempfile.TemporaryDirectory() as scratch:
-        for file in folder.glob("run.db*"):
+        for file in folder.glob(f"{FILE}*"):
             shutil.copy2(file, scratch)
         yield Path(scratch)

@@ -20,7 +20,7 @@ function totals() {
     figure("Picked", whole(t.picks), `of ${plural(t.windows, "window")}`, share(t.picks, t.windows)),
     figure("Coverage forecast", tenths(covered), "of the actions expected", covered ?? 0),
     figure("Failed", whole(t.failed + run.missed.length), `${plural(t.failed, "call")}, ${plural(run.missed.length, "recording")}`, null),
-    figure("Tokens", whole(t.prompt_tokens + t.completion_tokens), t.spend ? `${money(t.spend)} in money` : "in and out", null),
+    figure("Tokens", whole(t.prompt_tokens + t.completion_tokens), t.spend ? `${money(t.spend)} spent (in the currency of your prices)` : "in and out", null),
   );
 }
 

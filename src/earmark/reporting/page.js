@@ -4,7 +4,7 @@ function drawSpend(sums) {
   const tokens = [sums.prompt_tokens, sums.completion_tokens];
   const sent = `${plural(sums.asked, "call")} sent`;
   if (!sums.spend) return figure("Tokens", whole(tokens[0] + tokens[1]), `${whole(tokens[0])} in · ${sent}`, null);
-  return figure("Spend", sums.spend.toFixed(sums.spend < 1 ? 4 : 2), `${whole(tokens[0] + tokens[1])} tokens · ${sent}`, null);
+  return figure("Spend", sums.spend.toFixed(sums.spend < 1 ? 4 : 2), `in the currency of your prices · ${whole(tokens[0] + tokens[1])} tokens · ${sent}`, null);
 }
 
 function drawHead() {

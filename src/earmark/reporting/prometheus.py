@@ -20,7 +20,7 @@ _METRICS = {
     "done": ("counter", "Calls made, failed ones included"),
     "failed": ("counter", "Calls that failed"),
     "tokens": ("counter", "Tokens in and out"),
-    "spend": ("counter", "Money spent on calls"),
+    "spend": ("counter", "Spent on calls, in the currency of the prices"),
 }
 
 

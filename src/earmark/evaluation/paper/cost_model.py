@@ -105,7 +105,7 @@ def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
         total = frontline + calls
         saved = 100 * (1 - total / prices.full)
         rows.append((name, frontline, calls, total, total * prices.gpu_hour, saved))
-    columns = ("way", "frontline GPU-h", "calls GPU-h", "GPU-h", "money", "saved %")
+    columns = ("way", "frontline GPU-h", "calls GPU-h", "GPU-h", "cost at your price", "saved %")
     note = (
         f"Per {prices.hours:g} h in windows of {prices.window:g} s: {prices.windows:,.0f} calls of "
         f"{prices.call:g} GPU-s at {prices.gpu_hour:g} a GPU-hour."
