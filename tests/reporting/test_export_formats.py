@@ -15,6 +15,7 @@ from earmark.errors import MissingExtra
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
+from earmark.reporting.csv_rows import from_cell
 from earmark.reporting.export_formats import EXPORTERS, export
 from earmark.reporting.exporter import Export, Exporter, ExportRow
 from ledger_runs import PLAN, answer, call, fill, open_run, row
@@ -254,3 +255,21 @@ def test_subtitles_are_called_what_the_user_calls_the_recording(tmp_path: Path):
         written = export(run, tmp_path / "subs", format="vtt")
     assert [path.name for path in written] == ["cam_7_早.vtt", "_.._etc.vtt", "z.vtt"]
     assert {path.parent for path in written} == {tmp_path / "subs"}
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_csv_cell_is_a_formula(tmp_path: Path, sign: str):
+    """A spreadsheet runs what begins so; a caption, a tag or a name can."""
+    with open_run(tmp_path / "run", tags={1: [f"{sign}1+1"]}) as ledger:
+        ledger.add(replace(row("a"), name=f"{sign}cmd"))
+        fill(ledger, {1: f'{sign}HYPERLINK("https://evil.example")'})
+        with ledger.run() as run:
+            (path,) = export(run, tmp_path / "a.csv", format="csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        cells = [cell for line in csv.reader(file) for cell in line]
+    assert not [cell for cell in cells if cell.startswith(sign)]
+    assert {from_cell(cell) for cell in cells} >= {
+        f'{sign}HYPERLINK("https://evil.example")',
+        f"{sign}1+1",
+        f"{sign}cmd",
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -22,6 +21,7 @@ from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
@@ -112,12 +112,12 @@ def show(found: Sequence[Found], format: EpisodesAs) -> None:
         emit_json([each.to_json() for each in found])
         return
     if format is EpisodesAs.csv:
-        rows = csv.writer(sys.stdout, lineterminator="\n")
-        rows.writerow(["recording", "start", "end"])
-        for each in found:
-            rows.writerows(
-                [each.recording, f"{s.start:.2f}", f"{s.end:.2f}"] for s in each.episodes
-            )
+        rows = (
+            [each.recording, f"{span.start:.2f}", f"{span.end:.2f}"]
+            for each in found
+            for span in each.episodes
+        )
+        write_csv(sys.stdout, ["recording", "start", "end"], rows)
         return
     for each in found:
         show_table(each)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import sys
@@ -18,6 +17,7 @@ from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
+from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import selection_edl
 from earmark.reporting.text_format import as_share, as_size, counted, noted
 from earmark.selection.result import COLUMNS, Chosen, Selection, selection_schema
@@ -149,7 +149,5 @@ def as_jsonl(selection: Selection) -> Iterator[str]:
 def as_csv(selection: Selection) -> str:
     """A header and one row a pick; failures are not rows here but lines on stderr."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(selection.rows())
+    write_csv(text, COLUMNS, ([row[name] for name in COLUMNS] for row in selection.rows()))
     return text.getvalue()

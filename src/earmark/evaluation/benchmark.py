@@ -24,6 +24,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 )
 from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
+from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
 from earmark.selection.rules.strata import Strata
 
@@ -189,9 +190,8 @@ def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
 def rows_as_csv(kind: type[Row], rows: Iterable[Row]) -> str:
     """The rows with their header."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(kind))
-    writer.writerows([exactly(value) for value in astuple(row)] for row in rows)
+    names = [field.name for field in fields(kind)]
+    write_csv(text, names, ([exactly(value) for value in astuple(row)] for row in rows))
     return text.getvalue()
 
 
@@ -236,4 +236,7 @@ def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
         absent = [name for name in types if name not in (reader.fieldnames or ())]
         if absent:
             raise ValueError(f"it has no column {', '.join(absent)}")
-        return [kind(**{name: types[name](cells[name]) for name in types}) for cells in reader]
+        return [
+            kind(**{name: types[name](from_cell(cells[name])) for name in types})
+            for cells in reader
+        ]

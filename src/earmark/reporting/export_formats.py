@@ -8,7 +8,6 @@ A package adds a format of its own by declaring it, and `earmark export --format
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -22,6 +21,7 @@ from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.registry import Registry
+from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import EditList
 from earmark.reporting.exporter import Export, Exporter, ExportRow
 from earmark.reporting.subtitles import SubRip, WebVtt
@@ -41,15 +41,17 @@ class JsonLines(Exporter):
 
 
 class Csv(Exporter):
-    """A header and one row a pick; tags are joined by semicolons, what is not known is empty."""
+    """A header and one row a pick; tags are joined by semicolons, what is not known is empty.
+
+    No cell is a formula to a spreadsheet, see `csv_rows`.
+    """
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, [field.name for field in fields(ExportRow)])
-            writer.writeheader()
-            for row in export.rows:
-                writer.writerow(asdict(row) | {"tags": "; ".join(row.tags)})
+            names = [field.name for field in fields(ExportRow)]
+            rows = (asdict(row) | {"tags": "; ".join(row.tags)} for row in export.rows)
+            write_csv(file, names, (row.values() for row in rows), end="\r\n")
 
 
 class Parquet(Exporter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -12,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from earmark.evaluation.metrics.coverage_counts import dash
+from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.html_document import escape
 
 Cell = str | int | float
@@ -78,9 +78,7 @@ class Table:
     def to_csv(self) -> str:
         """The table with full numbers; nan is an empty cell."""
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows([[plain(cell) for cell in row] for row in self.rows])
+        write_csv(text, self.columns, ([plain(cell) for cell in row] for row in self.rows))
         return text.getvalue()
 
     def to_json(self) -> dict[str, Any]:
