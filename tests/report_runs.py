@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,18 @@ from drawing import SHORT
 from earmark.captioning.request import Answer
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, PickFrames, RecordingRow
+from earmark.ledger.records import (
+    CallRow,
+    ChoiceRow,
+    HeardRow,
+    PickFrames,
+    PickRow,
+    RecordingRow,
+    StoredAnswer,
+    Totals,
+)
 from earmark.media.demo_scene import Script, make_scene
+from earmark.reporting.report_data import PickReport, RecordingReport, RunReport
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track
 
@@ -135,3 +146,27 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
             words = list(CAPTIONS.values())[place % 4]
             ledger.keep(call, Answer(words, "tiny-vl", prompt_tokens=310, completion_tokens=24))
     return folder / "shift"
+
+
+def tell_many(count: int) -> RunReport:
+    """The report of one recording with `count` picks, every fourth window of it."""
+    shots = album(Script.compose(seed=5, duration=60.0))[:50]
+    rows = [
+        PickRow(
+            "many",
+            Pick(4 * n, 16.0 * n, 16.0 * n + 4, 16.0 * n + 2, 0.5, 0.5, 0.5, f"window {4 * n}"),
+            ("water", "tap"),
+            "answered",
+            StoredAnswer(Answer(f"A hand turns the tap, number {n}, and waits.", "tiny-vl"), 0, ""),
+        )
+        for n in range(count)
+    ]
+    heard = HeardRow("many", 4.0, np.full(4 * count, 0.5), np.full(4 * count, 0.5))
+    picks = tuple(
+        PickReport(row, partial(shots.__getitem__, n % len(shots))) for n, row in enumerate(rows)
+    )
+    recording = RecordingReport(
+        RecordingRow("many", "/cams/many.mp4", 16.0 * count, 10**12), (), heard, ChoiceRow(), picks
+    )
+    totals = Totals(recordings=1, picks=count, answered=count, windows=4 * count)
+    return RunReport("many", "2026-01-01", {"model": "tiny-vl"}, totals, (recording,))

@@ -13,9 +13,9 @@ import pytest
 
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
-from earmark.reporting.report_page import write_page
+from earmark.reporting.report_page import save_page, write_page
 from ledger_runs import PLAN, answer, call, open_run, row
-from report_runs import HOSTILE, tell_scene, tell_shift
+from report_runs import HOSTILE, tell_many, tell_scene, tell_shift
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -313,3 +313,42 @@ def test_a_run_asked_by_post_was_asked(driver, tmp_path):
             told.append(driver.find_element(By.ID, "subtitle").text)
             ledger.keep(call(1), answer("a board"))
     assert ["no model asked" in line for line in told] == [True, False]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a run with 20,000 picks."""
+    return save_page(tell_many(20_000), tmp_path_factory.mktemp("large") / "report.html")
+
+
+def test_twenty_thousand_picks_are_drawn_as_they_are_scrolled_to(driver, large: Path):
+    assert large.stat().st_size < 20e6
+    assert list((large.parent / "report_pictures").iterdir())
+    driver.get_log("browser")
+    see(driver, large)
+    driver.execute_script("document.querySelector('.card').scrollIntoView()")
+    wait(driver, "return document.querySelector('.card img').naturalWidth > 0")
+    assert 200 <= len(cards(driver)) <= 400
+    shown = driver.execute_script("return document.querySelectorAll('img[src]').length")
+    assert shown < 100
+    before = len(cards(driver))
+    driver.execute_script("run.recordings[0].more.scrollIntoView()")
+    wait(driver, f"return document.querySelectorAll('.card').length > {before}")
+    assert driver.get_log("browser") == []
+    box = driver.find_element(By.ID, "search")
+    box.send_keys("number 19999")
+    (card,) = cards(driver)
+    assert "number 19999" in card.text
+    box.send_keys(Keys.ESCAPE)
+    assert driver.find_element(By.ID, "found").text == "20,000 picks"
+
+
+def test_a_pick_far_away_gets_its_card_when_it_is_gone_to(driver, large: Path):
+    see(driver, large)
+    driver.execute_script("goTo(picks[15000])")
+    wait(driver, "return document.activeElement === picks[15000].button")
+    assert len(cards(driver)) < 700
+    assert "number 15000" in driver.execute_script("return picks[15000].card.textContent")
+    earlier = driver.find_element(By.XPATH, "//button[text()='Show earlier']")
+    driver.execute_script("arguments[0].click()", earlier)
+    assert driver.execute_script("return picks[14800].card.isConnected")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,12 @@ import pytest
 
 from drawing import windows
 from earmark.ledger.ledger import Ledger
+from earmark.reporting.archive_index import write_report
 from earmark.reporting.report_data import link_to, load_report
-from earmark.reporting.report_page import render, write_page
+from earmark.reporting.report_page import render, save_page, write_page
 from earmark.timeline import Track
 from ledger_runs import PLAN, answer, call, fill, open_run, row
-from report_runs import HOSTILE
+from report_runs import HOSTILE, tell_many
 
 
 def data_of(page: str) -> dict[str, object]:
@@ -118,3 +120,37 @@ def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
     assert len(told.recordings[0].heard.level) <= 4000
     curve = data["recordings"][0]["level"]
     assert (min(curve), max(curve)) == (0, 100)
+
+
+def test_a_caption_of_ten_megabytes_does_not_fill_the_page(tmp_path: Path):
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        fill(ledger, {1: "a board " * 1_250_000})
+        page = write_page(run, tmp_path / "report.html")
+        (kept,) = run.answers("a", call(1).span)
+    assert len(kept.answer.text) == 10_000_000
+    assert page.stat().st_size < 200_000
+    first, _ = data_of(page.read_text(encoding="utf-8"))["recordings"][0]["picks"]
+    assert first["caption"].endswith("(10,000,000 characters in all; the run has them)")
+
+
+def test_what_a_killed_write_left_is_cleaned_up(tmp_path: Path):
+    dead, alive = (tmp_path / f".{name}.scratch.html" for name in ("dead", "alive"))
+    for path in (dead, alive):
+        path.write_text("half a pa")
+    os.utime(dead, (0, 0))
+    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+        write_report(run, tmp_path / "report.html")
+    assert (dead.exists(), alive.exists()) == (False, True)
+
+
+def test_the_pictures_of_a_large_page_are_those_it_shows(tmp_path: Path):
+    page = tmp_path / "a report.html"
+    for count in (1200, 1010, 1200):
+        save_page(tell_many(count), page)
+        data = data_of(page.read_text(encoding="utf-8"))
+        assert data["pictures"] == "a%20report_pictures/"
+        named = {pick["picture"] for pick in data["recordings"][0]["picks"]}
+        assert {path.name for path in (tmp_path / "a report_pictures").iterdir()} == named
+    save_page(tell_many(3), page)
+    data = data_of(page.read_text(encoding="utf-8"))
+    assert data["pictures"] == "" and len(data["recordings"][0]["picks"][0]["picture"]) > 1000

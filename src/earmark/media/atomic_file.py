@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+STALE = 3600.0
+"""Seconds after which a scratch file nobody has written to is that of a process that is gone."""
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove what killed processes have left of their scratch files in `folder`."""
+    for path in folder.glob(".*.scratch*"):
+        with suppress(OSError):  # another process was faster
+            if time.time() - path.stat().st_mtime > STALE:
+                path.unlink()
 
 
 @contextmanager

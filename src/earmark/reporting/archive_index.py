@@ -15,9 +15,16 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.records import RecordingSummary
 from earmark.ledger.run_reader import Run
-from earmark.media.atomic_file import replacing
+from earmark.media.atomic_file import remove_stale, replacing
 from earmark.reporting.report_data import RunReport, load_recording
-from earmark.reporting.report_page import draw, name_of, render, title_of, write_page
+from earmark.reporting.report_page import (
+    draw,
+    name_of,
+    pictures_of,
+    save_page,
+    title_of,
+    write_page,
+)
 from earmark.selection import ladder
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
@@ -34,6 +41,8 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 
 def write_report(run: Run, path: Path, *, title: str | None = None) -> Path:
     """Write what `run` did to `path`: one page, or an index and a page a recording if many."""
+    for folder in (path.parent, path.parent / PAGES, pictures_of(path)):
+        remove_stale(folder)
     if len(run.recordings()) <= MOST_ON_A_PAGE:
         return write_page(run, path, title=title)
     return write_index(run, path, title=title)
@@ -166,5 +175,4 @@ def _write_one(run: Run, summary: RecordingSummary, path: Path) -> None:
         totals=summary.totals,
         recordings=(load_recording(run, summary.recording, beside=path.parent),),
     )
-    with replacing(path) as scratch:
-        scratch.write_text(render(report), encoding="utf-8")
+    save_page(report, path)

@@ -30,7 +30,15 @@ _FRAME = """<!doctype html>
 """
 
 
-def assemble(title: str, body: str, *, style: str, script: str = "", data: Any = None) -> str:
+def assemble(
+    title: str,
+    body: str,
+    *,
+    style: str,
+    script: str = "",
+    data: Any = None,
+    has_files: bool = False,
+) -> str:
     """A page as HTML.
 
     Args:
@@ -39,6 +47,7 @@ def assemble(title: str, body: str, *, style: str, script: str = "", data: Any =
         style: CSS, from us and nobody else.
         script: JavaScript, likewise; it finds `data` as JSON in the element of that id.
         data: Anything JSON can hold; left out where there is no script.
+        has_files: Whether it shows pictures that lie beside it.
     """
     scripts = ""
     if script:
@@ -46,9 +55,10 @@ def assemble(title: str, body: str, *, style: str, script: str = "", data: Any =
             f'<script type="application/json" id="data">{embed_json(data)}</script>\n'
             f"<script>{script}</script>\n"
         )
+    pictures = "data: file: 'self'" if has_files else "data:"
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; "
-        "img-src data:; media-src file: http: https:; base-uri 'none'; form-action 'none'"
+        f"img-src {pictures}; media-src file: http: https:; base-uri 'none'; form-action 'none'"
     )
     return _FRAME.format(
         policy=policy, title=escape(title), style=style, body=body, scripts=scripts

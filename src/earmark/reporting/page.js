@@ -69,7 +69,8 @@ function drawStrip(strip) {
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   const ink = getComputedStyle(document.documentElement);
-  const colour = (name) => ink.getPropertyValue(name).trim();
+  const colours = {}; // asking for one is slow, and a long recording has very many windows
+  const colour = (name) => (colours[name] ??= ink.getPropertyValue(name).trim());
   const pen = canvas.getContext("2d");
   pen.scale(scale, scale);
   pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
@@ -182,7 +183,7 @@ function makeStrip(recording) {
     const time = timeAt(strip, event);
     if (time === null) return;
     const pick = strip.picks.get(windowAt(time));
-    if (pick && !pick.card.hidden) goTo(pick); else play(recording, time);
+    if (pick && pick.isFound) goTo(pick); else play(recording, time);
   });
   new ResizeObserver(() => drawStrip(strip)).observe(canvas);
   strips.push(strip);
@@ -197,7 +198,8 @@ function makeStrip(recording) {
 const strips = [], picks = [];
 const shown = new IntersectionObserver((entries) => {
   for (const entry of entries.filter((each) => each.isIntersecting)) {
-    entry.target.src = `data:image/jpeg;base64,${entry.target.pick.picture}`;
+    const { picture } = entry.target.pick;
+    entry.target.src = run.pictures ? run.pictures + picture : `data:image/jpeg;base64,${picture}`;
     shown.unobserve(entry.target);
   }
 }, { rootMargin: "800px" });
@@ -259,10 +261,43 @@ function makeCard(recording, pick) {
     pick.tags.length ? pick.tagList : null,
     make("div", "why", make("p", "", pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
       took ? make("p", "", took) : null, pick.note ? make("p", "", pick.note) : null)));
-  pick.words = fold([pick.caption || "", ...pick.tags].join(" "));
-  pick.isFound = true;
-  picks.push(pick);
+  mark(pick);
   return pick.card;
+}
+
+// Of a recording's found picks those from `first` until `last` have cards: more come as they are scrolled to.
+const MORE = 200, AT_FIRST = run.pictures ? MORE : Infinity;
+
+function drawCards(recording) {
+  const { found, first, last } = recording;
+  recording.grid.replaceChildren(...found.slice(first, last).map((pick) => pick.card || makeCard(recording, pick)));
+  recording.earlier.hidden = first === 0;
+  recording.more.hidden = last >= found.length;
+  recording.more.textContent = `Show more of ${plural(found.length, "pick")}`;
+  if (recording.more.hidden) return;
+  scrolled.unobserve(recording.more); // observed anew, it tells whether it is in view still
+  scrolled.observe(recording.more);
+}
+
+const scrolled = new IntersectionObserver((entries) => {
+  for (const entry of entries.filter((each) => each.isIntersecting)) entry.target.click();
+}, { rootMargin: "800px" });
+
+function makeMore(recording, text, change) {
+  const button = make("button", "more", text);
+  button.type = "button";
+  button.hidden = true;
+  button.addEventListener("click", () => { change(); drawCards(recording); });
+  return button;
+}
+
+/** Make sure that a pick has a card: with those around it, where it has none yet. */
+function show(recording, pick) {
+  const place = recording.found.indexOf(pick);
+  if (place >= recording.first && place < recording.last) return;
+  recording.first = Math.max(0, place - MORE / 2);
+  recording.last = recording.first + MORE;
+  drawCards(recording);
 }
 
 /** Where each recording is, when there are several. */
@@ -287,10 +322,16 @@ function makeRecording(recording, place) {
     make("p", "quiet", facts.filter(Boolean).join(" · ")),
     ...recording.notes.map((note) => make("p", "note", note)), ...makeStrip(recording));
   section.id = `recording-${place}`;
-  recording.grid = make("div", "cards", ...recording.picks.map((pick) => makeCard(recording, pick)));
+  recording.grid = make("div", "cards");
+  recording.earlier = makeMore(recording, "Show earlier", () => { recording.first = Math.max(0, recording.first - MORE); });
+  recording.more = makeMore(recording, "", () => { recording.last += MORE; });
+  for (const pick of recording.picks) {
+    pick.recording = recording;
+    picks.push(pick);
+  }
   recording.none = make("p", "none", "No pick of this recording matches.");
   recording.none.hidden = true;
-  section.append(recording.grid, recording.none);
+  section.append(recording.earlier, recording.grid, recording.more, recording.none);
   return section;
 }
 
@@ -315,18 +356,35 @@ function highlight(element, text, words) {
   element.replaceChildren(...parts, text.slice(done));
 }
 
+let words = [];
+
+/** The words that are looked for, marked on the card of a pick. */
+function mark(pick) {
+  if (!words.length && !pick.isMarked) return;
+  pick.isMarked = words.length > 0;
+  if (pick.text) highlight(pick.text, pick.caption, words);
+  pick.tags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
+}
+
+function holds(pick, word) {
+  pick.words ??= fold([pick.caption || "", ...pick.tags].join(" "));
+  return pick.words.includes(word);
+}
+
 function search() {
-  const words = fold($("search").value).split(/\s+/).filter(Boolean);
-  for (const pick of picks) {
-    pick.isFound = words.every((word) => pick.words.includes(word)) && (wanted === "all" || pick.status === wanted);
-    pick.card.hidden = !pick.isFound;
-    if (!pick.isFound || (!words.length && !pick.isMarked)) continue;
-    pick.isMarked = words.length > 0;
-    if (pick.text) highlight(pick.text, pick.caption, words);
-    pick.tags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
-  }
+  words = fold($("search").value).split(/\s+/).filter(Boolean);
+  let room = AT_FIRST;
   for (const recording of run.recordings) {
-    recording.none.hidden = recording.picks.some((pick) => pick.isFound) || !recording.picks.length;
+    for (const pick of recording.picks) {
+      pick.isFound = (wanted === "all" || pick.status === wanted) && words.every((word) => holds(pick, word));
+      if (pick.isFound && pick.card) mark(pick);
+    }
+    recording.found = recording.picks.filter((pick) => pick.isFound);
+    recording.first = 0;
+    recording.last = Math.min(recording.found.length, Math.max(0, room));
+    room -= recording.found.length;
+    recording.none.hidden = recording.found.length > 0 || !recording.picks.length;
+    drawCards(recording);
   }
   const count = picks.filter((pick) => pick.isFound).length;
   $("found").textContent = words.length || wanted !== "all" ? `${whole(count)} of ${plural(picks.length, "pick")}` : plural(count, "pick");
@@ -372,6 +430,7 @@ function closePlayer() {
 }
 
 function goTo(pick) {
+  show(pick.recording, pick);
   pick.card.scrollIntoView({ block: "center" });
   pick.button.focus({ preventScroll: true });
 }
@@ -379,7 +438,7 @@ function goTo(pick) {
 function step(by) {
   const open = picks.filter((pick) => pick.isFound);
   if (!open.length) return;
-  const now = open.findIndex((pick) => pick.button === document.activeElement);
+  const now = open.findIndex((pick) => pick.button && pick.button === document.activeElement);
   goTo(open[now < 0 ? (by > 0 ? 0 : open.length - 1) : Math.min(open.length - 1, Math.max(0, now + by))]);
 }
 

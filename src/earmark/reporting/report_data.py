@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -28,8 +29,8 @@ class PickReport:
     """A pick, what became of it, and its picture."""
 
     row: PickRow
-    picture: bytes
-    """A JPEG; empty when there is none."""
+    load_picture: Callable[[], bytes]
+    """Reads its JPEG from the run; empty when there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,5 +114,7 @@ def load_recording(run: Run, recording: RecordingRow, *, beside: Path) -> Record
         files=tuple(_files(recording, beside=beside)),
         heard=heard,
         choice=run.choice(recording.id),
-        picks=tuple(PickReport(row, run.thumbnail(recording.id, row.span)) for row in rows),
+        picks=tuple(
+            PickReport(row, partial(run.thumbnail, recording.id, row.span)) for row in rows
+        ),
     )

@@ -1,4 +1,7 @@
-"""The page of a run: one file that opens from disk, with no network, and tells what it did.
+"""The page of a run: it opens from disk, with no network, and tells what the run did.
+
+It is one file, pictures and all, unless it has very many picks: then its pictures are files in a
+folder beside it, and a browser opens those that come into view.
 
 Whatever a model answered is data in the page, never markup: see `html_document`.
 """
@@ -6,12 +9,14 @@ Whatever a model answered is data in the page, never markup: see `html_document`
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -23,25 +28,71 @@ from earmark.reporting.report_data import PickReport, RecordingReport, RunReport
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
+MOST_EMBEDDED = 1000
+"""Picks whose pictures lie in the page itself: some ten megabytes."""
+
+MOST_TEXT = 4000
+"""Characters of a caption on the page; the run and its exports have all of them."""
+
 
 def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
     """Write the page of `run` to `path`, whole or not at all."""
-    page = render(load_report(run, beside=path.parent, title=title))
+    return save_page(load_report(run, beside=path.parent, title=title), path)
+
+
+def save_page(report: RunReport, path: Path) -> Path:
+    """Write `report` to `path`; its pictures to a folder beside it if there are very many."""
+    is_large = sum(len(recording.picks) for recording in report.recordings) > MOST_EMBEDDED
+    files = PictureFiles(pictures_of(path)) if is_large else None
+    page = render(report, files)
     with replacing(path) as scratch:
         scratch.write_text(page, encoding="utf-8")
+    if files is not None:
+        files.remove_others()
     return path
 
 
-def render(report: RunReport) -> str:
-    """The page as HTML."""
-    return draw("page", _plain(report), styles=("page.css",))
+def pictures_of(path: Path) -> Path:
+    """The folder of the pictures of the page at `path`, if it has one."""
+    return path.with_name(f"{path.stem}_pictures")
 
 
-def draw(name: str, data: Any, *, styles: Sequence[str]) -> str:
+@dataclass(slots=True, eq=False)
+class PictureFiles:
+    """The pictures of a page as files named by their content: written once, however often it is."""
+
+    folder: Path
+    names: set[str] = field(default_factory=set)
+
+    def keep(self, picture: bytes) -> str:
+        """The name of the file that holds `picture`; empty for none."""
+        if not picture:
+            return ""
+        name = f"{hashlib.sha256(picture).hexdigest()[:32]}.jpg"
+        if name not in self.names and not (self.folder / name).exists():
+            with replacing(self.folder / name) as scratch:
+                scratch.write_bytes(picture)
+        self.names.add(name)
+        return name
+
+    def remove_others(self) -> None:
+        """Remove the pictures of earlier pages that this one does not show."""
+        for path in self.folder.glob("*.jpg"):
+            if path.name not in self.names:
+                path.unlink(missing_ok=True)
+
+
+def render(report: RunReport, files: PictureFiles | None = None) -> str:
+    """The page as HTML; its pictures in `files`, or else in the page itself."""
+    return draw("page", _plain(report, files), styles=("page.css",), has_files=files is not None)
+
+
+def draw(name: str, data: Any, *, styles: Sequence[str], has_files: bool = False) -> str:
     """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
     body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
     script = _part("parts.js") + _part(f"{name}.js")
-    return assemble("earmark", body, style="".join(map(_part, styles)), script=script, data=data)
+    style = "".join(map(_part, styles))
+    return assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
 
 
 def _part(name: str) -> str:
@@ -49,19 +100,20 @@ def _part(name: str) -> str:
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
-def _plain(report: RunReport) -> dict[str, Any]:
+def _plain(report: RunReport, files: PictureFiles | None) -> dict[str, Any]:
     return {
         "title": report.title,
         "opened": report.opened,
         "version": VERSION,
         "plan": report.plan,
         "totals": asdict(report.totals),
-        "recordings": [_plain_recording(recording) for recording in report.recordings],
+        "pictures": f"{quote(files.folder.name)}/" if files else "",
+        "recordings": [_plain_recording(recording, files) for recording in report.recordings],
         "missed": [asdict(missed) for missed in report.missed],
     }
 
 
-def _plain_recording(report: RecordingReport) -> dict[str, Any]:
+def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dict[str, Any]:
     recording, heard, choice = report.recording, report.heard, report.choice
     return {
         "name": title_of(recording),
@@ -79,12 +131,12 @@ def _plain_recording(report: RecordingReport) -> dict[str, Any]:
         **asdict(choice),
         "access": heard.access,
         "heard": heard.sound_bytes,
-        "picks": [_plain_pick(pick) for pick in report.picks],
+        "picks": [_plain_pick(pick, files) for pick in report.picks],
     }
 
 
-def _plain_pick(report: PickReport) -> dict[str, Any]:
-    row, pick = report.row, report.row.pick
+def _plain_pick(report: PickReport, files: PictureFiles | None) -> dict[str, Any]:
+    row, pick, picture = report.row, report.row.pick, report.load_picture()
     answer = row.kept.answer if row.kept else None
     return {
         "window": pick.window,
@@ -96,15 +148,21 @@ def _plain_pick(report: PickReport) -> dict[str, Any]:
         "reason": pick.reason,
         "tags": row.tags,
         "status": row.status,
-        "caption": answer.text if answer else None,
+        "caption": _shortened(answer.text) if answer else None,
         "model": answer.model if answer else None,
         "tokens": (answer.prompt_tokens or 0) + (answer.completion_tokens or 0) if answer else 0,
         "latency": round(answer.latency, 2) if answer else 0,
         "cut": bool(answer and answer.finish == "length"),
         "note": answer.note if answer else "",
-        "failure": row.failure,
-        "picture": base64.b64encode(report.picture).decode(),
+        "failure": _shortened(row.failure) if row.failure else None,
+        "picture": files.keep(picture) if files else base64.b64encode(picture).decode(),
     }
+
+
+def _shortened(text: str) -> str:
+    """No more of `text` than a page can take."""
+    cut = f"… ({len(text):,} characters in all; the run has them)"
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}{cut}"
 
 
 def _curve(values: FloatArray) -> list[int]:
