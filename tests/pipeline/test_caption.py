@@ -371,6 +371,23 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
         assert ledger.interrupted == 0, "no call is in doubt"
 
 
+def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
+    """Those that are queued behind them are not: a crash leaves nothing in doubt but what was."""
+    with fault_server(then="hold") as server:
+        words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
+        child = subprocess.Popen([*words, "--concurrency", "2", "--no-cache", "--no-sounds"])
+        while server.count() < 2:
+            assert child.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.5)  # in which others are decoded and queued
+        child.kill()
+        child.wait()
+        assert server.count() == 2
+    with Ledger.open(tmp_path, {}) as ledger:
+        assert ledger.interrupted == 2
+        assert ledger.spent().calls == 2
+
+
 def heed_interrupts() -> None:
     """Ctrl-C ends a process even where whoever started the tests had it ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
