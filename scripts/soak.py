@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,6 +124,28 @@ def check(run: Path, kept: dict[str, int], server: FaultServer, figures: Figures
     kept |= {identity: asked[identity] for identity in now - kept.keys()}
 
 
+def killing_moment(
+    rng: random.Random, life: float, began: float, server: FaultServer
+) -> Callable[[], bool]:
+    """Whether the moment to kill has come: any of the run's life, or soon after a question."""
+    if rng.random() < 0.4:
+        until = began + rng.uniform(0.0, life)
+        return lambda: time.monotonic() > until
+    asked, more = server.count(), rng.randint(1, 8)
+    return lambda: server.count() >= asked + more
+
+
+def outlives(process: int, is_time: Callable[[], bool]) -> bool:
+    """Whether a process comes to its end before it is time; else it is killed."""
+    while not os.waitpid(process, os.WNOHANG)[0]:
+        if is_time():
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            return False
+        time.sleep(0.005)
+    return True
+
+
 def soak(video: Path, folder: Path, kills: int, seed: int) -> Figures:
     """The figures after so many kills."""
     rng, figures, life = random.Random(seed), Figures(), 3.0
@@ -133,16 +156,10 @@ def soak(video: Path, folder: Path, kills: int, seed: int) -> Figures:
             is_over = False
             while not is_over and figures.kills < kills:
                 process, began = start(video, run, server.url), time.monotonic()
-                until = began + rng.uniform(0.0, 1.1 * life)
-                while not (is_over := bool(os.waitpid(process, os.WNOHANG)[0])):
-                    if time.monotonic() > until:
-                        os.kill(process, signal.SIGKILL)
-                        os.waitpid(process, 0)
-                        figures.kills += 1
-                        break
-                    time.sleep(0.005)
+                is_over = outlives(process, killing_moment(rng, life, began, server))
+                figures.kills += not is_over
                 if is_over:
-                    life = max(1.0, min(8.0, time.monotonic() - began))
+                    life = time.monotonic() - began
                 check(run, kept, server, figures)
             figures.requests += server.count()
         figures.runs += is_over
@@ -164,7 +181,7 @@ def main() -> None:
         folder = Path(scratch)
         video = folder / "shift.mp4"
         clicks = [9.0, 25.0, 41.3, 57.0]
-        make_video(video, duration=120.0, clicks=clicks, fps=10, group=20)
+        make_video(video, duration=240.0, clicks=clicks, fps=10, group=20)
         figures = soak(video, folder, arguments.kills, arguments.seed)
     print(figures)
     sys.exit(bool(figures.faults))
