@@ -15,11 +15,23 @@ from earmark.training.settings import Settings
 
 torch.set_num_threads(1)  # small arrays on shared cores: a second thread only waits
 
-SMALL = Settings(steps=4, check_every=2, folds=2, width=8, batch=2, crop=8.0, seeds=1, dropout=0.1)
+SMALL = Settings(
+    encoder="log-mel",
+    bands=4,
+    context_channels=4,
+    steps=4,
+    check_every=2,
+    folds=2,
+    width=8,
+    batch=2,
+    crop=8.0,
+    seeds=1,
+    dropout=0.1,
+)
 
 
 def kitchen(recordings: int = 6, *, seconds: float = 60.0, seed: int = 0) -> Material:
-    """Recordings of two people whose features jump where an action starts."""
+    """Recordings of three people whose features jump where an action starts."""
     rng = np.random.default_rng(seed)
     material = {}
     for number in range(recordings):

@@ -54,8 +54,8 @@ def test_marks_become_a_gate_that_listens(media: Path, marks: Path, tmp_path: Pa
     out = tmp_path / "mine"
     said, told = run(marks, "--media", media, "--out", out, "--seeds", 2, *SMALL)
     assert "25.0% of calls: dev coverage" in said
-    assert "4 heads" in said
-    assert "seed 1 fold 1: loss" in told and "dev coverage" in told
+    assert "2 heads" in said
+    assert "seed 1: loss" in told and "dev coverage" in told
     frontline = frontline_named(str(out / "gate.gate"))
     heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
     assert len(heard.scores) == 24 * 25

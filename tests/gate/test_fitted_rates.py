@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.gate.fitted_rates import MOST, Fit, FittedRates, columns, describe
+from earmark.gate.fitted_rates import COLUMNS, MOST, Fit, FittedRates, smooth
 from earmark.gate.rates import WindowScores
 
 
@@ -16,44 +16,65 @@ def pooled(peaks: list[float], length: float = 4.0) -> WindowScores:
     return WindowScores(length, values, values / 2, values * 0.8)
 
 
-def rising(length: float = 4.0, reach: int = 0, slope: float = 0.5) -> Fit:
-    """A fit that looks at the window's own peak alone."""
-    weights = np.zeros(columns(reach))
-    weights[3 * reach] = slope
-    return Fit(length, np.log(0.25), tuple(weights.tolist()))
+def rising(length: float = 4.0, slope: float = 0.5) -> Fit:
+    """A fit that looks at how much like work the window itself is, and at nothing else."""
+    return Fit(length, float(np.log(0.25)), (slope, *[0.0] * (COLUMNS - 1)))
+
+
+def within_work(slope: float = 0.5) -> Fit:
+    """A fit that looks at the window's own peak among the work of its recording."""
+    weights = [0.0] * COLUMNS
+    weights[4] = slope
+    return Fit(4.0, float(np.log(0.25)), tuple(weights))
 
 
 def test_a_higher_score_is_a_higher_rate() -> None:
-    rates = FittedRates((rising(),))(pooled([0.1, 0.4, 0.2, 0.9]))
-    assert np.argsort(rates).tolist() == [0, 2, 1, 3]
+    for fit in (rising(), within_work()):
+        rates = FittedRates((fit,), 0.1)(pooled([0.1, 0.4, 0.2, 0.9]))
+        assert np.argsort(rates).tolist() == [0, 2, 1, 3]
 
 
-def test_scores_count_against_the_rest_of_the_recording() -> None:
-    quiet, loud = pooled([1, 2, 4]), pooled([10, 20, 40])
-    fitted = FittedRates((rising(),))
-    np.testing.assert_allclose(fitted(quiet), fitted(loud), rtol=1e-2)
+def test_rates_are_absolute() -> None:
+    """A quiet recording is expected to hold less than a loud one, and silence nothing."""
+    fitted = FittedRates((rising(slope=2.0),), 0.1)
+    quiet, loud, none = (fitted(pooled([x, 2 * x, 4 * x])).sum() for x in (0.01, 1.0, 0.0))
+    assert none < 1e-3 < 10 * quiet < loud
+
+
+def test_within_work_scores_count_against_the_rest_of_the_recording() -> None:
+    fitted = FittedRates((within_work(),), 0.01)
+    quiet, loud = fitted(pooled([1, 2, 4])), fitted(pooled([10, 20, 40]))
+    np.testing.assert_allclose(quiet, loud, rtol=0.05)
+
+
+def test_a_bout_is_told_from_a_stray_event_by_its_surroundings() -> None:
+    weights = [0.0] * COLUMNS
+    weights[2] = 1.0  # 40 s around
+    fitted = FittedRates((Fit(4.0, 0.0, tuple(weights)),), 0.1)
+    rates = fitted(pooled([0] * 30 + [1] + [0] * 30 + [1] * 10 + [0] * 30))
+    assert rates[65] > 4 * rates[30]
+
+
+def test_smoothing_keeps_a_flat_row_flat_and_a_total_in_the_middle() -> None:
+    np.testing.assert_allclose(smooth(np.ones(5), 10.0), np.ones(5))
+    spike = np.zeros(101)
+    spike[50] = 1.0
+    assert smooth(spike, 4.0).sum() == pytest.approx(1.0, abs=1e-6)
+    assert smooth(spike, 4.0).argmax() == 50
 
 
 def test_a_flat_recording_is_flat_also_at_its_edges() -> None:
-    weights = (1.0, 1.0, 1.0, 2.0, -2.0)
-    rates = FittedRates((Fit(4.0, -1.0, weights),))(pooled([0.5] * 9))
-    assert np.ptp(rates) == 0
-    assert np.ptp(FittedRates((Fit(4.0, -1.0, weights),))(pooled([0.5] * 8 + [0.6]))) > 0
+    weights = tuple(np.linspace(1.0, 2.0, COLUMNS).tolist())
+    fitted = FittedRates((Fit(4.0, -1.0, weights),), 0.1)
+    assert np.ptp(fitted(pooled([0.5] * 9))) == 0
+    assert np.ptp(fitted(pooled([0.5] * 8 + [0.6]))) > 0
 
 
 def test_the_nearest_length_is_used_and_rates_grow_with_the_window() -> None:
-    fitted = FittedRates((rising(2.0, slope=0.0), rising(8.0, slope=1.0)))
+    fitted = FittedRates((rising(2.0, slope=0.0), rising(8.0, slope=1.0)), 0.1)
     short, long = fitted(pooled([1, 2, 3], 1.0)), fitted(pooled([1, 2, 3], 10.0))
     assert short.tolist() == pytest.approx([0.25, 0.25, 0.25])
     assert np.ptp(long) > 0
-
-
-def test_neighbours_stand_in_order() -> None:
-    rows = describe(pooled([1.0, 2.0, 4.0]), reach=1)
-    own = rows[:, 3]
-    np.testing.assert_allclose(rows[:, 0], [own[0], own[0], own[1]])
-    np.testing.assert_allclose(rows[:, 6], [own[1], own[2], own[2]])
-    assert rows.shape == (3, columns(1))
 
 
 @given(
@@ -64,7 +85,7 @@ def test_neighbours_stand_in_order() -> None:
 def test_rates_are_finite_and_never_negative(
     peaks: list[float], length: float, slope: float
 ) -> None:
-    rates = FittedRates((rising(slope=slope),))(pooled(peaks, length))
+    rates = FittedRates((rising(slope=slope),), 0.1)(pooled(peaks, length))
     assert len(rates) == len(peaks)
     assert np.isfinite(rates).all() and (rates >= 0).all()
     assert (rates <= MOST * length + 1e-9).all()
@@ -72,6 +93,8 @@ def test_rates_are_finite_and_never_negative(
 
 def test_a_map_without_a_fit_or_with_a_wrong_one_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one fit"):
-        FittedRates(())
-    with pytest.raises(ValueError, match="a fit of reach 1 has 11 weights"):
-        FittedRates((rising(),), reach=1)
+        FittedRates((), 0.1)
+    with pytest.raises(ValueError, match=f"a fit has {COLUMNS} weights"):
+        FittedRates((Fit(4.0, 0.0, (1.0,)),), 0.1)
+    with pytest.raises(ValueError, match="above 0, not 0"):
+        FittedRates((rising(),), 0.0)

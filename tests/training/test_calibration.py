@@ -28,7 +28,6 @@ from earmark.training.calibration import (
     open_stretches,
 )
 from earmark.training.dataset import Heard, Material
-from earmark.training.split import fold
 
 
 def world(recordings: int = 12, *, seed: int = 0) -> tuple[Material, dict[str, np.ndarray]]:
@@ -85,7 +84,7 @@ def test_the_forecast_is_honest_on_recordings_that_were_not_fitted() -> None:
 
 def test_calibrated_coverage_beats_even_spacing() -> None:
     material, scores = world(24)
-    found = calibrate(scores, material, fold(sorted(material), folds=4))
+    found = calibrate(scores, material)
     judged = cases(scores, material, sorted(material), found.rates, found.survival)
     ours, even = mean_coverage(judged), mean_coverage(judged, rule="phases")
     assert all(ours[budget] > even[budget] for budget in ours)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from earmark.training.head import Head
+from earmark.training.head import Context, Head, in_seconds
 
 
 def size(head: Head) -> int:
@@ -69,3 +69,27 @@ def test_bands_are_read_as_they_come() -> None:
     head = Head(16, width=8, bands=4)
     head.settle([torch.randn(50, 16) + 5])
     assert (float(head.usual), float(head.spread)) == (0.0, 1.0)
+
+
+def test_a_context_depends_on_forty_seconds_to_each_side_and_nothing_else() -> None:
+    torch.manual_seed(0)
+    context = Context(4, width=8, dropout=0.0).eval()
+    assert context.context == 40 * 25
+    seconds = torch.randn(1, 120, 16)
+    for distance, reaches in ((40, True), (41, False)):
+        for side in (-1, 1):
+            other = seconds.clone()
+            other[0, 60 + side * distance] += 3.0
+            with torch.no_grad():
+                moved = abs(float(context(other)[0, 60] - context(seconds)[0, 60])) > 1e-7
+            assert moved == reaches
+
+
+def test_a_second_is_its_mean_spread_largest_value_and_largest_rise() -> None:
+    rows = torch.zeros(1, 40, 2)
+    rows[0, :25, 0] = torch.arange(25) * 0.5
+    rows[0, 25:, 0] = 3.0
+    seconds = in_seconds(rows, 1)
+    assert seconds.shape == (1, 2, 4)
+    assert seconds[0, 0].tolist() == pytest.approx([6.0, 3.606, 12.0, 0.5], abs=1e-3)
+    assert seconds[0, 1].tolist() == pytest.approx([3.0, 0.01, 3.0, 0.0], abs=1e-3)

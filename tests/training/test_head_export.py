@@ -10,7 +10,7 @@ import torch
 
 from earmark.errors import ModelMismatch
 from earmark.gate.onnx_scorer import OnnxScorer
-from earmark.training.head import Head
+from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import OBJECTIVES
 from earmark.training.optimisation import score
@@ -19,6 +19,14 @@ from earmark.training.optimisation import score
 def heads(count: int, bands: int) -> list[Head]:
     torch.manual_seed(5)
     return [Head(16, width=8, bands=bands, dropout=0.5).eval() for _ in range(count)]
+
+
+def contexts(count: int) -> list[Context]:
+    torch.manual_seed(6)
+    made = [Context(8, width=8, dropout=0.5).eval() for _ in range(count)]
+    for context in made:
+        context.settle([torch.linspace(-1, 3, 32 * 20).reshape(20, 32)])
+    return made
 
 
 def features(steps: int) -> np.ndarray:
@@ -34,23 +42,29 @@ def scorer(panel: Panel) -> OnnxScorer:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("count", [1, 3])
 def test_torch_and_onnx_agree(bands: int, objective: str, count: int) -> None:
-    panel = Panel(heads(count, bands), OBJECTIVES[objective]).eval()
-    lengths = (1, 2, 30, 138, 1700)
+    loudness = 0.3 if count > 1 else 0.0
+    wide = contexts(count)
+    panel = Panel(heads(count, bands), wide, OBJECTIVES[objective], loudness=loudness).eval()
+    lengths = (1, 2, 30, 138, 1700, 9001)
     assert prove(panel, scorer(panel), [features(steps) for steps in lengths]) <= 1e-4
 
 
 @pytest.mark.parametrize("bands", [0, 4])
-def test_a_panel_is_the_mean_of_its_heads(bands: int) -> None:
-    chosen, objective = heads(3, bands), OBJECTIVES["rate"]
-    rows = features(90)
-    wanted = np.mean([score(head, objective, rows) for head in chosen], axis=0)
+def test_a_panel_is_the_mean_of_its_heads_by_the_mean_of_its_contexts(bands: int) -> None:
+    chosen, wide, objective = heads(3, bands), contexts(3), OBJECTIVES["rate"]
+    rows = features(100)
+    local = np.mean([score(head, objective, rows) for head in chosen], axis=0)
     with torch.no_grad():
-        got = Panel(chosen, objective).eval()(torch.from_numpy(rows)[None])[0].numpy()
-    np.testing.assert_allclose(got, wanted, atol=1e-5)
+        seconds = in_seconds(torch.from_numpy(rows)[None], 8)
+        chance = np.mean([torch.sigmoid(each(seconds))[0].numpy() for each in wide], axis=0)
+        got = Panel(chosen, wide, objective).eval()(torch.from_numpy(rows)[None])[0].numpy()
+    assert len(chance) == 4
+    np.testing.assert_allclose(got, local * chance.repeat(25), atol=1e-5)
 
 
 def test_a_wrong_export_is_not_believed() -> None:
-    panel = Panel(heads(2, 4), OBJECTIVES["rate"]).eval()
-    other = Panel([Head(16, width=8, bands=4).eval()], OBJECTIVES["rate"]).eval()
+    panel = Panel(heads(2, 4), contexts(2), OBJECTIVES["rate"]).eval()
+    lone = [Head(16, width=8, bands=4).eval()]
+    other = Panel(lone, contexts(1), OBJECTIVES["rate"]).eval()
     with pytest.raises(ModelMismatch, match="the export is wrong"):
         prove(panel, scorer(other), [features(60)])

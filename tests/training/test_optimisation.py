@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.training.head import Head
+from earmark.training.dataset import Heard
+from earmark.training.head import Context, Head
 from earmark.training.objectives import OBJECTIVES
-from earmark.training.optimisation import Check, fit, score
+from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
+from earmark.training.recipe import in_bouts
+from earmark.training.settings import Settings
 from gate_making import SMALL, kitchen
 
 
-def weights(head: Head) -> torch.Tensor:
+def weights(head: Head | Context) -> torch.Tensor:
     return torch.cat([each.flatten() for each in head.parameters()])
 
 
-def no_measure(_: Head) -> float:
+def no_measure(_: Head | Context) -> float:
     return 0.5
+
+
+def fit_head(recordings: Sequence[Heard], settings: Settings, **options: Any) -> Fitted[Head]:
+    seed = options.pop("seed", 0)
+    head = make_head(64, settings, seed=seed)
+    return fit(head, recordings, settings, seed=seed, measure=no_measure, **options)
 
 
 def fitted(**changes: object) -> torch.Tensor:
     settings = replace(SMALL, **changes)  # type: ignore[arg-type]
-    return weights(fit(list(kitchen(3).values()), settings, seed=1, measure=no_measure).head)
+    return weights(fit_head(list(kitchen(3).values()), settings, seed=1).head)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -45,7 +56,7 @@ def test_objectives_differ_in_nothing_but_the_objective() -> None:
 
 def test_an_interrupted_fit_ends_as_an_unbroken_one(tmp_path: Path) -> None:
     recordings, settings = list(kitchen(3).values()), replace(SMALL, steps=8)
-    whole = fit(recordings, settings, seed=3, measure=no_measure)
+    whole = fit_head(recordings, settings, seed=3)
 
     class Stopped(Exception):
         pass
@@ -56,39 +67,33 @@ def test_an_interrupted_fit_ends_as_an_unbroken_one(tmp_path: Path) -> None:
 
     kept = tmp_path / "state.pt"
     with pytest.raises(Stopped):
-        fit(recordings, settings, seed=3, measure=no_measure, checkpoint=kept, progress=stop)
+        fit_head(recordings, settings, seed=3, checkpoint=kept, progress=stop)
     torch.manual_seed(99)
-    resumed = fit(recordings, settings, seed=3, measure=no_measure, checkpoint=kept)
+    resumed = fit_head(recordings, settings, seed=3, checkpoint=kept)
     assert torch.equal(weights(resumed.head), weights(whole.head))
     assert [check.step for check in resumed.checks] == [2, 4, 6, 8]
     assert resumed.checks == whole.checks
-    again = fit(recordings, settings, seed=3, measure=no_measure, checkpoint=kept)
+    again = fit_head(recordings, settings, seed=3, checkpoint=kept)
     assert torch.equal(weights(again.head), weights(whole.head))
 
 
 def test_a_checkpoint_of_other_settings_or_recordings_is_refused(tmp_path: Path) -> None:
     recordings, kept = list(kitchen(2).values()), tmp_path / "state.pt"
-    fit(recordings, SMALL, seed=0, measure=no_measure, checkpoint=kept)
+    fit_head(recordings, SMALL, checkpoint=kept)
     with pytest.raises(ModelMismatch, match="other settings; give another folder"):
-        fit(
-            recordings,
-            replace(SMALL, objective="span"),
-            seed=0,
-            measure=no_measure,
-            checkpoint=kept,
-        )
+        fit_head(recordings, replace(SMALL, objective="span"), checkpoint=kept)
     moved = [replace(heard, actions=heard.actions[1:]) for heard in recordings]
     with pytest.raises(ModelMismatch, match="other recordings; give another folder"):
-        fit(moved, SMALL, seed=0, measure=no_measure, checkpoint=kept)
+        fit_head(moved, SMALL, checkpoint=kept)
     more_seeds = replace(SMALL, seeds=7)
-    fit(recordings, more_seeds, seed=0, measure=no_measure, checkpoint=kept)
+    fit_head(recordings, more_seeds, checkpoint=kept)
 
 
 @pytest.mark.parametrize("objective", ["span", "rate"])
 def test_a_head_learns_where_actions_start(objective: str) -> None:
     settings = replace(SMALL, objective=objective, steps=40, check_every=40, learning_rate=1e-2)
     material = kitchen(4)
-    head = fit(list(material.values()), settings, seed=0, measure=no_measure).head
+    head = fit_head(list(material.values()), settings).head
     heard = next(iter(kitchen(1, seed=9).values()))
     scores = score(head, OBJECTIVES[objective], heard.features)
     near = np.zeros(len(scores), dtype=bool)
@@ -103,4 +108,26 @@ def test_a_loss_that_is_no_number_stops_the_fit() -> None:
     broken[:] = np.nan
     ruined = [replace(heard, takes=(broken,)) for heard in recordings]
     with pytest.raises(ModelMismatch, match="no longer a number"):
-        fit(ruined, SMALL, seed=0, measure=no_measure)
+        fit_head(ruined, SMALL)
+
+
+def test_a_context_learns_which_seconds_lie_in_a_bout() -> None:
+    """Half a recording is idle: its features never jump."""
+    settings = replace(SMALL, steps=60, check_every=60, crop=30.0)
+    idle = [half_idle(heard) for heard in kitchen(4, seconds=120.0).values()]
+    bouts = [in_bouts(heard, settings.context_channels) for heard in idle]
+    context = make_context(settings, seed=0)
+    fit(context, bouts, settings.of_context(), seed=0, measure=no_measure)
+    fresh = in_bouts(half_idle(kitchen(1, seconds=120.0, seed=9)["P00_0"]), 4)
+    with torch.no_grad():
+        chance = torch.sigmoid(context.eval()(torch.from_numpy(fresh.features)[None]))[0]
+    assert float(chance[5:45].mean()) > 0.8
+    assert float(chance[75:115].mean()) < 0.2
+
+
+def half_idle(heard: Heard) -> Heard:
+    """The recording with calm features and no action from one minute on."""
+    features = heard.takes[0].copy()
+    features[60 * 25 :] = np.random.default_rng(0).standard_normal((len(features) - 1500, 64)) * 0.3
+    actions = tuple(action for action in heard.actions if action.end < 60)
+    return replace(heard, takes=(features,), actions=actions)

@@ -23,8 +23,15 @@ def test_what_is_chosen_wins_and_none_leaves_the_choice() -> None:
     assert chosen.objective == "span"
 
 
-def test_log_mel_is_the_default_of_a_training() -> None:
-    assert recommended("log-mel", 64) == Settings()
+def test_floor_mel_is_the_default_of_a_training() -> None:
+    assert recommended("floor-mel", 16) == Settings()
+
+
+def test_the_learning_rate_comes_down_in_the_last_two_fifths() -> None:
+    settings = Settings(steps=100, learning_rate=1.0)
+    assert settings.rate_at(1) == settings.rate_at(60) == 1.0
+    assert settings.rate_at(81) == pytest.approx(0.5)
+    assert 0 < settings.rate_at(100) < 0.03
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,11 @@ def train(
         typer.Option(
             help="What the gate listens to, options after colons.", callback=with_checkpoints
         ),
-    ] = "log-mel",
+    ] = "floor-mel",
     seeds: Annotated[int, typer.Option(help="Trainings; single ones are unstable.")] = 1,
-    folds: Annotated[int, typer.Option(help="Heads a seed, each leaving out some people.")] = 4,
+    folds: Annotated[
+        int, typer.Option(help="Parts the people are divided into; one is calibrated on.")
+    ] = 3,
     steps: Annotated[
         int | None, typer.Option(help="Steps of one head.", show_default="by encoder")
     ] = None,
@@ -58,8 +60,9 @@ def train(
 ) -> None:
     """Train, calibrate and export a gate; a stopped training goes on where it was.
 
-    Recordings are split by participant (`P01` of `P01_11`), never by time. The folder gets
-    `gate.gate`, one gate a seed, `run.json` and `curves.png`.
+    Recordings are split by participant (`P01` of `P01_11`), never by time: heads are trained on
+    some people, and the gate they make is calibrated on the others. The folder gets `gate.gate`,
+    one gate a seed, `run.json` and `curves.png`.
 
     For example:
 
@@ -100,10 +103,10 @@ def train(
             cache=out_folder / "features",
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
-        training = bar.add_task("training", total=seeds * folds * settings.steps)
+        training = bar.add_task("training", total=seeds * settings.steps)
 
         def watch(step: Step) -> None:
-            told = f"seed {step.seed} fold {step.fold}: loss {step.check.loss:.4f}"
+            told = f"seed {step.seed}: loss {step.check.loss:.4f}"
             told += f", dev coverage {as_share(step.check.dev)}"
             bar.update(training, completed=step.done, description=told)
             err.print(f"{told} at step {step.check.step}")

@@ -6,6 +6,7 @@ from functools import partial
 from earmark.features.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
 from earmark.features.encoder_spec import make_encoder, split_name
 from earmark.features.energy import Energy, EnergyVariance
+from earmark.features.floor_mel import FloorMel
 from earmark.features.log_mel import LogMel
 from earmark.features.motion import CompensatedFlow, FrameDifference, OpticalFlow
 from earmark.features.packet_motion import Packets
@@ -22,6 +23,7 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
         "flux": Flux,
         "variance": EnergyVariance,
         "log-mel": LogMel,
+        "floor-mel": FloorMel,
         "packets": Packets,
         "yamnet": YAMNet,
         "frame-difference": FrameDifference,
@@ -57,6 +59,7 @@ __all__ = [
     "Encoder",
     "Energy",
     "EnergyVariance",
+    "FloorMel",
     "Flux",
     "FrameDifference",
     "LogMel",

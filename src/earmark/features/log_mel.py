@@ -36,7 +36,7 @@ class LogMel(SoundEncoder):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The normalised log-mel spectra of `sound`."""
         weights = mel_weights(self.bands)
-        past = _Running(self.memory, self.bands)
+        past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
             levels = np.log(in_bands(power.mean(axis=1), weights) + QUIET)  # (steps, bands)
             mean, square = past.advance(levels)
@@ -44,7 +44,7 @@ class LogMel(SoundEncoder):
             yield as_track(((levels - mean) / spread).astype(np.float32), first)
 
 
-class _Running:
+class RunningMoments:
     """Exponentially fading mean of a signal and of its square, carried from block to block.
 
     A first-order filter, written out: importing a library's costs more time than an hour of sound

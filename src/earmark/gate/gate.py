@@ -34,7 +34,7 @@ from earmark.gate.survival import Survival
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE
 
-LAYOUT = 1
+LAYOUT = 2
 """Of the file; raised when its meaning changes."""
 
 DAMAGE = (
@@ -218,7 +218,7 @@ def default_gate() -> Gate:
 
 def _rates_from_json(kept: dict[str, Any]) -> FittedRates:
     fits = tuple(Fit(f["length"], f["intercept"], tuple(f["weights"])) for f in kept["fits"])
-    return FittedRates(fits, kept["reach"])
+    return FittedRates(fits, kept["half"])
 
 
 def _points_from_json(kept: dict[str, Any]) -> OperatingPoints:

@@ -9,15 +9,19 @@ import numpy as np
 
 from earmark.errors import ModelMismatch
 from earmark.models.onnx_session import shared_session
-from earmark.timeline import HOP, FloatArray, Track
+from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
-BLOCK = 750
-"""Steps that are scored at once: half a minute, long against the context on both sides."""
+BLOCKS = 4
+"""Contexts that are scored at once, so that little is scored twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxScorer:
-    """A scorer whose head is an ONNX graph from `features` (1, steps, channels) to `scores`."""
+    """A scorer whose head is an ONNX graph from `features` (1, steps, channels) to `scores`.
+
+    The graph reads whole seconds, counted from the first row; a last one that is cut short is
+    taken to last on as it ends.
+    """
 
     digest: str
     """SHA-256 of the weights; what tells one scorer from another."""
@@ -25,7 +29,7 @@ class OnnxScorer:
     """Name of the encoder whose features it was trained on, for messages."""
     channels: int
     context: int
-    """Steps on each side that a score depends on."""
+    """Steps on each side that a score depends on; whole seconds."""
     weights: bytes = field(repr=False, compare=False)
 
     def __call__(self, features: Iterable[Track]) -> Iterator[Track]:
@@ -46,7 +50,8 @@ class OnnxScorer:
             start = track.start if count == 0 else start
             kept = np.concatenate([kept, self._rows(track)])
             ready = len(kept) - before - self.context
-            if ready >= BLOCK:
+            ready -= ready % CLOCK_RATE
+            if ready >= BLOCKS * max(self.context, CLOCK_RATE):
                 yield Track(self._score(kept)[before : before + ready], start=start)
                 start += ready * HOP
                 drop = max(0, before + ready - self.context)
@@ -56,8 +61,9 @@ class OnnxScorer:
 
     def _score(self, rows: FloatArray) -> FloatArray:
         """The scores of `rows`, `(steps, channels)`, as if nothing lay around them."""
-        scores: FloatArray = shared_session(self.weights).run(None, {"features": rows[None]})[0][0]
-        return scores
+        whole = np.pad(rows, ((0, -len(rows) % CLOCK_RATE), (0, 0)), mode="edge")
+        scores: FloatArray = shared_session(self.weights).run(None, {"features": whole[None]})[0][0]
+        return scores[: len(rows)]
 
     def _rows(self, track: Track) -> FloatArray:
         """The features of `track` as the head takes them, `(steps, channels)`."""

@@ -29,14 +29,22 @@ class Crops:
     The draws depend on the recordings, the settings and the seed, and not on the objective.
     """
 
-    def __init__(self, recordings: Sequence[Heard], *, crop: float, batch: int, seed: int) -> None:
+    def __init__(
+        self,
+        recordings: Sequence[Heard],
+        *,
+        crop: float,
+        batch: int,
+        seed: int,
+        clock_rate: int = CLOCK_RATE,
+    ) -> None:
         self._recordings = list(recordings)
-        self._steps = round(crop * CLOCK_RATE)
+        self._steps = round(crop * clock_rate)
         self._batch = batch
         self.rng = np.random.default_rng(seed)
         lengths = np.array([len(heard.takes[0]) for heard in self._recordings], dtype=float)
         self._chances = lengths / lengths.sum()
-        self._bounds = [_bounds(heard) for heard in self._recordings]
+        self._bounds = [_bounds(heard, clock_rate) for heard in self._recordings]
 
     def draw(self) -> Batch:
         """The next batch."""
@@ -52,10 +60,10 @@ class Crops:
         return lay_out(features, bounds, steps=self._steps)
 
 
-def _bounds(heard: Heard) -> IndexArray:
+def _bounds(heard: Heard, clock_rate: int) -> IndexArray:
     """First step and step after the last of each action, `(actions, 2)`; never empty ones."""
     times = np.array([(action.start, action.end) for action in heard.actions]).reshape(-1, 2)
-    bounds: IndexArray = np.rint(times * CLOCK_RATE).astype(np.intp)
+    bounds: IndexArray = np.rint(times * clock_rate).astype(np.intp)
     bounds[:, 1] = np.maximum(bounds[:, 1], bounds[:, 0] + 1)
     return bounds
 

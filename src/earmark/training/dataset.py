@@ -49,24 +49,27 @@ Material = dict[str, Heard]
 
 def gather(
     annotations: Annotations,
-    media: Path,
+    media: Path | Sequence[Path],
     *,
     encoder: str,
     takes: int = 1,
     cache: Path | None = None,
     watch: Watch = lambda *_: None,
 ) -> Material:
-    """The features and actions of every annotated recording, found by name in the folder `media`.
+    """The features and actions of every annotated recording, found by name in the folders `media`.
 
     Raises:
         AnnotationError: a recording without media, spans past its end, or no span at all.
         ModelMismatch: an encoder that gives values that are not numbers.
     """
     made = encoder_named(encoder)
-    sources = find_media([media])
+    folders = [media] if isinstance(media, Path) else list(media)
+    sources = find_media(folders)
     unheard = [name for name in annotations.recordings if name not in sources]
     if unheard:
-        raise AnnotationError(f"no media in {media} for {few(unheard)}; the stems must agree")
+        raise AnnotationError(
+            f"no media in {few(map(str, folders))} for {few(unheard)}; the stems must agree"
+        )
     material = {}
     for done, (name, actions) in enumerate(annotations.recordings.items()):
         watch("listening", done, len(annotations.recordings))

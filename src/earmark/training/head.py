@@ -1,4 +1,4 @@
-"""The gate's head: a small dilated temporal convolution over frozen features."""
+"""The gate's two heads: one hears where in a second, one knows what minute it is in."""
 
 from __future__ import annotations
 
@@ -8,15 +8,45 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from earmark.timeline import CLOCK_RATE
+
 DILATIONS = (1, 4, 16)
 """Steps between the taps of the three blocks; the paper's."""
+
+SECONDS = (1, 3, 9, 27)
+"""Seconds between the taps of the context's blocks: 40 s to each side in all."""
 
 AROUND = 12
 """Steps on each side over which a channel's restlessness is taken: a second in all."""
 
-
 LEAST_VARIANCE = 1e-4
 """Variance below which a channel counts as at rest; keeps the gradient of the root finite."""
+
+FARTHEST = 5.0
+"""Spreads from the usual value beyond which one oddity is like another."""
+
+
+class Tower(nn.Module):
+    """A pointwise layer, residual blocks of one three-tap convolution each, one logit a step."""
+
+    def __init__(
+        self, channels: int, *, width: int, dilations: tuple[int, ...], dropout: float
+    ) -> None:
+        super().__init__()
+        self.enter = nn.Conv1d(channels, width, 1)
+        self.blocks = nn.ModuleList(
+            nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations
+        )
+        self.leave = nn.Conv1d(width, 1, 1)
+        self.drop = nn.Dropout1d(dropout)  # whole channels: as good here, and twice as fast
+
+    def forward(self, read: Tensor) -> Tensor:
+        """Logits `(batch, steps)` of what is read, `(batch, channels, steps)`."""
+        hidden = torch.relu(self.enter(read))  # (batch, width, steps)
+        for block in self.blocks:
+            hidden = hidden + torch.relu(block(self.drop(hidden)))
+        logits: Tensor = self.leave(self.drop(hidden)).squeeze(1)
+        return logits
 
 
 class Front(nn.Module):
@@ -56,37 +86,27 @@ class Front(nn.Module):
 class Head(nn.Module):
     """One logit a step from features, `(batch, steps, channels)` to `(batch, steps)`.
 
-    A pointwise layer, then residual blocks of one three-tap convolution each. Reading 447 channels
-    as they are it has 0.41 M parameters at width 192 and 0.2 M at width 128. Steps beyond the
-    ends of what it is given count as zeros, so whoever cuts a recording into pieces gives each
-    piece `context` more steps on both sides.
+    Reading 447 channels as they are it has 0.41 M parameters at width 192 and 0.2 M at width 128.
+    Steps beyond the ends of what it is given count as zeros, so whoever cuts a recording into
+    pieces gives each piece `context` more steps on both sides.
 
     What is read is first brought from its `usual` value and spread to 0 and 1: logits of hundreds
     of classes lie around -10, where a fresh layer learns next to nothing.
     """
 
+    clock_rate = CLOCK_RATE
+    """Rows a second of what it is given."""
     usual: Tensor
     spread: Tensor
 
     def __init__(
-        self,
-        channels: int,
-        *,
-        width: int = 192,
-        bands: int = 0,
-        dilations: tuple[int, ...] = DILATIONS,
-        dropout: float = 0.0,
+        self, channels: int, *, width: int = 192, bands: int = 0, dropout: float = 0.0
     ) -> None:
         super().__init__()
         self.front = Front(channels, bands=bands)
-        self.enter = nn.Conv1d(self.front.channels, width, 1)
-        self.blocks = nn.ModuleList(
-            nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations
-        )
-        self.leave = nn.Conv1d(width, 1, 1)
-        self.drop = nn.Dropout1d(dropout)  # whole channels: as good here, and twice as fast
+        self.tower = Tower(self.front.channels, width=width, dilations=DILATIONS, dropout=dropout)
         self.channels = channels
-        self.context = self.front.context + sum(dilations)
+        self.context = self.front.context + sum(DILATIONS)
         """Steps on each side that a logit depends on."""
         self.register_buffer("usual", torch.zeros(()))
         self.register_buffer("spread", torch.ones(()))
@@ -107,18 +127,70 @@ class Head(nn.Module):
 
     def settled_enter(self) -> nn.Conv1d:
         """The first layer with `usual` and `spread` in its weights: for whoever reads the front."""
-        layer = nn.Conv1d(self.enter.in_channels, self.enter.out_channels, 1)
-        assert layer.bias is not None and self.enter.bias is not None
+        enter = self.tower.enter
+        layer = nn.Conv1d(enter.in_channels, enter.out_channels, 1)
+        assert layer.bias is not None and enter.bias is not None
         with torch.no_grad():
-            layer.weight.copy_(self.enter.weight / self.spread)
-            layer.bias.copy_(self.enter.bias - layer.weight.sum((1, 2)) * self.usual)
+            layer.weight.copy_(enter.weight / self.spread)
+            layer.bias.copy_(enter.bias - layer.weight.sum((1, 2)) * self.usual)
         return layer
 
     def forward(self, features: Tensor) -> Tensor:
         """The logits of `features`."""
-        read = (self.front(features) - self.usual) / self.spread
-        hidden = torch.relu(self.enter(read))  # (batch, width, steps)
-        for block in self.blocks:
-            hidden = hidden + torch.relu(block(self.drop(hidden)))
-        logits: Tensor = self.leave(self.drop(hidden)).squeeze(1)
+        logits: Tensor = self.tower((self.front(features) - self.usual) / self.spread)
         return logits
+
+
+class Context(nn.Module):
+    """One logit a second: is this second part of a bout of work?
+
+    Reads what `in_seconds` makes of the features, `(batch, seconds, 4 * channels)`, each brought
+    to its usual value and spread, 40 s to each side.
+    """
+
+    clock_rate = 1
+    usual: Tensor
+    spread: Tensor
+
+    def __init__(self, channels: int, *, width: int, dropout: float) -> None:
+        super().__init__()
+        self.channels = channels
+        """Of the features; what it reads has four times as many."""
+        self.tower = Tower(4 * channels, width=width, dilations=SECONDS, dropout=dropout)
+        self.context = sum(SECONDS) * CLOCK_RATE
+        """Steps of the features on each side that a logit depends on."""
+        self.register_buffer("usual", torch.zeros(4 * channels))
+        self.register_buffer("spread", torch.ones(4 * channels))
+
+    def settle(self, seconds: Sequence[Tensor]) -> None:
+        """Take the usual value and spread of each channel from `seconds`."""
+        rows = torch.cat([each.double() for each in seconds])
+        self.usual.copy_(rows.mean(0))
+        self.spread.copy_(rows.std(0, correction=0) + 0.05)
+
+    def forward(self, seconds: Tensor) -> Tensor:
+        """The logits of `seconds`."""
+        read = ((seconds - self.usual) / self.spread).clamp(-FARTHEST, FARTHEST)
+        logits: Tensor = self.tower(self.tower.drop(read.transpose(1, 2)))
+        return logits
+
+
+def in_seconds(features: Tensor, channels: int) -> Tensor:
+    """What each second holds of the first `channels`, `(batch, seconds, 4 * channels)`.
+
+    Mean, standard deviation, largest value and largest rise from step to step. A last second that
+    is cut short lasts on as it ends.
+    """
+    read = in_whole_seconds(features[:, :, :channels]).transpose(1, 2)
+    cells = read.reshape(len(features), channels, -1, CLOCK_RATE)
+    mean = cells.mean(3)
+    variance = ((cells - mean[..., None]) ** 2).mean(3).clamp(min=LEAST_VARIANCE)
+    rise = torch.relu(cells[..., 1:] - cells[..., :-1]).amax(3)
+    held = [mean, torch.sqrt(variance), cells.amax(3), rise]
+    return torch.cat(held, dim=1).transpose(1, 2)
+
+
+def in_whole_seconds(features: Tensor) -> Tensor:
+    """`features`, `(batch, steps, channels)`, with the last row repeated to the second's end."""
+    short = -features.shape[1] % CLOCK_RATE
+    return torch.cat([features, features[:, -1:].expand(-1, short, -1)], dim=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,22 @@ import numpy as np
 import onnx
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from earmark.errors import ModelMismatch
 from earmark.gate.onnx_scorer import OnnxScorer
-from earmark.timeline import FloatArray, Track
-from earmark.training.head import AROUND, LEAST_VARIANCE, Front, Head
+from earmark.timeline import CLOCK_RATE, FloatArray, Track
+from earmark.training.head import (
+    AROUND,
+    FARTHEST,
+    LEAST_VARIANCE,
+    Context,
+    Front,
+    Head,
+    Tower,
+    in_seconds,
+    in_whole_seconds,
+)
 from earmark.training.objectives import Objective
 
 TOLERANCE = 1e-4
@@ -25,31 +37,94 @@ OPSET, IR_VERSION = 18, 9
 
 
 class Panel(nn.Module):
-    """Heads of one shape that listen together: the mean of their scores.
+    """Heads of one shape that listen together: their mean score, by how likely work is going on.
+
+    With `loudness` the score is meaned over a second and grows with the level above the floor, so
+    that it is highest in the middle of a sound and not at its edge.
 
     The heads share what they read of the features, and lie side by side in one grouped
-    convolution a layer, so that listening costs little more than one wide head.
+    convolution a layer, so that listening costs little more than one wide head; so do the contexts.
     """
 
-    def __init__(self, heads: Sequence[Head], objective: Objective) -> None:
+    def __init__(
+        self,
+        heads: Sequence[Head],
+        contexts: Sequence[Context],
+        objective: Objective,
+        *,
+        loudness: float = 0.0,
+    ) -> None:
         super().__init__()
+        self.loudness = loudness
+        """Logarithm of the score a natural-log unit of level; 0 leaves the score as it is."""
         self.front = heads[0].front
-        self.enter = _beside([head.settled_enter() for head in heads], shared_input=True)
-        self.blocks = nn.ModuleList(
-            _beside(list(layers), shared_input=False)
-            for layers in zip(*(head.blocks for head in heads), strict=True)
+        self.local = _side_by_side(
+            [head.tower for head in heads], [head.settled_enter() for head in heads]
         )
-        self.leave = _beside([head.leave for head in heads], shared_input=False)
+        self.wide = _side_by_side(
+            [each.tower for each in contexts], [each.tower.enter for each in contexts]
+        )
+        self.seconds = contexts[0]
+        """Its channels, usual values and spreads; those of the others are the same."""
         self.channels = heads[0].channels
-        self.context = heads[0].context
+        longest = max(heads[0].context + AROUND, contexts[0].context)
+        self.context = math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
+        """Steps on each side that a score depends on, in whole seconds."""
         self.objective = objective
 
     def forward(self, features: Tensor) -> Tensor:
-        """Scores `(batch, steps)` of features `(batch, steps, channels)`."""
-        hidden = torch.relu(self.enter(self.front(features)))
+        """Scores `(batch, steps)` of features `(batch, steps, channels)`.
+
+        A last second that is cut short is taken to last on as it ends.
+        """
+        steps = features.shape[1]
+        features = in_whole_seconds(features)
+        local = self.objective.score(self.local(self.front(features))).mean(1)
+        if self.loudness:
+            level = features[:, :, : self.seconds.channels].mean(2)
+            local = _mean_around(local) * torch.exp(self.loudness * _mean_around(level))
+        seconds = in_seconds(features, self.seconds.channels)
+        read = ((seconds - self.seconds.usual) / self.seconds.spread).clamp(-FARTHEST, FARTHEST)
+        chance = torch.sigmoid(self.wide(read.transpose(1, 2))).mean(1)
+        return (local * chance.repeat_interleave(CLOCK_RATE, 1))[:, :steps]
+
+
+def _mean_around(values: Tensor) -> Tensor:
+    """The mean over the second around each step of `(batch, steps)`, cut at the ends."""
+    width = 2 * AROUND + 1
+    around = functional.avg_pool1d(values.unsqueeze(1), width, 1, AROUND, count_include_pad=False)
+    return around.squeeze(1)
+
+
+def _side_by_side(towers: Sequence[Tower], enters: Sequence[nn.Conv1d]) -> Beside:
+    """Towers of one shape as one."""
+    blocks = zip(*(tower.blocks for tower in towers), strict=True)
+    return Beside(
+        _beside(enters, shared_input=True),
+        [_beside([_conv(each) for each in layers], shared_input=False) for layers in blocks],
+        _beside([tower.leave for tower in towers], shared_input=False),
+    )
+
+
+class Beside(nn.Module):
+    """Towers side by side: logits `(batch, towers, steps)`."""
+
+    def __init__(self, enter: nn.Conv1d, blocks: Sequence[nn.Conv1d], leave: nn.Conv1d) -> None:
+        super().__init__()
+        self.enter, self.blocks, self.leave = enter, nn.ModuleList(blocks), leave
+
+    def forward(self, read: Tensor) -> Tensor:
+        """The logits of what is read, `(batch, channels, steps)`."""
+        hidden = torch.relu(self.enter(read))
         for block in self.blocks:
             hidden = hidden + torch.relu(block(hidden))
-        return self.objective.score(self.leave(hidden)).mean(1)
+        logits: Tensor = self.leave(hidden)
+        return logits
+
+
+def _conv(module: nn.Module) -> nn.Conv1d:
+    assert isinstance(module, nn.Conv1d)
+    return module
 
 
 def _beside(layers: Sequence[nn.Conv1d], *, shared_input: bool) -> nn.Conv1d:
@@ -72,20 +147,65 @@ def _beside(layers: Sequence[nn.Conv1d], *, shared_input: bool) -> nn.Conv1d:
 
 
 def export(panel: Panel) -> bytes:
-    """The panel as an ONNX graph from `features` to `scores`, for any number of steps.
+    """The panel as an ONNX graph from `features` to `scores`, for whole seconds of steps.
 
-    Written node by node: it is a dozen operators, and `prove` compares it with the panel.
+    Written node by node: it is some thirty operators, and `prove` compares it with the panel.
     """
     graph = _Graph()
-    hidden = _write_front(graph, panel.front)
-    hidden = graph.add("Relu", graph.convolve(hidden, panel.enter))
-    for block in panel.blocks:
-        assert isinstance(block, nn.Conv1d)
-        hidden = graph.add("Add", hidden, graph.add("Relu", graph.convolve(hidden, block)))
-    logits = graph.convolve(hidden, panel.leave)
+    logits = _write_towers(graph, _write_front(graph, panel.front), panel.local)
     scores = graph.add(ACTIVATIONS[panel.objective.activation], logits)
-    graph.add("ReduceMean", scores, graph.constant([1]), keepdims=0, output="scores")
+    scores = graph.add("ReduceMean", scores, graph.constant([1]), keepdims=1)
+    if panel.loudness:
+        scores = _write_loudness(graph, scores, panel)
+    scores = graph.add("Squeeze", scores, graph.constant([1]))
+    logits = _write_towers(graph, _write_seconds(graph, panel.seconds), panel.wide)
+    chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), graph.constant([1]), keepdims=0)
+    chance = graph.add("Unsqueeze", chance, graph.constant([2]))
+    chance = graph.add("Tile", chance, graph.constant([1, 1, CLOCK_RATE]))
+    chance = graph.add("Reshape", chance, graph.constant([0, -1]))
+    graph.add("Mul", scores, chance, output="scores")
     return graph.serialise(panel.channels)
+
+
+def _write_loudness(graph: _Graph, scores: str, panel: Panel) -> str:
+    """The nodes that mean the scores, `(1, 1, steps)`, over a second and weigh them by level."""
+    read = graph.slice("features", 0, panel.seconds.channels, axis=2)
+    level = graph.add("ReduceMean", read, graph.constant([2]), keepdims=1)
+    level = graph.average(graph.add("Transpose", level, perm=[0, 2, 1]), AROUND, padded=False)
+    weight = graph.add("Exp", graph.add("Mul", level, graph.constant(panel.loudness)))
+    return graph.add("Mul", graph.average(scores, AROUND, padded=False), weight)
+
+
+def _write_towers(graph: _Graph, read: str, towers: Beside) -> str:
+    """The nodes of `Beside.forward`."""
+    hidden = graph.add("Relu", graph.convolve(read, towers.enter))
+    for block in towers.blocks:
+        convolved = graph.convolve(hidden, _conv(block))
+        hidden = graph.add("Add", hidden, graph.add("Relu", convolved))
+    return graph.convolve(hidden, towers.leave)
+
+
+def _write_seconds(graph: _Graph, context: Context) -> str:
+    """The nodes of `in_seconds` and of bringing its rows to their usual value and spread."""
+    channels = context.channels
+    read = graph.slice("features", 0, channels, axis=2)
+    cells = graph.add("Reshape", read, graph.constant([0, -1, CLOCK_RATE, channels]))
+    mean = graph.add("ReduceMean", cells, graph.constant([2]), keepdims=1)
+    apart = graph.add("Sub", cells, mean)
+    square = graph.add("Mul", apart, apart)
+    variance = graph.add("ReduceMean", square, graph.constant([2]), keepdims=0)
+    spread = graph.add("Sqrt", graph.add("Max", variance, graph.constant(LEAST_VARIANCE)))
+    largest = graph.add("ReduceMax", cells, graph.constant([2]), keepdims=0)
+    later = graph.slice(cells, 1, CLOCK_RATE, axis=2)
+    earlier = graph.slice(cells, 0, CLOCK_RATE - 1, axis=2)
+    rises = graph.add("Relu", graph.add("Sub", later, earlier))
+    rise = graph.add("ReduceMax", rises, graph.constant([2]), keepdims=0)
+    mean = graph.add("Squeeze", mean, graph.constant([2]))
+    rows = graph.add("Concat", mean, spread, largest, rise, axis=2)
+    usual, scale = (graph.constant(each.numpy()) for each in (context.usual, context.spread))
+    rows = graph.add("Div", graph.add("Sub", rows, usual), scale)
+    limits = (graph.constant(value) for value in (-FARTHEST, FARTHEST))
+    return graph.add("Transpose", graph.add("Clip", rows, *limits), perm=[0, 2, 1])
 
 
 ACTIVATIONS = {"logistic": "Sigmoid", "softplus": "Softplus"}
@@ -100,9 +220,7 @@ def _write_front(graph: _Graph, front: Front) -> str:
     levels = graph.add("ReduceMean", grouped, graph.constant([3]), keepdims=0)
     levels = graph.add("Transpose", levels, perm=[0, 2, 1])
     later = graph.add("Pad", levels, graph.constant([0, 0, 1, 0, 0, 0]))
-    before = graph.add(
-        "Slice", later, *(graph.constant([value]) for value in (0, -1, 2))
-    )  # from, to, along
+    before = graph.slice(later, 0, -1, axis=2)
     rises = graph.add("Relu", graph.add("Sub", levels, before))
     mean = graph.average(levels, AROUND)
     square = graph.average(graph.add("Mul", levels, levels), AROUND)
@@ -132,6 +250,10 @@ class _Graph:
         self._values.append(onnx.numpy_helper.from_array(array.astype(kind), name))
         return name
 
+    def slice(self, value: str, start: int, end: int, *, axis: int) -> str:
+        """Those of `value` from `start` to before `end` along `axis`."""
+        return self.add("Slice", value, *(self.constant([each]) for each in (start, end, axis)))
+
     def convolve(self, value: str, layer: nn.Conv1d) -> str:
         """A convolution that keeps the number of steps."""
         assert layer.bias is not None
@@ -147,14 +269,14 @@ class _Graph:
             pads=[side, side],
         )
 
-    def average(self, value: str, side: int) -> str:
-        """The mean over `side` steps on both sides, those beyond the ends counting as zeros."""
+    def average(self, value: str, side: int, *, padded: bool = True) -> str:
+        """The mean over `side` steps on both sides; `padded` counts zeros beyond the ends."""
         return self.add(
             "AveragePool",
             value,
             kernel_shape=[2 * side + 1],
             pads=[side, side],
-            count_include_pad=1,
+            count_include_pad=int(padded),
         )
 
     def serialise(self, channels: int) -> bytes:

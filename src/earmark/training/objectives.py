@@ -6,6 +6,7 @@ them and only the objective differs.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,9 @@ from earmark.timeline import HOP
 
 LEAST_RATE = 1e-6
 """Starts a second below which an intensity is not told from none; keeps its logarithm finite."""
+
+NEAR = 4.0
+"""Seconds around an action that still belong to its bout of work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,21 +119,32 @@ class RateObjective:
     jitter: float = 0.0
     """Seconds by which a marked start may miss what is heard of it: the intensity is meaned so
     far around the start."""
+    near: float = math.inf
+    """Seconds around an action that count: what lies further off is not what is told apart."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
         """The negative log-likelihood, a second of sound."""
-        rates = self.score(logits) * targets.heard
+        counted = self._counted(targets)
+        rates = self.score(logits) * counted
         side = round(self.jitter / HOP)
         around = functional.avg_pool1d(
             rates.unsqueeze(1), 2 * side + 1, 1, side, count_include_pad=False
         )
-        seconds = (targets.heard.sum(1) * HOP).clamp(min=HOP)  # (batch,)
+        seconds = (counted.sum(1) * HOP).clamp(min=HOP)  # (batch,)
         mean = rates.sum(1) * HOP / seconds + LEAST_RATE
         crop = targets.starts // logits.shape[1]
         starts = torch.bincount(crop, minlength=len(mean)).to(mean.dtype)
         where = torch.log(around.flatten()[targets.starts] + LEAST_RATE) - torch.log(mean)[crop]
         how_many = starts * torch.log(mean) - mean * seconds
         return -(where.sum() + self.counts * how_many.sum()) / seconds.sum()
+
+    def _counted(self, targets: Targets) -> Tensor:
+        """The steps that are heard and near enough to an action."""
+        if math.isinf(self.near):
+            return targets.heard
+        side = round(self.near / HOP)
+        active = targets.active.float().unsqueeze(1)
+        return targets.heard & (functional.max_pool1d(active, 2 * side + 1, 1, side)[:, 0] > 0)
 
     @property
     def activation(self) -> str:
@@ -145,12 +160,12 @@ OBJECTIVES: dict[str, Objective] = {
     "span": SpanObjective(),
     "frame": FrameObjective(),
     "rate": RateObjective(),
-    "where": RateObjective(counts=0.1, jitter=1.0),
+    "where": RateObjective(counts=0.1, jitter=1.0, near=NEAR),
 }
 """Every objective by the name the command line uses.
 
-`where` is `rate` with its weight on where the starts are: a budget is spent within one recording,
-and how busy a kitchen is by its sound does not carry over to the next one.
+`where` is `rate` with its weight on where in a bout of work the starts are; whether there is a bout
+at all is for `earmark.training.head.Context` to say.
 """
 
 

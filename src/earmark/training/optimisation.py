@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -16,9 +16,15 @@ from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
 from earmark.training.crops import Crops
 from earmark.training.dataset import Heard, fingerprint
-from earmark.training.head import Head
+from earmark.training.head import Context, Head
 from earmark.training.objectives import OBJECTIVES, Objective
 from earmark.training.settings import Settings
+
+STEEPEST = 5.0
+"""Norm a gradient is cut to."""
+
+Module = TypeVar("Module", Head, Context)
+"""What is fitted: a head or a context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,14 @@ class Check:
 
 
 @dataclass(slots=True)
-class Fitted:
+class Fitted(Generic[Module]):
     """A trained head and how it got there."""
 
-    head: Head
+    head: Module
     checks: list[Check] = field(default_factory=list)
 
 
-Measure = Callable[[Head], float]
+Measure = Callable[[Module], float]
 """How good a head is on recordings it is not trained on; higher is better."""
 
 Progress = Callable[[Check], None]
@@ -58,21 +64,29 @@ def use_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-def make_head(channels: int, settings: Settings) -> Head:
+def make_head(channels: int, settings: Settings, *, seed: int = 0) -> Head:
     """An untrained head of the settings' shape."""
+    torch.manual_seed(seed)
     return Head(channels, width=settings.width, bands=settings.bands, dropout=settings.dropout)
 
 
+def make_context(settings: Settings, *, seed: int) -> Context:
+    """An untrained context of the settings' shape."""
+    torch.manual_seed(seed)
+    return Context(settings.context_channels, width=settings.width, dropout=settings.dropout)
+
+
 def fit(
+    head: Module,
     recordings: Sequence[Heard],
     settings: Settings,
     *,
     seed: int,
-    measure: Measure,
+    measure: Measure[Module],
     checkpoint: Path | None = None,
     progress: Progress = lambda _: None,
-) -> Fitted:
-    """A head fitted to `recordings`; the same arguments give the same head.
+) -> Fitted[Module]:
+    """`head` fitted to `recordings`; the same arguments give the same head.
 
     Every `check_every` steps the dev recordings are measured and, where `checkpoint` is given, the
     state of the training is kept there; a fit that finds one goes on from it and ends with the
@@ -83,13 +97,18 @@ def fit(
             numbers.
     """
     torch.manual_seed(seed)
-    head = make_head(recordings[0].takes[0].shape[1], settings)
     head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
     objective = OBJECTIVES[settings.objective]
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
-    crops = Crops(recordings, crop=settings.crop, batch=settings.batch, seed=seed)
+    crops = Crops(
+        recordings,
+        crop=settings.crop,
+        batch=settings.batch,
+        seed=seed,
+        clock_rate=head.clock_rate,
+    )
     fitted = Fitted(head)
     origin = _origin(recordings, settings) if checkpoint is not None else {}
     if checkpoint is not None and checkpoint.is_file():
@@ -97,6 +116,8 @@ def fit(
     begun = fitted.checks[-1].step if fitted.checks else 0
     losses = []
     for step in range(begun + 1, settings.steps + 1):
+        for group in optimizer.param_groups:
+            group["lr"] = settings.rate_at(step)
         losses.append(_step(head, objective, optimizer, crops))
         if step % settings.check_every == 0 or step == settings.steps:
             fitted.checks.append(Check(step, float(np.mean(losses)), measure(head.eval())))
@@ -109,7 +130,7 @@ def fit(
 
 
 def _step(
-    head: Head, objective: Objective, optimizer: torch.optim.Optimizer, crops: Crops
+    head: Head | Context, objective: Objective, optimizer: torch.optim.Optimizer, crops: Crops
 ) -> float:
     """One step down the gradient; the loss before it."""
     batch = crops.draw()
@@ -119,6 +140,7 @@ def _step(
         raise ModelMismatch("the training loss is no longer a number; lower the learning rate")
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(head.parameters(), STEEPEST)
     optimizer.step()
     return float(loss.detach())
 
@@ -133,7 +155,7 @@ def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:
 
 def _keep(
     path: Path,
-    fitted: Fitted,
+    fitted: Fitted[Any],
     optimizer: torch.optim.Optimizer,
     crops: Crops,
     origin: dict[str, Any],
@@ -153,7 +175,7 @@ def _keep(
 
 def _resume(
     path: Path,
-    fitted: Fitted,
+    fitted: Fitted[Any],
     optimizer: torch.optim.Optimizer,
     crops: Crops,
     origin: dict[str, Any],

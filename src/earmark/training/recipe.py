@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.benchmark import Case
 from earmark.features import encoder_named
 from earmark.features.encoder_spec import portable, split_name
 from earmark.gate.card import Card
 from earmark.gate.gate import Gate
+from earmark.gate.onnx_scorer import OnnxScorer
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.calibration import calibrate, fit_survival, mean_coverage
-from earmark.training.dataset import Material, fingerprint
-from earmark.training.head import Head
+from earmark.training.dataset import Heard, Material, check_actions, fingerprint
+from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
-from earmark.training.objectives import OBJECTIVES
-from earmark.training.optimisation import Check, Fitted, fit, score
+from earmark.training.objectives import NEAR, OBJECTIVES
+from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
 from earmark.training.settings import Settings
 from earmark.training.split import fold
 from earmark.training.training_curves import draw_curves
@@ -44,7 +49,6 @@ class Step:
     """What a training has just done, for a progress bar."""
 
     seed: int
-    fold: int
     check: Check
     done: int
     """Steps taken so far by all heads."""
@@ -70,8 +74,21 @@ class Trained:
 
 
 Watch = Callable[[Step], None]
-Heads = dict[tuple[int, int], Head]
-"""Heads by seed and by the fold each has not heard."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """What the seeds trained, in order: a head and a context each."""
+
+    heads: dict[int, Fitted[Head]]
+    contexts: dict[int, Fitted[Context]]
+
+    def panel(self, seeds: Sequence[int], settings: Settings) -> Panel:
+        """The heads and contexts of `seeds` together."""
+        heads = [self.heads[seed].head for seed in seeds]
+        contexts = [self.contexts[seed].head for seed in seeds]
+        objective = OBJECTIVES[settings.objective]
+        return Panel(heads, contexts, objective, loudness=settings.loudness).eval()
 
 
 def train(
@@ -80,29 +97,33 @@ def train(
     *,
     folder: Path,
     origin: Origin,
+    held_out: Sequence[str] | None = None,
     watch: Watch = lambda _: None,
 ) -> Trained:
     """Train a gate on `material` and keep it in `folder`; what is there already is not done again.
 
-    Each seed trains one head for each fold of the participants, without that fold. A recording's
-    dev scores are those of the heads that have not heard it, so calibration and dev coverage rest
-    on all recordings and none of them was trained on.
+    The participants are divided into folds. The heads are trained without the first of them, and
+    the gate that these heads make is exported and calibrated on it: rates, thresholds and promises
+    are those of the gate as it ships, on recordings that no part of it has met. `held_out` names
+    the recordings to be calibrated on instead.
     """
-    folds = fold(sorted(material), folds=settings.folds)
-    run = describe_run(material, settings, folds, origin)
-    fitted = fit_heads(material, settings, folds, folder=folder, watch=watch)
-    heads = {place: each.head for place, each in fitted.items()}
+    held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
+    run = describe_run(material, settings, held_out, origin)
+    ensemble = fit_heads(material, settings, held_out, folder=folder, watch=watch)
     gates, coverage = {}, {}
     for seed in settings.all_seeds:
         gates[seed], coverage[f"seed {seed}"] = finish(
-            material, settings, folds, heads, seeds=[seed], run=run
+            material, settings, ensemble, seeds=[seed], run=run
         )
         gates[seed].save(folder / f"seed-{seed}.gate")
-    gate, coverage["all"] = finish(
-        material, settings, folds, heads, seeds=settings.all_seeds, run=run
-    )
+    if settings.seeds > 1:
+        gate, coverage["all"] = finish(
+            material, settings, ensemble, seeds=settings.all_seeds, run=run
+        )
+    else:
+        gate, coverage["all"] = gates[settings.first_seed], coverage[f"seed {settings.first_seed}"]
     gate.save(folder / "gate.gate")
-    curves = {f"seed {s}, fold {f}": each.checks for (s, f), each in fitted.items()}
+    curves = {f"seed {seed}": each.checks for seed, each in ensemble.heads.items()}
     trained = Trained(gate, gates, coverage, curves)
     keep_run(folder, run, trained)
     return trained
@@ -111,33 +132,57 @@ def train(
 def fit_heads(
     material: Material,
     settings: Settings,
-    folds: Sequence[Sequence[str]],
+    held_out: Sequence[str],
     *,
     folder: Path,
     watch: Watch,
-) -> dict[tuple[int, int], Fitted]:
-    """One head for each seed and fold."""
-    fitted: dict[tuple[int, int], Fitted] = {}
-    steps = settings.seeds * len(folds) * settings.steps
-    for seed in settings.all_seeds:
-        for place, held_out in enumerate(folds):
-            before = len(fitted) * settings.steps
+) -> Ensemble:
+    """A head and a context for each seed, none of which has met `held_out`."""
+    met = [heard for name, heard in sorted(material.items()) if name not in held_out]
+    check_actions({heard.name: heard for heard in met})
+    bouts = [in_bouts(heard, settings.context_channels) for heard in met]
+    ensemble, steps = Ensemble({}, {}), settings.seeds * settings.steps
 
-            def measure(head: Head, names: Sequence[str] = held_out) -> float:
-                return dev_coverage(head, material, settings, names)
+    def measure(head: Head) -> float:
+        return dev_coverage(head, material, settings, held_out)
 
-            def report(check: Check, seed: int = seed, place: int = place, b: int = before) -> None:
-                watch(Step(seed, place, check, b + check.step, steps))
+    for number, seed in enumerate(settings.all_seeds):
 
-            fitted[seed, place] = fit(
-                [heard for name, heard in sorted(material.items()) if name not in held_out],
-                settings,
-                seed=seed,
-                measure=measure,
-                checkpoint=folder / "checkpoints" / f"seed-{seed}-fold-{place}.pt",
-                progress=report,
-            )
-    return fitted
+        def report(check: Check, seed: int = seed, done: int = number * settings.steps) -> None:
+            watch(Step(seed, check, done + check.step, steps))
+
+        ensemble.contexts[seed] = fit(
+            make_context(settings, seed=seed),
+            bouts,
+            settings.of_context(),
+            seed=seed,
+            measure=lambda _: math.nan,
+            checkpoint=folder / "checkpoints" / f"seed-{seed}-context.pt",
+        )
+        ensemble.heads[seed] = fit(
+            make_head(met[0].takes[0].shape[1], settings, seed=seed),
+            met,
+            settings,
+            seed=seed,
+            measure=measure,
+            checkpoint=folder / "checkpoints" / f"seed-{seed}-head.pt",
+            progress=report,
+        )
+    return ensemble
+
+
+def in_bouts(heard: Heard, channels: int) -> Heard:
+    """A recording as a context sees it: a row a second, actions widened to bouts of work."""
+    takes = tuple(
+        in_seconds(torch.from_numpy(take.astype(np.float32))[None], channels)[0]
+        .numpy()
+        .astype(np.float16)
+        for take in heard.takes
+    )
+    widened = tuple(
+        Action(max(0.0, action.start - NEAR), action.end + NEAR) for action in heard.actions
+    )
+    return replace(heard, takes=takes, actions=widened)
 
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
@@ -154,41 +199,24 @@ def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequ
     return mean_coverage(judged, budgets=[0.25])[0.25]
 
 
-def unheard_scores(
-    material: Material,
-    settings: Settings,
-    folds: Sequence[Sequence[str]],
-    heads: Mapping[tuple[int, int], Head],
-    seeds: Sequence[int],
-) -> dict[str, FloatArray]:
-    """The scores of every recording by the heads that have not heard it, meaned over `seeds`."""
-    objective = OBJECTIVES[settings.objective]
-    return {
-        name: np.mean(
-            [score(heads[seed, place], objective, material[name].features) for seed in seeds],
-            axis=0,
-        )
-        for place, held_out in enumerate(folds)
-        for name in held_out
-    }
-
-
 def finish(
     material: Material,
     settings: Settings,
-    folds: Sequence[Sequence[str]],
-    heads: Mapping[tuple[int, int], Head],
+    ensemble: Ensemble,
     *,
     seeds: Sequence[int],
     run: Mapping[str, Any],
 ) -> tuple[Gate, dict[float, float]]:
-    """The gate of `seeds`, calibrated, exported and proved, and its dev coverage by budget."""
-    scores = unheard_scores(material, settings, folds, heads, seeds)
-    calibration = calibrate(scores, material, folds)
-    chosen = [head for (seed, _), head in heads.items() if seed in seeds]
-    panel = Panel(chosen, OBJECTIVES[settings.objective]).eval()
+    """The gate of `seeds`, exported, proved and calibrated, and its dev coverage by budget."""
+    panel = ensemble.panel(seeds, settings)
     encoder, (name, _) = encoder_named(settings.encoder), split_name(settings.encoder)
     weights = export(panel)
+    digest = hashlib.sha256(weights).hexdigest()
+    scorer = OnnxScorer(digest, name, encoder.channels, panel.context, weights)
+    examples = sorted(material, key=lambda name: material[name].duration)[:3]
+    prove(panel, scorer, [material[name].features for name in examples])
+    scores = {name: score_whole(scorer, material[name].features) for name in run["held_out"]}
+    calibration = calibrate(scores, material)
     card = Card(
         encoder=name,
         encoder_options=portable(encoder),
@@ -196,7 +224,7 @@ def finish(
         clock_rate=CLOCK_RATE,
         context=panel.context,
         objective=settings.objective,
-        heads=len(chosen),
+        heads=len(seeds),
         seeds=tuple(seeds),
         data=run["data"],
         data_hash=run["data_hash"],
@@ -217,13 +245,16 @@ def finish(
         misses=calibration.misses,
         separation=calibration.separation,
     )
-    examples = sorted(material, key=lambda name: material[name].duration)[:3]
-    prove(panel, gate.scorer, [material[name].features for name in examples])
     return gate, calibration.coverage
 
 
+def score_whole(scorer: OnnxScorer, features: FloatArray) -> FloatArray:
+    """The scores of one whole recording, `(steps,)`, by the exported gate."""
+    return np.concatenate([track.values for track in scorer([Track(features)])])
+
+
 def describe_run(
-    material: Material, settings: Settings, folds: Sequence[Sequence[str]], origin: Origin
+    material: Material, settings: Settings, held_out: Sequence[str], origin: Origin
 ) -> dict[str, Any]:
     """Everything that `run.json` says before the first step."""
     return {
@@ -236,7 +267,7 @@ def describe_run(
         "recordings": len(material),
         "actions": sum(len(heard.actions) for heard in material.values()),
         "hours": round(sum(heard.duration for heard in material.values()) / 3600, 4),
-        "folds": [list(each) for each in folds],
+        "held_out": list(held_out),
     }
 
 

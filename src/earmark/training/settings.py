@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from earmark.features.encoder_spec import split_name
@@ -14,9 +14,13 @@ class Settings:
     """What a gate is trained with; saved in `run.json` and on the gate's card."""
 
     objective: str = "where"
-    encoder: str = "log-mel"
-    bands: int = 4
+    encoder: str = "floor-mel"
+    bands: int = 8
     """Bands the features are averaged into, with rises and restlessness; 0 reads them as is."""
+    context_channels: int = 8
+    """First channels of the features that the context reads."""
+    loudness: float = 0.3
+    """How much the score grows with the level above the floor: its logarithm a natural-log unit."""
     width: int = 16
     dropout: float = 0.3
     steps: int = 600
@@ -25,8 +29,8 @@ class Settings:
     """Seconds of one training example, long against the head's context."""
     learning_rate: float = 1e-3
     weight_decay: float = 1e-4
-    folds: int = 4
-    """Heads of one seed; each leaves out one fold of the recordings, which are its dev set."""
+    folds: int = 3
+    """Parts the people are divided into: one is calibrated on, the rest are trained on."""
     seeds: int = 1
     first_seed: int = 0
     takes: int = 1
@@ -43,9 +47,21 @@ class Settings:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is more than 0, not {getattr(self, name)}")
         if self.folds < 2:
-            raise ValueError(f"dev recordings need at least 2 folds, not {self.folds}")
+            raise ValueError(f"calibration needs at least 2 folds, not {self.folds}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout lies in [0, 1), not {self.dropout}")
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step: the last two fifths of them come down to nothing."""
+        left = (self.steps - step + 1) / self.steps
+        return self.learning_rate * min(1.0, left / 0.4)
+
+    def of_context(self) -> Settings:
+        """What the context is trained with: ten minutes at a time, second by second."""
+        return replace(
+            self, objective="frame", learning_rate=2e-3, weight_decay=1e-3, crop=10 * self.crop,
+            batch=8,
+        )  # fmt: skip
 
     @property
     def all_seeds(self) -> tuple[int, ...]:
@@ -60,23 +76,30 @@ class Settings:
 def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
     """The settings found best for features of that kind; `chosen` says otherwise where it may.
 
-    A spectrum is read as four bands and a single channel as one, with their rises and
-    restlessness; the classes of a pretrained network are read as they are, by a wider head that
-    trains for fewer steps. `None` in `chosen` leaves the choice.
+    A spectrum is read in bands and a single channel as one, with their rises and restlessness;
+    the classes of a pretrained network are read as they are, by a wider head that trains for
+    fewer steps. `None` in `chosen` leaves the choice.
     """
-    if split_name(encoder)[0] == "log-mel":
-        kind: dict[str, Any] = {"bands": 4}
+    name = split_name(encoder)[0]
+    if name == "floor-mel":
+        kind: dict[str, Any] = {"bands": channels // 2, "context_channels": channels // 2}
+    elif name == "log-mel":
+        kind = {"bands": 4, "context_channels": channels, "loudness": 0.0}
     elif channels == 1:
-        kind = {"bands": 1}
+        kind = {"bands": 1, "context_channels": 1, "loudness": 0.0}
     else:
-        kind = {"bands": 0, "width": 32, "steps": 400}
+        kind = {"bands": 0, "width": 32, "steps": 400, "context_channels": channels}
+        kind["loudness"] = 0.0
     kind.update((name, value) for name, value in chosen.items() if value is not None)
     return Settings(encoder=encoder, **kind)
 
 
 PAPER = Settings(
     objective="span",
+    encoder="log-mel",
     bands=0,
+    context_channels=64,
+    loudness=0.0,
     width=192,
     dropout=0.0,
     steps=15 * 200,

@@ -1,0 +1,84 @@
+"""Log-mel bands measured against their noise floor and against their recent past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.features.encoder import SoundEncoder, as_track
+from earmark.features.log_mel import RunningMoments
+from earmark.features.spectrum import QUIET, in_bands, mel_weights, power_spectra
+from earmark.media import Sound
+from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
+
+FINE = 64
+"""Mel bands whose logarithms are averaged into `FloorMel.bands`: a tone fills only one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorMel(SoundEncoder):
+    """Levels above the noise floor, then levels against the recent past; a few bands of each.
+
+    The floor of a band is the quietest second heard so far, and rises slowly, so that a louder
+    place becomes the new floor after some minutes while half a minute of drilling does not:
+
+        level  ▁▁▁▂▇▇▇▇▇▂▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅
+        floor  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▃▃▃▄▄▄▅▅▅▅
+
+    The recent past is a running mean and spread, as in `LogMel`. One pass and constant memory.
+    """
+
+    bands: int = 8
+    rise: float = 0.02
+    """Natural-log units a second by which the floor rises where nothing holds it down."""
+    memory: float = 30.0
+    """Seconds after which a moment of the recent past has faded to 1/e of its weight."""
+    least_spread: float = 0.5
+    """Natural-log units; a band calmer than this is not blown up."""
+
+    @property
+    def channels(self) -> int:
+        """Two a band."""
+        return 2 * self.bands
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The levels of `sound` above its floor, beside those against its recent past."""
+        weights = mel_weights(FINE)
+        floor = _Floor(self.rise * HOP)
+        past = RunningMoments(self.memory, self.bands)
+        for power, first in power_spectra(sound):
+            fine = np.log(in_bands(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
+            levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
+            mean, square = past.advance(levels)
+            spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))
+            rows = [levels - floor.advance(levels), (levels - mean) / spread]
+            yield as_track(np.concatenate(rows, axis=1).astype(np.float32), first)
+
+
+class _Floor:
+    """The lowest level of a second so far, raised by `rise` a step; carried from block to block."""
+
+    def __init__(self, rise: float) -> None:
+        self._rise = rise
+        self._last: FloatArray | None = None
+        self._before = np.zeros((0, 0))
+
+    def advance(self, levels: FloatArray) -> FloatArray:
+        """The floor at every row of `levels`, which follow the last ones.
+
+        Before the beginning the first row is taken to have lasted.
+        """
+        if self._last is None:
+            self._before = np.repeat(levels[:1].astype(float), CLOCK_RATE - 1, axis=0)
+            self._last = np.full(levels.shape[1], np.inf)
+        joined = np.concatenate([self._before, levels])
+        self._before = joined[-(CLOCK_RATE - 1) :]
+        seconds = np.lib.stride_tricks.sliding_window_view(joined, CLOCK_RATE, axis=0).mean(axis=2)
+        climb = self._rise * np.arange(1, len(levels) + 1)[:, None]
+        # floor[n] = min(second[n], floor[n - 1] + rise), as a running minimum less the climb.
+        lowest = np.minimum.accumulate(np.concatenate([self._last[None], seconds - climb]), axis=0)
+        floor: FloatArray = lowest[1:] + climb
+        self._last = floor[-1]
+        return floor
