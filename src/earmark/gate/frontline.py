@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from earmark.features import Encoder
+from earmark.gate.forecast_error import ForecastError
 from earmark.gate.rates import RankRates, RateMap
 from earmark.gate.scorer import MeanChannel, Scorer
 from earmark.gate.survival import Survival
@@ -25,6 +26,8 @@ class Frontline:
     scorer: Scorer = field(default_factory=MeanChannel)
     rates: RateMap = field(default_factory=RankRates)
     survival: Survival = EVERYDAY
+    error: ForecastError | None = None
+    """How far its forecasts may be off; none where nobody has measured it."""
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The scores of `recording`, in order, a stretch at a time."""

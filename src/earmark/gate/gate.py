@@ -27,6 +27,7 @@ from earmark.features.encoder_spec import moved, option_types
 from earmark.gate.card import Card
 from earmark.gate.episodes import Episodes
 from earmark.gate.fitted_rates import Fit, FittedRates
+from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import Frontline
 from earmark.gate.onnx_scorer import OnnxScorer
 from earmark.gate.recall_promise import Misses, Promise, promise
@@ -88,6 +89,8 @@ class Gate:
     survival: Survival
     points: OperatingPoints
     misses: Misses
+    error: ForecastError
+    """How far its forecasts were off on recordings it had not met."""
     separation: int
     """Windows between two calls that suit the rule `separated` best on development recordings."""
 
@@ -128,6 +131,7 @@ class Gate:
                 ),
                 points=_points_from_json(kept["points"]),
                 misses=misses,
+                error=ForecastError(**kept["error"]),
                 separation=kept["separation"],
             )
         except DAMAGE as error:
@@ -144,6 +148,7 @@ class Gate:
             "rates": asdict(self.rates),
             "survival": asdict(self.survival),
             "points": asdict(self.points),
+            "error": asdict(self.error),
             "separation": self.separation,
         }
         missed = io.BytesIO()
@@ -197,7 +202,12 @@ class Gate:
     ) -> Frontline:
         """Everything needed to listen with this gate, its encoder's files at `places`."""
         return Frontline(
-            name, self.encoder(places), self.scorer, rates=self.rates, survival=self.survival
+            name,
+            self.encoder(places),
+            scorer=self.scorer,
+            rates=self.rates,
+            survival=self.survival,
+            error=self.error,
         )
 
     def episodes(self, *, recall: float) -> Episodes:

@@ -243,6 +243,7 @@ def finish(
         survival=calibration.survival,
         points=calibration.points,
         misses=calibration.misses,
+        error=calibration.error,
         separation=calibration.separation,
     )
     return gate, calibration.coverage
