@@ -190,8 +190,9 @@ def fit_error(judged: Sequence[Case]) -> ForecastError:
     for case in judged:
         actions = float(case.windows.rates.sum())
         density = log_density(actions, case.windows.duration)
-        for told in run_case(case, ["coverage"], FORECAST_BUDGETS).forecasts.values():
-            if told.actions and not math.isnan(told.forecast):
+        for row in run_case(case, ["coverage"], FORECAST_BUDGETS).forecasts:
+            told = row.counts
+            if told.recordings:
                 actual = told.forecast - told.bias
                 rows.append((actual, log_odds(told.forecast), density, actions))
     if len(rows) < 2 * len(FORECAST_BUDGETS):
@@ -211,7 +212,8 @@ def fit_error(judged: Sequence[Case]) -> ForecastError:
     squared = ((actual - expected) / NormalDist().inv_cdf(0.9)) ** 2
     needed = squared / np.maximum(chance, 1e-9) - 1 / np.maximum(actions, 1.0)
     scatter = max(0.0, float(np.quantile(needed, 0.8)))
-    return ForecastError(*(float(each) for each in found), scatter)
+    intercept, slope, density_weight = found.tolist()
+    return ForecastError(intercept, slope, density_weight, scatter)
 
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
