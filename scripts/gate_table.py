@@ -1,68 +1,74 @@
-"""Prints the gate's table again: every frontline by every rule on the held-out composites.
+"""Prints the gate's tables again: coverage, forecasts, prices, episodes and instants by regime.
 
     python scripts/gate_table.py DATA RUNS [--out experiments/gate]
 
-DATA holds `resound/` and `epic/`; RUNS is what `make_default_gate.py` left. Writes the table as
-Markdown and as CSV (mean coverage of each frontline, seed, rule and budget), and what it came from,
-recording by recording, into RUNS.
+DATA holds `resound/`, `shift/` and `epic/`; RUNS is what `make_default_gate.py` left. Every
+recording is judged by the gate of the split that holds it out, with rates, survival, forecast error
+and thresholds fitted on the other participants of that part: scorer and calibration are those of
+the gate as it ships, and have met nobody they are judged on. Composites, not kitchen audio.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import composites
 import numpy as np
-import torch
-from make_default_gate import SYSTEMS
+from make_default_gate import gather_all, held_out
 
-from earmark.evaluation.benchmark import BUDGETS, BenchmarkRow, Case, run_case, write_rows
-from earmark.evaluation.metrics.coverage_counts import dash
-from earmark.evaluation.metrics.significance import compare_paired
-from earmark.evaluation.tables.table import p_value
-from earmark.features import LogMel
-from earmark.gate.frontline import EVERYDAY, Frontline
-from earmark.gate.frontline_registry import frontline_named
-from earmark.gate.gate import Gate, default_gate
-from earmark.gate.rates import RankRates
-from earmark.grid import Grid
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.benchmark import Case, run_case
+from earmark.evaluation.metrics.coverage_counts import count_covered, holding
+from earmark.gate.episodes import bill
+from earmark.gate.forecast_error import ForecastError
+from earmark.gate.gate import Gate, OperatingPoints
 from earmark.media.atomic_file import replacing
-from earmark.timeline import Track
-from earmark.training.dataset import Material, gather
-from earmark.training.objectives import OBJECTIVES
-from earmark.training.optimisation import make_head, score
-
-RULES = ("rank", "separated", "aks", "bolt", "coverage")
-SCORED = ("rank", "separated")
-BLIND = ("uniform", "strata", "phases")
-ALONE = ("frame", "span", "narrow-frame", "narrow-span")
-HEADS = tuple(f"{system}-head" for system in ALONE)
-WEIGHTLESS = ("energy", "flux")
-SHIPPED, YAMNET = "shipped", "yamnet-all"
-PAIRS = (
-    ((SHIPPED, "coverage"), ("none", "phases")),
-    ((SHIPPED, "coverage"), ("none", "uniform")),
-    ((SHIPPED, "coverage"), ("none", "strata")),
-    ((SHIPPED, "coverage"), ("span", "separated")),
-    ((SHIPPED, "coverage"), ("narrow-span", "separated")),
-    ((SHIPPED, "coverage"), ("flux", "coverage")),
-    ((SHIPPED, "coverage"), (YAMNET, "coverage")),
-    (("narrow-rate", "coverage"), ("none", "phases")),
-    (("narrow-rate", "coverage"), ("narrow-span", "coverage")),
-    (("narrow-rate", "separated"), ("narrow-span", "separated")),
-    (("span", "rank"), ("frame", "rank")),
-    (("span-head", "rank"), ("frame-head", "rank")),
-    (("narrow-span", "rank"), ("narrow-frame", "rank")),
-    (("narrow-span-head", "rank"), ("narrow-frame-head", "rank")),
+from earmark.selection import Budget, Coverage
+from earmark.timeline import Span
+from earmark.training.calibration import (
+    cases,
+    crossed_cases,
+    fit_error,
+    fit_rates,
+    fit_survival,
+    forecast_rows,
+    highest,
+    measure_misses,
+    open_stretches,
 )
-"""What is compared, recording by recording."""
+from earmark.training.dataset import Heard, Material
+from earmark.training.recipe import score_whole
+from earmark.training.split import group
+
+SPARSE = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
+DENSE = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50)
+PRICES = (0.5, 0.3)
+TARGETS = (0.99, 0.95, 0.90, 0.87)
+RULES = ("coverage", "phases", "oracle")
+IDLE = 16.0
+"""Seconds to the nearest action from which on a stretch of a sparse recording counts as empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """One recording, rated by others' calibration."""
+
+    case: Case
+    error: ForecastError
+    points: OperatingPoints
+    scores: np.ndarray
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether most of it is idle."""
+        return self.case.recording.endswith(composites.SPARSE)
 
 
 def main() -> None:
+    """Judge every split there is, and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -70,147 +76,197 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("--out", type=Path, default=Path("experiments/gate"))
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    rows = judge(options.data, options.runs)
-    text = write_up(rows)
+    material = gather_all(options.data, options.runs)
+    judged: list[Judged] = []
+    shares: list[float] = []
+    for split, names in enumerate(held_out(sorted(material))):
+        path = options.runs / f"split-{split}" / "gate.gate"
+        if path.is_file():
+            found, empty = judge(Gate.load(path), {name: material[name] for name in names})
+            judged += found
+            shares += empty
+    text = write_up(judged, shares)
     options.out.mkdir(parents=True, exist_ok=True)
-    write_rows(options.runs / "per_recording.csv", BenchmarkRow, rows)
-    for name, written in (("table.md", text), ("table.csv", as_csv(rows))):
-        with replacing(options.out / name) as scratch:
-            scratch.write_text(written, encoding="utf-8")
-    print(text)
+    with replacing(options.out / "table.md") as scratch:
+        scratch.write_text(text, encoding="utf-8")
+    print(f"\n{text}")
 
 
-def judge(data: Path, runs: Path) -> list[BenchmarkRow]:
-    """Every frontline and rule on every test recording; the blind rules once, as `none`."""
-    _, test = composites.annotations(data)
+def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
+    """Every recording of one part, each with what the part's other participants calibrate.
 
-    @cache
-    def heard(encoder: str) -> Material:
-        return gather(test, composites.media(data), encoder=encoder, cache=runs / "features")
-
-    gates = {SHIPPED: default_gate(), YAMNET: Gate.load(runs / "yamnet" / "gate.gate")}
-    for system in SYSTEMS:
-        for path in sorted((runs / system).glob("seed-*.gate")):
-            gates[f"{system}/{path.stem.removeprefix('seed-')}"] = Gate.load(path)
-    rows: list[BenchmarkRow] = []
-    for name, gate in gates.items():
-        rows += run_frontline(heard(gate.card.encoder), gate.frontline(name=name), RULES)
-    for system in ALONE:
-        rows += run_heads(heard("log-mel"), runs, system)
-    for name in WEIGHTLESS:
-        rows += run_frontline(heard(name), frontline_named(name), RULES)
-    blind = run_frontline(heard("log-mel"), gates[SHIPPED].frontline(), BLIND)
-    return rows + [replace(row, frontline="none") for row in blind]
-
-
-def run_frontline(
-    material: Material, frontline: Frontline, rules: Sequence[str]
-) -> list[BenchmarkRow]:
-    rows: list[BenchmarkRow] = []
-    for name, heard in material.items():
-        tracks = list(frontline.scorer([Track(heard.features)]))
-        scores = Track(np.concatenate([track.values for track in tracks]))
-        windows = Grid().score(
-            scores, heard.duration, rates=frontline.rates, survival=frontline.survival
-        )
-        rows += run_case(Case(name, frontline.name, windows, heard.actions), rules, BUDGETS).rows
-    return rows
-
-
-def run_heads(material: Material, runs: Path, system: str) -> list[BenchmarkRow]:
-    """Every trained head of one system by itself, by score alone: no averaging, no rates."""
-    settings, rows = SYSTEMS[system], []
-    for path in sorted((runs / system / "checkpoints").glob("*.pt")):
-        head = make_head(LogMel().channels, settings)
-        head.load_state_dict(torch.load(path, weights_only=True)["head"])
-        for name, heard in material.items():
-            scores = Track(score(head, OBJECTIVES[settings.objective], heard.features))
-            windows = Grid().score(scores, heard.duration, rates=RankRates(), survival=EVERYDAY)
-            case = Case(name, f"{system}-head/{path.stem}", windows, heard.actions)
-            rows += run_case(case, SCORED, BUDGETS).rows
-    return rows
-
-
-class Coverages:
-    """Points of coverage by system and budget, a value a recording, meaned over seeds."""
-
-    def __init__(self, rows: Iterable[BenchmarkRow]) -> None:
-        self.cells: dict[tuple[str, str, float], dict[str, dict[str, float]]] = {}
-        for row in rows:
-            frontline, _, seed = row.frontline.partition("/")
-            place = self.cells.setdefault((frontline, row.rule, row.budget), {})
-            place.setdefault(seed, {})[row.recording] = 100 * row.counts.coverage
-
-    def points(self, frontline: str, rule: str, budget: float) -> np.ndarray:
-        """One value a recording, in order of name; nan where it has no action."""
-        seeds = list(self.cells[frontline, rule, budget].values())
-        names = sorted(seeds[0])
-        return np.mean([[each[name] for name in names] for each in seeds], axis=0)
-
-    def spread(self, frontline: str, rule: str, budget: float) -> float:
-        """Standard deviation over seeds of the mean coverage; nan for a single one."""
-        means = [np.nanmean(list(s.values())) for s in self.cells[frontline, rule, budget].values()]
-        return float(np.std(means, ddof=1)) if len(means) > 1 else float("nan")
-
-
-def write_up(rows: Sequence[BenchmarkRow]) -> str:
-    """The table, and the shipped gate against each baseline."""
-    found = Coverages(rows)
-    phases = {budget: found.points("none", "phases", budget) for budget in BUDGETS}
-    heads = " | ".join(f"{100 * budget:g} %" for budget in BUDGETS)
-    recordings = len({row.recording for row in rows})
-    lines = [
-        f"# The gate on {recordings} held-out composites",
-        "",
-        "Composites, not kitchen audio. Points of coverage, mean over recordings; trained "
-        "frontlines are the mean of their seeds, ± the standard deviation between them. `phases` "
-        "is even spacing averaged over its phase, the baseline of every gain. `shipped` is the "
-        "gate that comes with earmark: all heads of all seeds of `where` together; `yamnet-all` is "
-        "the same over YAMNet's classes. `frame` and `span` have the paper's head (64 "
-        "channels as they are, width 128), the `narrow-` ones and `where` the shipped gate's "
-        "(four bands, width 16). A seed averages the scores of its four heads; `-head` is a "
-        "single one by score alone, meaned over all of them. "
-        "Remade by `scripts/gate_table.py`.",
-        "",
-        f"| frontline | rule | {heads} | gain, 10-50 % |",
-        "|---|---|" + "---|" * (len(BUDGETS) + 1),
-    ]
-    systems = [("none", rule) for rule in BLIND]
-    systems += [(f, r) for f in (*WEIGHTLESS, *SYSTEMS, SHIPPED, YAMNET) for r in RULES]
-    systems += [(f, r) for f in HEADS for r in SCORED]
-    for frontline, rule in systems:
-        cells = []
-        for budget in BUDGETS:
-            spread = found.spread(frontline, rule, budget)
-            text = f"{np.nanmean(found.points(frontline, rule, budget)):.1f}"
-            cells.append(text if np.isnan(spread) else f"{text} ± {spread:.1f}")
-        gains = [
-            np.nanmean(found.points(frontline, rule, b) - phases[b]) for b in BUDGETS if b > 0.05
+    Also the share of windows bought at the lower price on the idle stretches of each.
+    """
+    scores = {name: score_whole(gate.scorer, heard.features) for name, heard in material.items()}
+    found: list[Judged] = []
+    shares: list[float] = []
+    rows = {case.recording: forecast_rows([case]) for case in crossed_cases(scores, material)}
+    missed = measure_misses(scores, material, gate.points, gate.misses.thresholds)
+    lost = dict(zip(sorted(material), missed.shares, strict=True))
+    for names in group(material).values():
+        others = sorted(set(material) - set(names))
+        rates = fit_rates(scores, material, others, lengths=[4.0])
+        survival = fit_survival(material, others)
+        error = fit_error([row for name in others for row in rows[name]])
+        counts = np.array([len(material[name].actions) for name in others], dtype=float)
+        recalls = 1 - counts @ np.array([lost[name] for name in others]) / counts.sum()
+        on = tuple((t, highest(missed.thresholds, recalls, t)) for t in TARGETS)
+        points = replace(gate.points, on=on)
+        found += [
+            Judged(case, error, points, scores[case.recording])
+            for case in cases(scores, material, names, rates, survival)
         ]
-        lines.append(f"| {frontline} | {rule} | {' | '.join(cells)} | {np.mean(gains):+.2f} |")
-    for ours, theirs in PAIRS:
-        title = f"{' + '.join(ours)} against {' + '.join(theirs)}"
-        lines += ["", f"## {title}", "", "| calls | gain | 95 % | W/L/T | p |"]
-        lines += ["|---|---|---|---|---|"]
-        for budget in BUDGETS:
-            pair = compare_paired(found.points(*ours, budget), found.points(*theirs, budget))
-            lines.append(
-                f"| {100 * budget:g} % | {pair.mean:+.1f} | {dash(pair.low, '+.1f')} to "
-                f"{dash(pair.high, '+.1f')} | {pair.wins}/{pair.losses}/{pair.ties} | "
-                f"{p_value(pair.p)} |"
+        for name in names:
+            if name.endswith(composites.SPARSE):
+                idle, left = empty_part(material[name], scores[name])
+                windows = cases({name: left}, {name: idle}, [name], rates, survival)[0].windows
+                bought = Coverage().solve_many([windows], budget=Budget(price=PRICES[1]))[0]
+                shares.append(len(bought) / max(1, len(windows)))
+    return found, shares
+
+
+def empty_part(heard: Heard, scores: np.ndarray) -> tuple[Heard, np.ndarray]:
+    """The recording without its bouts: the scores of all that lies far from any action."""
+    keep = np.ones(len(scores), dtype=bool)
+    for action in heard.actions:
+        keep[max(0, round((action.start - IDLE) * 25)) : round((action.end + IDLE) * 25)] = False
+    left = scores[keep]
+    return replace(heard, duration=len(left) / 25, actions=()), left
+
+
+def write_up(judged: Sequence[Judged], shares: Sequence[float]) -> str:
+    """All tables."""
+    regimes = {
+        "sparse": ([each for each in judged if each.is_sparse], SPARSE),
+        "dense": ([each for each in judged if not each.is_sparse], DENSE),
+    }
+    old = set(composites.old_test([each.case.recording for each in judged]))
+    lines = [
+        "# The gate on composites",
+        "",
+        "Remade by `scripts/gate_table.py`, which says how.",
+        "",
+    ]
+    for regime, (those, budgets) in regimes.items():
+        lines += [f"## {regime}: {len(those)} recordings", ""]
+        lines += [*coverage_rows(those, budgets, old), ""]
+        lines += [*price_rows(those), *episode_rows(those), *instant_rows(those), ""]
+    if shares:
+        lines.append(
+            f"Idle stretches alone, at a price of {PRICES[1]}: {100 * np.mean(shares):.1f} % of "
+            f"the windows asked on average, at most {100 * max(shares):.1f} %."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def coverage_rows(
+    judged: Sequence[Judged], budgets: Sequence[float], old: set[str]
+) -> Iterable[str]:
+    """Mean coverage by rule, and the forecast beside it."""
+    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in budgets) + " |"
+    yield "|---" * (len(budgets) + 1) + "|"
+    table: dict[str, list[list[float]]] = {rule: [[] for _ in budgets] for rule in RULES}
+    told: list[list[float]] = [[] for _ in budgets]
+    inside: list[list[bool]] = [[] for _ in budgets]
+    for each in judged:
+        result = run_case(each.case, RULES, budgets)
+        for row in result.rows:
+            table[row.rule][budgets.index(row.budget)].append(100 * row.counts.coverage)
+        expected = float(each.case.windows.rates.sum())
+        for row in result.forecasts:
+            counts, place = row.counts, budgets.index(row.budget)
+            actual = counts.forecast - counts.bias
+            span = each.error.range(
+                counts.forecast, actions=expected, duration=each.case.windows.duration
             )
-    return "\n".join(lines) + "\n"
+            told[place].append(100 * span.expected)
+            inside[place].append(span.low - 1e-9 <= actual <= span.high + 1e-9)
+    for rule in RULES:
+        yield f"| {rule} | " + " | ".join(f"{np.nanmean(row):.1f}" for row in table[rule]) + " |"
+    yield "| forecast of `coverage` | " + " | ".join(f"{np.mean(row):.1f}" for row in told) + " |"
+    yield "| within its 80 % range | " + " | ".join(f"{np.mean(r):.0%}" for r in inside) + " |"
+    yield ""
+    chosen = [n for n, each in enumerate(judged) if each.case.recording in old]
+    means = [np.nanmean(np.array(row)[chosen]) for row in table["coverage"]]
+    yield f"Of whom the gate before this one had not met ({len(chosen)}): " + " / ".join(
+        f"{mean:.1f}" for mean in means
+    )
+    ratio = np.array(
+        [each.case.windows.rates.sum() / max(1, len(each.case.actions)) for each in judged]
+    )
+    near = np.mean((ratio < 1.5) & (ratio > 1 / 1.5))
+    yield (
+        f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
+        f"{np.median(ratio):.2f} times what there are."
+    )
 
 
-def as_csv(rows: Sequence[BenchmarkRow]) -> str:
-    """Mean coverage over recordings in points, on composites, a line for each seed and budget."""
-    lines = ["frontline,seed,rule,budget,coverage_composites"]
-    for (frontline, rule, budget), seeds in Coverages(rows).cells.items():
-        for seed, shares in seeds.items():
-            mean = np.nanmean(list(shares.values()))
-            lines.append(f"{frontline},{seed},{rule},{budget:g},{mean:.2f}")
-    return "\n".join(lines) + "\n"
+def price_rows(judged: Sequence[Judged]) -> Iterable[str]:
+    """What the calls between two prices bring."""
+    calls, touched = [], []
+    windows = [each.case.windows for each in judged]
+    for price in PRICES:
+        bought = Coverage().solve_many(windows, budget=Budget(price=price))
+        chosen = [Coverage().explain(*each) for each in zip(windows, bought, strict=True)]
+        calls.append(sum(len(picks) for picks in chosen))
+        touched.append(
+            sum(
+                count_covered(
+                    each.case.actions,
+                    picks,
+                    windows=len(each.case.windows),
+                    length=each.case.windows.length,
+                ).covered
+                for each, picks in zip(judged, chosen, strict=True)
+            )
+        )
+    total = sum(len(each) for each in windows)
+    yield (
+        f"Price {PRICES[0]}: {100 * calls[0] / total:.1f} % of the windows, {PRICES[1]}: "
+        f"{100 * calls[1] / total:.1f} %; the calls between bring "
+        f"{(touched[1] - touched[0]) / max(1, calls[1] - calls[0]):.2f} new actions each."
+    )
+
+
+def episode_rows(judged: Sequence[Judged]) -> Iterable[str]:
+    """Recall reached and time discarded at each target."""
+    found = []
+    for target in TARGETS:
+        hits = actions = kept = total = 0.0
+        for each in judged:
+            rule = each.points.episodes(each.points.threshold(target))
+            begins, ends = open_stretches(each.scores, rule)
+            spans = [Span(*edge) for edge in zip(begins.tolist(), ends.tolist(), strict=True)]
+            hits += sum(touches(action, begins, ends) for action in each.case.actions)
+            actions += len(each.case.actions)
+            kept += bill(spans, length=4.0, windows=len(each.case.windows)).duration
+            total += each.case.windows.duration
+        found.append(f"{target:.0%}: {hits / actions:.1%}, {1 - kept / total:.0%} discarded")
+    yield "Episodes, recall asked and reached: " + "; ".join(found) + "."
+
+
+def touches(action: Action, begins: np.ndarray, ends: np.ndarray) -> bool:
+    """Whether an episode touches the action."""
+    first = int(np.searchsorted(ends, action.start, side="right"))
+    return first < len(begins) and bool(begins[first] < action.end)
+
+
+def instant_rows(judged: Sequence[Judged]) -> Iterable[str]:
+    """Of picks whose window touches an action, how many show an instant inside one."""
+    counts: Mapping[float, list[int]] = {0.1: [0, 0], 0.25: [0, 0]}
+    for each in judged:
+        windows = each.case.windows
+        for budget, total in counts.items():
+            for pick in Coverage()(windows, budget=round(budget * len(windows))):
+                span = Span(pick.start, pick.end)
+                near = [action for action in each.case.actions if action.overlaps(span)]
+                if near:
+                    total[0] += 1
+                    total[1] += bool(holding(near, np.array([pick.instant])).any())
+    yield "Instants in an action, where the window touches one: " + ", ".join(
+        f"{100 * held / max(1, near):.0f} % at {budget:.0%} of calls"
+        for budget, (near, held) in counts.items()
+    )
 
 
 if __name__ == "__main__":

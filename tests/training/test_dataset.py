@@ -84,5 +84,5 @@ def test_bad_input_is_named(media: Path) -> None:
         gather(marked(P02_1=[(7, 8)]), media, encoder="log-mel")
     with pytest.raises(AnnotationError, match="no recording has a single span"):
         gather(marked(P01_1=[]), media, encoder="log-mel")
-    with pytest.raises(ValueError, match=r"no encoder 'ears'; there are .*log-mel"):
+    with pytest.raises(ValueError, match=r"no encoder 'ears'; the encoders are .*log-mel"):
         gather(marked(**GOOD), media, encoder="ears")

@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from earmark.errors import AnnotationError
-from earmark.gate.gate import Gate
+from earmark.gate.gate import Gate, OperatingPoints
+from earmark.timeline import Track
+from earmark.training.dataset import Material
 from earmark.training.recipe import Origin, Step, fit_heads, score_whole, train
 from earmark.training.settings import PAPER, Settings
 from earmark.training.split import fold
@@ -106,3 +108,35 @@ def test_settings_are_checked() -> None:
         with pytest.raises(ValueError, match=message):
             Settings(**wrong)  # type: ignore[arg-type]
     assert (PAPER.width, PAPER.steps, PAPER.batch, PAPER.learning_rate) == (192, 3000, 16, 3e-4)
+
+
+def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: float) -> float:
+    """The share of fresh actions that the gate's episodes touch at the point for `recall`."""
+    rule = points.episodes(points.threshold(recall))
+    touched = total = 0
+    for heard in fresh.values():
+        spans = list(rule([Track(score_whole(gate.scorer, heard.features))]))
+        total += len(heard.actions)
+        touched += sum(any(action.overlaps(span) for span in spans) for action in heard.actions)
+    return touched / total
+
+
+def test_the_gate_as_it_ships_reaches_its_recall_on_fresh_recordings(tmp_path: Path) -> None:
+    """And thresholds found on the scores of another scorer do not."""
+    settings = replace(SMALL, steps=30, seeds=2, learning_rate=5e-3, crop=20.0)
+    material, fresh = faint(12, seed=1), faint(12, seed=2)
+    trained = train(material, settings, folder=tmp_path, origin=Origin("x", "y"))
+    gate, other = trained.gate, trained.by_seed[1]
+    for recall in (0.9, 0.87):
+        assert reached(gate, gate.points, fresh, recall=recall) == pytest.approx(recall, abs=0.06)
+        assert abs(reached(gate, other.points, fresh, recall=recall) - recall) > 0.06
+
+
+def faint(recordings: int, *, seed: int) -> Material:
+    """A kitchen whose actions are heard more or less."""
+    material = kitchen(recordings, seed=seed)
+    rng = np.random.default_rng(seed)
+    for name, heard in material.items():
+        features = heard.takes[0] + rng.standard_normal((len(heard.takes[0]), 1)) * 0.5
+        material[name] = replace(heard, takes=(features.astype(np.float16),))
+    return material

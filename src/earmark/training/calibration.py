@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import NormalDist
 
@@ -83,7 +83,7 @@ def calibrate(scores: Scores, material: Material) -> Calibration:
         points=points,
         misses=misses,
         separation=choose_separation(cases(scores, held, names, rates, survival)),
-        error=fit_error(crossed),
+        error=fit_error(forecast_rows(crossed)),
         honesty=measure_honesty(crossed),
         coverage=mean_coverage(crossed),
     )
@@ -181,10 +181,10 @@ def crossed_cases(scores: Scores, material: Material) -> list[Case]:
     return found
 
 
-def fit_error(judged: Sequence[Case]) -> ForecastError:
-    """How forecasts of the rule `coverage` lean and scatter, over all cases and budgets.
+def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, float]]:
+    """What the rule `coverage` reached at each budget, and what was known of it before.
 
-    The scatter is the least with which four of five coverages lie in the range of 80 %.
+    Coverage, log-odds of the forecast, log-density and number of the actions expected.
     """
     rows = []
     for case in judged:
@@ -195,6 +195,14 @@ def fit_error(judged: Sequence[Case]) -> ForecastError:
             if told.recordings:
                 actual = told.forecast - told.bias
                 rows.append((actual, log_odds(told.forecast), density, actions))
+    return rows
+
+
+def fit_error(rows: Sequence[tuple[float, float, float, float]]) -> ForecastError:
+    """How forecasts lean and scatter, from the `forecast_rows` of at least two recordings.
+
+    The scatter is the least with which four of five coverages lie in the range of 80 %.
+    """
     if len(rows) < 2 * len(FORECAST_BUDGETS):
         return ForecastError()
     actual, odds, density, actions = np.array(rows).T
@@ -266,12 +274,12 @@ def choose_points(scores: Scores, material: Material) -> tuple[OperatingPoints, 
     for off_share, median in product((1.0, 0.7, 0.4), (1, 5, 13)):
         points = OperatingPoints((), off_share, median)
         recalls = _recalls(measure_misses(scores, material, points, few), material)
-        calls = _calls(scores, material, points.episodes(_highest(few, recalls, 0.93)))
+        calls = _calls(scores, material, points.episodes(highest(few, recalls, 0.93)))
         found.append((calls, -off_share, median, points))
     points = min(found, key=lambda each: each[:3])[3]
     misses = measure_misses(scores, material, points, _candidates(scores, 100))
     recalls = _recalls(misses, material)
-    on = tuple((target, _highest(misses.thresholds, recalls, target)) for target in TARGETS)
+    on = tuple((target, highest(misses.thresholds, recalls, target)) for target in TARGETS)
     return OperatingPoints(on, points.off_share, points.median), misses
 
 
@@ -279,13 +287,11 @@ def measure_misses(
     scores: Scores, material: Material, points: OperatingPoints, thresholds: FloatArray
 ) -> Misses:
     """The share of each recording's actions that each threshold misses, in order of name."""
-    rows = [
-        [
-            1 - _recall(scores[heard.name], heard, points.episodes(each))
-            for each in thresholds.tolist()
-        ]
-        for heard in _eventful(material)
-    ]
+    rules = [replace(points.episodes(each), median=1) for each in thresholds.tolist()]
+    rows = []
+    for heard in _eventful(material):
+        calmed = median_filter(scores[heard.name], size=points.median, mode="nearest")
+        rows.append([1 - _recall(calmed, heard, rule) for rule in rules])
     return Misses(thresholds, np.round(np.array(rows), 6))
 
 
@@ -334,7 +340,7 @@ def _recalls(misses: Misses, material: Material) -> FloatArray:
     return kept
 
 
-def _highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
+def highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
     """The highest threshold before recall first falls below `target`."""
     below = np.flatnonzero(recalls < target)
     place = int(below[0]) - 1 if len(below) else len(thresholds) - 1
