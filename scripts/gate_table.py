@@ -39,7 +39,7 @@ from earmark.training.calibration import (
     measure_misses,
     open_stretches,
 )
-from earmark.training.dataset import Heard, Material
+from earmark.training.dataset import Material, TrainingRecording
 from earmark.training.recipe import score_whole
 from earmark.training.split import group
 
@@ -125,7 +125,9 @@ def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
     return found, shares
 
 
-def empty_part(heard: Heard, scores: np.ndarray) -> tuple[Heard, np.ndarray]:
+def empty_part(
+    heard: TrainingRecording, scores: np.ndarray
+) -> tuple[TrainingRecording, np.ndarray]:
     """The recording without its bouts: the scores of all that lies far from any action."""
     keep = np.ones(len(scores), dtype=bool)
     for action in heard.actions:

@@ -20,7 +20,7 @@ import torch
 
 import earmark
 from earmark.training.dataset import Material, gather
-from earmark.training.recipe import Origin, Step, train
+from earmark.training.recipe import Provenance, Step, train
 from earmark.training.settings import Settings
 from earmark.training.split import fold
 
@@ -68,7 +68,7 @@ def make(material: Material, runs: Path, split: int, seeds: int) -> None:
         material,
         Settings(seeds=seeds),
         folder=runs / f"split-{split}",
-        origin=Origin(composites.DATA, composites.LICENCE, commit()),
+        origin=Provenance(composites.DATA, composites.LICENCE, commit()),
         held_out=held_out(sorted(material))[split],
         watch=show,
     )

@@ -25,7 +25,7 @@ from earmark.features import encoder_named
 from earmark.gate.gate import Gate
 from earmark.timeline import Track
 from earmark.training.dataset import Material, gather
-from earmark.training.recipe import Origin, train
+from earmark.training.recipe import Provenance, train
 from earmark.training.settings import recommended
 
 RECALL = 0.93
@@ -61,12 +61,15 @@ def judge(data: Path, runs: Path, encoder: str, seeds: int) -> list[EpisodeCount
     """What each seed of one encoder keeps of the held-out recordings."""
     channels = encoder_named(encoder).channels
     settings = recommended(encoder, channels, objective="span", seeds=seeds)
-    develop, test = (
-        gather(each, composites.media(data), encoder=encoder, cache=runs / "features")
-        for each in composites.annotations(data)
+    marked = composites.annotations(data)
+    dense = [name for name in marked.recordings if not name.endswith(composites.SPARSE)]
+    heard = gather(
+        marked.only(dense), composites.media(data), encoder=encoder, cache=runs / "features"
     )
+    test = {name: heard[name] for name in composites.old_test(dense)}
+    develop = {name: each for name, each in heard.items() if name not in test}
     folder = runs / f"transfer-{encoder}"
-    origin = Origin(composites.DATA, composites.LICENCE, commit())
+    origin = Provenance(composites.DATA, composites.LICENCE, commit())
     train(develop, settings, folder=folder, origin=origin, watch=show)
     return [keep(Gate.load(folder / f"seed-{seed}.gate"), test) for seed in settings.all_seeds]
 

@@ -9,8 +9,8 @@ import torch
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.timeline import CLOCK_RATE
-from earmark.training.dataset import Heard, Material
-from earmark.training.recipe import Origin, Trained, train
+from earmark.training.dataset import Material, TrainingRecording
+from earmark.training.recipe import Provenance, Trained, train
 from earmark.training.settings import Settings
 
 torch.set_num_threads(1)  # small arrays on shared cores: a second thread only waits
@@ -42,10 +42,12 @@ def kitchen(recordings: int = 6, *, seconds: float = 60.0, seed: int = 0) -> Mat
         for start in np.sort(rng.uniform(0, duration - 3, 12)).tolist():
             actions.append(Action(start, start + rng.uniform(0.5, 3.0)))
             features[round(start * CLOCK_RATE) :][:10] += 2.0
-        material[name] = Heard(name, duration, (features.astype(np.float16),), tuple(actions))
+        material[name] = TrainingRecording(
+            name, duration, (features.astype(np.float16),), tuple(actions)
+        )
     return material
 
 
 def small_training(folder: Path, settings: Settings = SMALL) -> Trained:
     """A gate trained for a moment."""
-    return train(kitchen(), settings, folder=folder, origin=Origin("made up", "none"))
+    return train(kitchen(), settings, folder=folder, origin=Provenance("made up", "none"))

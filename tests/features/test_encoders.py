@@ -9,12 +9,22 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from earmark.features import SAMPLE_RATE, STEP, Energy, EnergyVariance, Flux, LogMel, SoundEncoder
+from earmark.features import (
+    SAMPLE_RATE,
+    STEP,
+    Energy,
+    EnergyVariance,
+    FloorMel,
+    Flux,
+    LogMel,
+    SoundEncoder,
+)
 from earmark.features.energy import SILENCE_DB, decibels
+from earmark.features.floor_mel import Floor
 from earmark.features.spectrum import mel_weights, power_spectra
 from earmark.media import Sound
 
-SOUND_ENCODERS = [Energy(), EnergyVariance(), Flux(), LogMel()]
+SOUND_ENCODERS = [Energy(), EnergyVariance(), Flux(), LogMel(), FloorMel()]
 
 
 def blocks(samples: np.ndarray, *sizes: int) -> Iterator[Sound]:
@@ -121,6 +131,30 @@ class TestLogMel:
         spread = np.sqrt(np.average(levels[: row + 1] ** 2, axis=0, weights=weights) - mean**2)
         expected = (levels[row] - mean) / np.maximum(spread, 0.1)
         np.testing.assert_allclose(features(encoder, sound)[row], expected, atol=1e-3)
+
+
+class TestFloorMel:
+    def test_a_sustained_sound_stays_above_the_floor_and_a_new_room_becomes_it(self):
+        sound = 0.01 * noise(400)
+        sound[20 * SAMPLE_RATE : 50 * SAMPLE_RATE] *= 30
+        sound[100 * SAMPLE_RATE :] *= 10
+        above = features(FloorMel(), sound)[:, :8].mean(axis=1)
+        assert above[25 * 25 : 50 * 25].min() > 4  # half a minute of drilling, to its end
+        assert above[60 * 25 : 95 * 25].mean() < 1.0
+        assert above[105 * 25 : 110 * 25].mean() > 3
+        assert above[390 * 25 :].mean() < 1.0  # 4.6 units at 0.02 a second take 230 s
+
+    def test_the_floor_equals_the_recursion_it_stands_for(self):
+        rows = np.random.default_rng(0).standard_normal((200, 3))
+        floor = Floor(0.01)
+        got = np.concatenate(
+            [floor.advance(rows[:7]), floor.advance(rows[7:90]), floor.advance(rows[90:])]
+        )
+        padded = np.concatenate([np.repeat(rows[:1], 24, axis=0), rows])
+        last = np.full(3, np.inf)
+        for place in range(200):
+            last = np.minimum(padded[place : place + 25].mean(axis=0), last + 0.01)
+            np.testing.assert_allclose(got[place], last)
 
 
 def test_mel_triangles_sum_to_one_and_none_is_empty():

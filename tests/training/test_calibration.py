@@ -27,7 +27,7 @@ from earmark.training.calibration import (
     measure_honesty,
     open_stretches,
 )
-from earmark.training.dataset import Heard, Material
+from earmark.training.dataset import Material, TrainingRecording
 
 
 def world(recordings: int = 12, *, seed: int = 0) -> tuple[Material, dict[str, np.ndarray]]:
@@ -42,19 +42,23 @@ def world(recordings: int = 12, *, seed: int = 0) -> tuple[Material, dict[str, n
         actions = [
             Action(a, min(150.0, a + n)) for a, n in zip(starts, lengths, strict=True) if a < 149.9
         ]
-        material[name] = Heard(name, 150.0, (np.zeros((3750, 1), np.float16),), tuple(actions))
+        material[name] = TrainingRecording(
+            name, 150.0, (np.zeros((3750, 1), np.float16),), tuple(actions)
+        )
         scores[name] = calm.astype(np.float32)
     return material, scores
 
 
 def test_no_start_is_nothing_to_fit() -> None:
-    silent = Heard("a", 8.0, (np.zeros((200, 1)),), ())
+    silent = TrainingRecording("a", 8.0, (np.zeros((200, 1)),), ())
     with pytest.raises(AnnotationError, match="no action starts"):
         fit_rates({"a": np.ones(200)}, {"a": silent}, ["a"])
 
 
 def test_starts_are_counted_where_they_are_and_exposure_ends_with_the_recording() -> None:
-    heard = Heard("a", 9.0, (np.zeros((225, 1)),), (Action(0, 1), Action(3.9, 9), Action(8.99, 9)))
+    heard = TrainingRecording(
+        "a", 9.0, (np.zeros((225, 1)),), (Action(0, 1), Action(3.9, 9), Action(8.99, 9))
+    )
     assert count_starts(heard.actions, 3, window=4.0).tolist() == [2, 0, 1]
     assert exposures(9.0, 4.0).tolist() == [4, 4, 1]
 
@@ -141,7 +145,7 @@ def test_separation_is_wide_where_the_score_lingers() -> None:
             values[25 * start : 25 * (start + 12)] = 1.0 + start / 100
             actions.append(Action(float(start), start + 12.0))
         name = f"P{number}_0"
-        material[name] = Heard(name, 200.0, (np.zeros((5000, 1)),), tuple(actions))
+        material[name] = TrainingRecording(name, 200.0, (np.zeros((5000, 1)),), tuple(actions))
         scores[name] = values
     rates, survival = (
         fit_rates(scores, material, sorted(material)),

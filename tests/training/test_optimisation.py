@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.training.dataset import Heard
+from earmark.training.dataset import TrainingRecording
 from earmark.training.head import Context, Head
 from earmark.training.objectives import OBJECTIVES
 from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
@@ -29,7 +29,9 @@ def no_measure(_: Head | Context) -> float:
     return 0.5
 
 
-def fit_head(recordings: Sequence[Heard], settings: Settings, **options: Any) -> Fitted[Head]:
+def fit_head(
+    recordings: Sequence[TrainingRecording], settings: Settings, **options: Any
+) -> Fitted[Head]:
     seed = options.pop("seed", 0)
     head = make_head(64, settings, seed=seed)
     return fit(head, recordings, settings, seed=seed, measure=no_measure, **options)
@@ -124,7 +126,7 @@ def test_a_context_learns_which_seconds_lie_in_a_bout() -> None:
     assert float(chance[:60].mean() - chance[70:].mean()) > 0.3
 
 
-def half_idle(heard: Heard) -> Heard:
+def half_idle(heard: TrainingRecording) -> TrainingRecording:
     """The recording with calm features and no action from one minute on."""
     features = heard.takes[0].copy()
     features[60 * 25 :] = np.random.default_rng(0).standard_normal((len(features) - 1500, 64)) * 0.3

@@ -14,7 +14,7 @@ from earmark.errors import AnnotationError
 from earmark.gate.gate import Gate, OperatingPoints
 from earmark.timeline import Track
 from earmark.training.dataset import Material
-from earmark.training.recipe import Origin, Step, fit_heads, score_whole, train
+from earmark.training.recipe import Provenance, Step, fit_heads, score_whole, train
 from earmark.training.settings import PAPER, Settings
 from earmark.training.split import fold
 from gate_making import SMALL, kitchen
@@ -25,7 +25,7 @@ TWO = replace(SMALL, seeds=2)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    train(kitchen(), TWO, folder=folder, origin=Origin("made up", "none", "c0ffee"))
+    train(kitchen(), TWO, folder=folder, origin=Provenance("made up", "none", "c0ffee"))
     return folder
 
 
@@ -69,7 +69,7 @@ def test_the_heads_have_not_met_whom_they_are_calibrated_on(tmp_path: Path) -> N
         for name in held_out
     }
     gates = [
-        train(each, SMALL, folder=tmp_path / name, origin=Origin("x", "y")).gate
+        train(each, SMALL, folder=tmp_path / name, origin=Provenance("x", "y")).gate
         for name, each in (("as they are", material), ("changed", changed))
     ]
     assert gates[0].digest == gates[1].digest
@@ -79,7 +79,7 @@ def test_the_heads_have_not_met_whom_they_are_calibrated_on(tmp_path: Path) -> N
 def test_a_finished_run_is_not_trained_again(folder: Path) -> None:
     steps: list[Step] = []
     before = (folder / "gate.gate").read_bytes()
-    origin = Origin("made up", "none", "c0ffee")
+    origin = Provenance("made up", "none", "c0ffee")
     train(kitchen(), TWO, folder=folder, origin=origin, watch=steps.append)
     assert steps == []
     assert (folder / "gate.gate").read_bytes() == before
@@ -90,12 +90,12 @@ def test_nobody_to_learn_from_is_said(tmp_path: Path) -> None:
     met = fold(sorted(material), folds=2)[1]
     material |= {name: replace(material[name], actions=()) for name in met}
     with pytest.raises(AnnotationError, match="nothing to learn from"):
-        train(material, SMALL, folder=tmp_path, origin=Origin("x", "y"))
+        train(material, SMALL, folder=tmp_path, origin=Provenance("x", "y"))
 
 
 def test_too_few_people_cannot_be_split(tmp_path: Path) -> None:
     with pytest.raises(AnnotationError, match="3 participants cannot be split into 4 folds"):
-        train(kitchen(), replace(SMALL, folds=4), folder=tmp_path, origin=Origin("x", "y"))
+        train(kitchen(), replace(SMALL, folds=4), folder=tmp_path, origin=Provenance("x", "y"))
 
 
 def test_settings_are_checked() -> None:
@@ -125,7 +125,7 @@ def test_the_gate_as_it_ships_reaches_its_recall_on_fresh_recordings(tmp_path: P
     """And thresholds found on the scores of another scorer do not."""
     settings = replace(SMALL, steps=30, seeds=2, learning_rate=5e-3, crop=20.0)
     material, fresh = faint(12, seed=1), faint(12, seed=2)
-    trained = train(material, settings, folder=tmp_path, origin=Origin("x", "y"))
+    trained = train(material, settings, folder=tmp_path, origin=Provenance("x", "y"))
     gate, other = trained.gate, trained.by_seed[1]
     for recall in (0.9, 0.87):
         assert reached(gate, gate.points, fresh, recall=recall) == pytest.approx(recall, abs=0.06)

@@ -73,7 +73,7 @@ def train(
     try:
         from earmark.training.dataset import gather
         from earmark.training.optimisation import use_threads
-        from earmark.training.recipe import Origin
+        from earmark.training.recipe import Provenance
         from earmark.training.recipe import train as run_training
         from earmark.training.settings import recommended
     except ModuleNotFoundError as error:
@@ -111,7 +111,7 @@ def train(
             bar.update(training, completed=step.done, description=told)
             err.print(f"{told} at step {step.check.step}")
 
-        origin = Origin(data or spans.name, licence or "not stated", _commit())
+        origin = Provenance(data or spans.name, licence or "not stated", _commit())
         trained = run_training(material, settings, folder=out_folder, origin=origin, watch=watch)
     show(trained, out_folder)
 

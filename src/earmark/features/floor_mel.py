@@ -46,7 +46,7 @@ class FloorMel(SoundEncoder):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The levels of `sound` above its floor, beside those against its recent past."""
         weights = mel_weights(FINE)
-        floor = _Floor(self.rise * HOP)
+        floor = Floor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
             fine = np.log(in_bands(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
@@ -57,7 +57,7 @@ class FloorMel(SoundEncoder):
             yield as_track(np.concatenate(rows, axis=1).astype(np.float32), first)
 
 
-class _Floor:
+class Floor:
     """The lowest level of a second so far, raised by `rise` a step; carried from block to block."""
 
     def __init__(self, rise: float) -> None:

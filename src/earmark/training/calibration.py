@@ -26,7 +26,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, FloatArray, Span, Track
-from earmark.training.dataset import Heard, Material
+from earmark.training.dataset import Material, TrainingRecording
 from earmark.training.split import group
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -295,7 +295,7 @@ def measure_misses(
     return Misses(thresholds, np.round(np.array(rows), 6))
 
 
-def _eventful(material: Material) -> list[Heard]:
+def _eventful(material: Material) -> list[TrainingRecording]:
     """The recordings that have an action, in order of name."""
     return [heard for _, heard in sorted(material.items()) if heard.actions]
 
@@ -307,7 +307,7 @@ def _candidates(scores: Scores, count: int) -> FloatArray:
     return np.unique(np.concatenate([[0.0], levels]))
 
 
-def _recall(scores: FloatArray, heard: Heard, rule: Episodes) -> float:
+def _recall(scores: FloatArray, heard: TrainingRecording, rule: Episodes) -> float:
     """The share of a recording's actions that an episode touches."""
     begins, ends = open_stretches(scores, rule)
     starts = np.array([action.start for action in heard.actions])

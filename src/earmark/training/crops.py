@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray
-from earmark.training.dataset import Heard
+from earmark.training.dataset import TrainingRecording
 from earmark.training.objectives import Targets
 
 
@@ -31,7 +31,7 @@ class Crops:
 
     def __init__(
         self,
-        recordings: Sequence[Heard],
+        recordings: Sequence[TrainingRecording],
         *,
         crop: float,
         batch: int,
@@ -60,7 +60,7 @@ class Crops:
         return lay_out(features, bounds, steps=self._steps)
 
 
-def _bounds(heard: Heard, clock_rate: int) -> IndexArray:
+def _bounds(heard: TrainingRecording, clock_rate: int) -> IndexArray:
     """First step and step after the last of each action, `(actions, 2)`; never empty ones."""
     times = np.array([(action.start, action.end) for action in heard.actions]).reshape(-1, 2)
     bounds: IndexArray = np.rint(times * clock_rate).astype(np.intp)

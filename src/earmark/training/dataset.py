@@ -23,7 +23,7 @@ Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heard:
+class TrainingRecording:
     """One recording as a head sees it."""
 
     name: str
@@ -43,7 +43,7 @@ class Heard:
         return np.array([action.start for action in self.actions])
 
 
-Material = dict[str, Heard]
+Material = dict[str, TrainingRecording]
 """Recordings by name."""
 
 
@@ -79,7 +79,7 @@ def gather(
             _remembered(recording, made, room, cache) if cache else _listen(recording, made, room)
             for room in _rooms(name, takes)
         )
-        material[name] = Heard(name, recording.duration, heard, tuple(actions))
+        material[name] = TrainingRecording(name, recording.duration, heard, tuple(actions))
     check_actions(material)
     return material
 
@@ -94,7 +94,7 @@ def check_inside(name: str, actions: Sequence[Action], duration: float) -> None:
             )
 
 
-def check_actions(material: Mapping[str, Heard]) -> None:
+def check_actions(material: Mapping[str, TrainingRecording]) -> None:
     """Raise `AnnotationError` where there is nothing to learn."""
     if not any(heard.actions for heard in material.values()):
         raise AnnotationError("no recording has a single span, so there is nothing to learn from")
@@ -143,7 +143,7 @@ def _remembered(recording: Recording, encoder: Encoder, room: int, folder: Path)
     return kept
 
 
-def fingerprint(material: Mapping[str, Heard]) -> str:
+def fingerprint(material: Mapping[str, TrainingRecording]) -> str:
     """SHA-256 over every recording's features and actions: the data a gate was trained on."""
     digest = hashlib.sha256()
     for name in sorted(material):

@@ -15,7 +15,7 @@ from earmark.errors import ModelMismatch
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
 from earmark.training.crops import Crops
-from earmark.training.dataset import Heard, fingerprint
+from earmark.training.dataset import TrainingRecording, fingerprint
 from earmark.training.head import Context, Head
 from earmark.training.objectives import OBJECTIVES, Objective
 from earmark.training.settings import Settings
@@ -78,7 +78,7 @@ def make_context(settings: Settings, *, seed: int) -> Context:
 
 def fit(
     head: Module,
-    recordings: Sequence[Heard],
+    recordings: Sequence[TrainingRecording],
     settings: Settings,
     *,
     seed: int,
@@ -194,7 +194,7 @@ def _resume(
     torch.set_rng_state(state["torch"])
 
 
-def _origin(recordings: Sequence[Heard], settings: Settings) -> dict[str, Any]:
+def _origin(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:
     """What a single head depends on besides its seed: how many seeds there are is none of it."""
     return {
         "settings": replace(settings, seeds=1, first_seed=0).to_json(),

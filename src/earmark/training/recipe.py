@@ -25,7 +25,7 @@ from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.calibration import calibrate, fit_survival, mean_coverage
-from earmark.training.dataset import Heard, Material, check_actions, fingerprint
+from earmark.training.dataset import Material, TrainingRecording, check_actions, fingerprint
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import NEAR, OBJECTIVES
@@ -36,7 +36,7 @@ from earmark.training.training_curves import draw_curves
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class Provenance:
     """What the card of a gate says about where it comes from."""
 
     data: str
@@ -96,7 +96,7 @@ def train(
     settings: Settings,
     *,
     folder: Path,
-    origin: Origin,
+    origin: Provenance,
     held_out: Sequence[str] | None = None,
     watch: Watch = lambda _: None,
 ) -> Trained:
@@ -171,7 +171,7 @@ def fit_heads(
     return ensemble
 
 
-def in_bouts(heard: Heard, channels: int) -> Heard:
+def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:
     """A recording as a context sees it: a row a second, actions widened to bouts of work."""
     takes = tuple(
         in_seconds(torch.from_numpy(take.astype(np.float32))[None], channels)[0]
@@ -255,7 +255,7 @@ def score_whole(scorer: OnnxScorer, features: FloatArray) -> FloatArray:
 
 
 def describe_run(
-    material: Material, settings: Settings, held_out: Sequence[str], origin: Origin
+    material: Material, settings: Settings, held_out: Sequence[str], origin: Provenance
 ) -> dict[str, Any]:
     """Everything that `run.json` says before the first step."""
     return {
