@@ -31,13 +31,15 @@ class ForecastError:
     so a forecast leans where little goes on, and scatters more than chance:
 
         log-odds(expected) = intercept + slope * log-odds(forecast) + density * log(starts a second)
-        variance           = expected * (1 - expected) * (1 / actions + scatter)
+        variance           = expected * (1 - expected) * (1 / actions + scatter / density ** power)
     """
 
     intercept: float = 0.0
     slope: float = 1.0
     density: float = 0.0
     scatter: float = 0.0
+    power: float = 0.0
+    """How much faster forecasts scatter where less goes on."""
 
     def range(
         self, forecast: float, *, actions: float, duration: float, confidence: float = 0.8
@@ -46,9 +48,11 @@ class ForecastError:
         if not 0 < confidence < 1:
             raise ValueError(f"a confidence lies between 0 % and 100 %, not {confidence:.0%}")
         odds = self.intercept + self.slope * log_odds(forecast)
-        odds += self.density * log_density(actions, duration)
+        density = log_density(actions, duration)
+        odds += self.density * density
         expected = 1 / (1 + math.exp(-odds))
-        spread = math.sqrt(expected * (1 - expected) * (1 / max(actions, 1.0) + self.scatter))
+        scatter = self.scatter * math.exp(-self.power * density)
+        spread = math.sqrt(expected * (1 - expected) * (1 / max(actions, 1.0) + scatter))
         side = spread * NormalDist().inv_cdf((1 + confidence) / 2)
         return CoverageRange(
             max(0.0, expected - side), expected, min(1.0, expected + side), confidence

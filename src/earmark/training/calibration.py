@@ -219,9 +219,25 @@ def fit_error(rows: Sequence[tuple[float, float, float, float]]) -> ForecastErro
     chance = expected * (1 - expected)
     squared = ((actual - expected) / NormalDist().inv_cdf(0.9)) ** 2
     needed = squared / np.maximum(chance, 1e-9) - 1 / np.maximum(actions, 1.0)
-    scatter = max(0.0, float(np.quantile(needed, 0.8)))
-    intercept, slope, density_weight = found.tolist()
-    return ForecastError(intercept, slope, density_weight, scatter)
+    scatter, power = fit_scatter(needed, density)
+    intercept, slope, leaning = found.tolist()
+    return ForecastError(intercept, slope, leaning, scatter, power)
+
+
+def fit_scatter(needed: FloatArray, density: FloatArray) -> tuple[float, float]:
+    """The scatter that four of five rows need at most, and how it grows where less goes on.
+
+    The power is the one with which calm and busy recordings come nearest to four of five each.
+    """
+    calm = density <= (density.min() + density.max()) / 2
+
+    def held(power: float) -> tuple[float, float]:
+        scaled = needed * np.exp(power * density)
+        halves = [np.quantile(scaled[half], 0.8) for half in (calm, ~calm) if half.any()]
+        return abs(float(np.ptp(halves))), max(0.0, float(np.mean(halves)))
+
+    power = min((0.0, 0.25, 0.5, 0.75, 1.0, 1.25), key=lambda each: held(each)[0])
+    return held(power)[1], power
 
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
