@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from earmark.captioning.discovery import USUAL, Discovery
 from earmark.captioning.discovery import doctor as look_around
-from earmark.cli.console import Format, emit_json, err, out
+from earmark.cli.console import Format, emit_json, err
+from earmark.cli.result_table import print_table
 
 
 def doctor(
@@ -38,25 +38,9 @@ def doctor(
         emit_json([asdict(finding) for finding in findings])
         return
     shown = [finding for finding in findings if vlm or everything or finding.state != "silent"]
-    out.print(findings_table(shown))
+    columns = ("what", "name", "state", "address", "model", "detail")
+    print_table(columns, map(astuple, shown), words=columns)
     err.print(advice(findings))
-
-
-def findings_table(findings: Sequence[Discovery]) -> Table:
-    """One row a finding."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("what", "name", "state", "address", "model", "detail"):
-        table.add_column(name, overflow="fold")
-    for finding in findings:
-        table.add_row(
-            finding.kind,
-            finding.name,
-            finding.state,
-            finding.address,
-            finding.model,
-            finding.detail,
-        )
-    return table
 
 
 def advice(findings: Sequence[Discovery]) -> str:
@@ -64,9 +48,6 @@ def advice(findings: Sequence[Discovery]) -> str:
     for finding in findings:
         if finding.state == "ready":
             return f"ask it with --vlm {finding.address} --model {finding.model}"
-    if any(found.name == "local" and found.state == "installed" for found in findings):
-        return "no server takes pictures here; the shortest way to a model is a GGUF file"
-    return (
-        "no server takes pictures here; the shortest way to a model is a GGUF file: "
-        "pip install 'earmark[local]'"
-    )
+    is_here = any(found.name == "local" and found.state == "installed" for found in findings)
+    cure = "" if is_here else ": pip install 'earmark[local]'"
+    return f"no server takes pictures here; the shortest way to a model is a GGUF file{cure}"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from earmark.cli import options
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.plan import parse_share
 from earmark.cli.progress_display import show_progress
+from earmark.cli.result_table import print_table
 from earmark.errors import EarmarkError
 from earmark.gate.episode_cost import Found, find_episodes
 from earmark.gate.episodes import Episodes
@@ -127,13 +127,12 @@ def show_table(each: Found) -> None:
     """One recording: its episodes, then both accounts."""
     account = each.bill
     out.print(f"{each.recording}: {counted(account.episodes, 'episode')}", style="bold")
-    table = Table(box=None, pad_edge=False)
-    for name in ("start", "end", "seconds"):
-        table.add_column(name, justify="right")
-    for span in each.episodes:
-        table.add_row(format_clock(span.start), format_clock(span.end), f"{span.duration:.2f}")
-    if each.episodes:
-        out.print(table)
+    rows = [
+        (format_clock(span.start), format_clock(span.end), f"{span.duration:.2f}")
+        for span in each.episodes
+    ]
+    if rows:
+        print_table(("start", "end", "seconds"), rows)
     undercount = f", {account.undercount:.1f} times as many" if account.episodes else ""
     out.print(
         f"{account.duration:.1f} of {each.duration:.1f} s kept. By duration that is "

@@ -9,20 +9,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table as RichTable
 
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.prompt import Prompt
-from earmark.cli.console import Format, emit_json, err, out, progress_bar
+from earmark.cli.console import Format, emit_json, err, progress_bar
 from earmark.cli.evaluate import words
+from earmark.cli.result_table import print_table
 from earmark.errors import EarmarkError
 from earmark.evaluation.annotations.actions import counted
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions
 from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.evaluation.paper.caption_page import captions_table
-from earmark.evaluation.tables.table import Table
 
 
 def captions(
@@ -104,7 +103,9 @@ def captions(
     if format is Format.json:
         emit_json(found.to_json())
     else:
-        show(captions_table(found.scores))
+        table = captions_table(found.scores)
+        rows = [[*map(table.text, row)] for row in table.rows]
+        print_table(table.columns, rows, words=table.columns[:1])
     for reason, count in found.failures.most_common(5):
         err.print(f"earmark: {counted(count, 'call')} failed: {reason}", style="red")
     if page is not None:
@@ -135,13 +136,3 @@ def parse_tokens(text: str) -> list[int]:
         return [int(word) for word in words(text)]
     except ValueError:
         raise ValueError(f"{text!r} is no list of numbers: write 64,128,256") from None
-
-
-def show(table: Table) -> None:
-    """Print a table of results."""
-    drawn = RichTable(box=None, pad_edge=False)
-    for place, name in enumerate(table.columns):
-        drawn.add_column(name, justify="right" if place else "left")
-    for row in table.rows:
-        drawn.add_row(*map(table.text, row))
-    out.print(drawn)

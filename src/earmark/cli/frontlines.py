@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from earmark.cli.console import Format, emit_json, out
 from earmark.cli.models import Folder
 from earmark.cli.options import checkpoint_folder, model_store
+from earmark.cli.result_table import print_table
 from earmark.evaluation.paper.compared_systems import System, systems
 
 
@@ -32,17 +32,14 @@ def frontlines(
     if format is Format.json:
         emit_json([as_row(system, state) for system, state in states.items()])
         return
-    table = Table(box=None, pad_edge=False)
-    for name in ("name", "in the paper", "reads", "s/hour", "state", "what it is"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "s/hour" else "left")
+    rows = []
     for system, state in states.items():
         cost = "–" if system.seconds_per_hour is None else f"{system.seconds_per_hour:g}"
         absent = system.stands_for and f"(for {system.stands_for})"
-        paper = system.paper or absent or "–"
-        table.add_row(
-            system.name, paper, system.reads, cost, state.partition(": ")[0], system.scores
-        )
-    out.print(table)
+        paper, here = system.paper or absent or "–", state.partition(": ")[0]
+        rows.append((system.name, paper, system.reads, cost, here, system.scores))
+    columns = ("name", "in the paper", "reads", "s/hour", "state", "what it is")
+    print_table(columns, rows, words={*columns} - {"s/hour"}, whole=columns)
     out.print("\nSeconds of processor time for an hour of recording.")
     out.print(
         "(for …): stands for the paper's system, whose weights are unpublished or unlicensed."

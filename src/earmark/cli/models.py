@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from earmark.cli.console import Format, emit_json, out, progress_bar, warn
 from earmark.cli.options import model_store
+from earmark.cli.result_table import print_table
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import MODELS, PRETRAINED, Address, Model, ModelStore, StoredModel
 from earmark.reporting.text_format import as_size
@@ -49,16 +49,14 @@ def list(
     if format is Format.json:
         emit_json([as_row(model, store) for model in MODELS.values()])
         return
-    table = Table(box=None, pad_edge=False)
-    for name in ("name", "state", "size", "licence", "sha256", "for"):
-        side: Literal["left", "right"] = "right" if name == "size" else "left"
-        table.add_column(name, justify=side, no_wrap=name not in ("licence", "for"))
+    rows = []
     for model in MODELS.values():
         size = "unknown" if model.size_bytes is None else as_size(model.size_bytes)
         digest = "unknown" if model.sha256 is None else f"{model.sha256[:12]}…"
         state = store.state(model.name)
-        table.add_row(model.name, state, size, model.licence, digest, model.purpose)
-    out.print(table)
+        rows.append((model.name, state, size, model.licence, digest, model.purpose))
+    columns = ("name", "state", "size", "licence", "sha256", "for")
+    print_table(columns, rows, words={*columns} - {"size"}, whole={*columns} - {"licence", "for"})
     out.print(f"\nkept in {store.folder}")
 
 

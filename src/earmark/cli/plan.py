@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from earmark.captioning.limits import CURRENCY
 from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
+from earmark.cli.result_table import print_table
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.text_format import as_share, counted, noted
@@ -90,12 +90,8 @@ def show(forecast: Forecast) -> None:
         f"frontline {forecast.frontline}",
         style="bold",
     )
-    table = Table(box=None, pad_edge=False)
-    for name in ("calls", "of all", "expected coverage", "GPU-hours", "cost", "pays"):
-        table.add_column(name, justify="right")
-    for rung in forecast.rungs:
-        table.add_row(*cells(rung))
-    out.print(table)
+    columns = ("calls", "of all", "expected coverage", "GPU-hours", "cost", "pays")
+    print_table(columns, map(cells, forecast.rungs))
     if forecast.goal:
         rung = forecast.goal
         out.print(

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from earmark.captioning.limits import Limits
 from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.result_table import print_table
 from earmark.errors import LedgerError
 from earmark.ledger.records import SearchHit, Totals
 from earmark.ledger.run_reader import Run, find_runs
@@ -145,11 +145,7 @@ def runs(
     """List the runs in a folder and below it."""
     if not folder.is_dir():
         raise LedgerError(f"{folder} is no folder, so there are no runs in it; check the path")
-    table = Table(box=None, pad_edge=False)
-    for name in ("run", "started", "recordings", "duration", "answered", "failed", "spend"):
-        is_text = name in ("run", "started")
-        table.add_column(name, justify="left" if is_text else "right", overflow="fold")
-    plain = []
+    rows, plain = [], []
     for place in find_runs(folder):
         try:
             with Run.open(place) as run:
@@ -158,11 +154,12 @@ def runs(
             warn(str(error))
             continue
         plain.append({"run": str(place), "opened": opened, **asdict(totals)})
-        table.add_row(str(place), opened[:16].replace("T", " "), *_columns(totals))
+        rows.append((str(place), opened[:16].replace("T", " "), *_cells(totals)))
     if as_json:
         emit_json(plain)
     elif plain:
-        out.print(table)
+        columns = ("run", "started", "recordings", "duration", "answered", "failed", "spend")
+        print_table(columns, rows, words=columns[:2])
     else:
         warn(f"no runs in {folder}")
 
@@ -197,7 +194,7 @@ def _as_text(run: Run, format: str) -> str:
             return file.read()
 
 
-def _columns(totals: Totals) -> tuple[str, ...]:
+def _cells(totals: Totals) -> tuple[str, ...]:
     return (
         str(totals.recordings),
         format_clock(totals.duration),

@@ -10,21 +10,24 @@ from dataclasses import asdict
 from typing import Annotated, Literal
 
 import typer
-from rich.table import Table
 
 from earmark.cli.console import emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
+from earmark.cli.result_table import print_table
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import selection_edl
 from earmark.reporting.text_format import as_share, as_size, counted, noted
-from earmark.selection.result import COLUMNS, Chosen, Selection, selection_schema
+from earmark.selection.pick import Pick
+from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
 from earmark.timeline import format_clock
 
 PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
 """How a selection is printed."""
+
+NUMBERS = ("score", "rate", "expected")
 
 
 @takes_plan(SPENDING, LISTENING, BACKEND)
@@ -79,13 +82,7 @@ def show(selection: Selection, format: PicksAs) -> None:
 def show_tables(selection: Selection) -> None:
     """One table a recording, and a line of totals where there are several."""
     for chosen in selection.recordings:
-        out.print(summary(chosen), style="bold")
-        if chosen.picks:
-            out.print(picks_table(chosen))
-        if chosen.left_out:
-            out.print(left_out_table(chosen))
-        if chosen.picks or chosen.left_out:
-            out.print()
+        show_chosen(chosen)
     if len(selection.recordings) + len(selection.failures) > 1:
         out.print(
             f"{counted(selection.calls, 'call')} of {selection.windows} in "
@@ -110,33 +107,26 @@ def summary(chosen: Chosen) -> str:
     )
 
 
-def picks_table(chosen: Chosen) -> Table:
-    """The picks of one recording."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("window", "start", "end", "look at", "score", "rate", "expected"):
-        table.add_column(name, justify="right")
-    table.add_column("why", overflow="fold")
-    for pick in chosen.picks:
-        times = (format_clock(time) for time in (pick.start, pick.end, pick.instant))
-        numbers = (f"{pick.score:.3g}", f"{pick.rate:.2f}", f"{pick.expected:.2f}")
-        table.add_row(str(pick.window), *times, *numbers, pick.reason)
-    return table
+def show_chosen(chosen: Chosen) -> None:
+    """One recording: its picks, and the best windows that were not chosen, in order of time."""
+    out.print(summary(chosen), style="bold")
+    if chosen.picks:
+        rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in chosen.picks]
+        print_table(("window", "start", "end", "look at", *NUMBERS, "why"), rows, words=["why"])
+    if chosen.left_out:
+        others, shown = chosen.windows - len(chosen.picks), len(chosen.left_out)
+        title = "left out" if shown == others else f"left out: the best {shown} of {others}"
+        in_order = sorted(chosen.left_out, key=lambda window: window.window)
+        rows = [_cells(window, window.start, window.end) for window in in_order]
+        columns = ("window", "start", "end", *NUMBERS, "why not")
+        print_table(columns, rows, words=["why not"], title=title)
+    if chosen.picks or chosen.left_out:
+        out.print()
 
 
-def left_out_table(chosen: Chosen) -> Table:
-    """The best windows that were not chosen, in order of time as the picks are."""
-    others = chosen.windows - len(chosen.picks)
-    shown = len(chosen.left_out)
-    title = "left out" if shown == others else f"left out: the best {shown} of {others}"
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for name in ("window", "start", "end", "score", "rate", "expected"):
-        table.add_column(name, justify="right")
-    table.add_column("why not", overflow="fold")
-    for window in sorted(chosen.left_out, key=lambda window: window.window):
-        times = (format_clock(time) for time in (window.start, window.end))
-        numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
-        table.add_row(str(window.window), *times, *numbers, window.reason)
-    return table
+def _cells(window: Pick | LeftOut, *times: float) -> tuple[str, ...]:
+    numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
+    return (str(window.window), *map(format_clock, times), *numbers, window.reason)
 
 
 def as_jsonl(selection: Selection) -> Iterator[str]:
