@@ -17,11 +17,11 @@ from earmark.cli.console import Format, emit_json, err, progress_bar
 from earmark.cli.evaluate import words
 from earmark.cli.result_table import print_table
 from earmark.errors import EarmarkError
-from earmark.evaluation.annotations.actions import counted
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions
 from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.evaluation.paper.caption_page import captions_table
+from earmark.reporting.text_format import counted
 
 
 def captions(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import Annotations, counted, few
+from earmark.evaluation.annotations.actions import Annotations, few
 from earmark.evaluation.annotations.media_match import find_media, open_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations, seconds
@@ -33,7 +33,7 @@ from earmark.evaluation.tables.timeline_strip import (
     make_strip,
     middle_minute,
 )
-from earmark.media import Source
+from earmark.reporting.text_format import counted
 from earmark.timeline import Span
 from earmark.version import VERSION
 
@@ -213,7 +213,11 @@ def _open_media_source(
     marked.only(chosen)  # says which are not annotated
     unmarked = [] if plan.recordings else [n for n in media if n not in marked.recordings]
     available = [*(name for name in chosen if name in media), *unmarked]
-    _check_development(plan, marked, media)
+    astray = [n for n in plan.development if n not in media or n not in marked.recordings]
+    if astray:
+        raise AnnotationError(
+            f"--dev names {few(astray)}: no media, or no annotations, of that name"
+        )
     both = reconcile(chosen, available, allow_missing=plan.allow_missing)
     opened, broken = open_media(media, dict.fromkeys([*both, *plan.development]))
     if broken and not plan.allow_missing:
@@ -229,16 +233,6 @@ def _open_media_source(
         *_left_out("not annotated, left out", unmarked),
         *_left_out("whose media cannot be read, left out", list(broken.values())),
     )
-
-
-def _check_development(
-    plan: EvaluationPlan, marked: Annotations, media: Mapping[str, Source]
-) -> None:
-    astray = [n for n in plan.development if n not in media or n not in marked.recordings]
-    if astray:
-        raise AnnotationError(
-            f"--dev names {few(astray)}: no media, or no annotations, of that name"
-        )
 
 
 def _left_out(why: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from earmark.errors import AnnotationError
+from earmark.reporting.text_format import counted
 from earmark.timeline import Span
 
 END_TOLERANCE = 1.0
@@ -113,11 +114,7 @@ class Annotations:
         return digest.hexdigest()[:16]
 
     def only(self, names: Iterable[str]) -> Annotations:
-        """The recordings called `names`, in that order.
-
-        Raises:
-            AnnotationError: one of them is not annotated.
-        """
+        """The recordings called `names`, in that order; `AnnotationError` for one that is not."""
         wanted = list(dict.fromkeys(names))
         unknown = [name for name in wanted if name not in self.recordings]
         if unknown:
@@ -144,17 +141,13 @@ class Annotations:
             unknown = counted(guessed, "recording")
             lines.append(f"{unknown} of no given length, taken to end with the last event")
         if overlapping := self.overlapping:
-            lines.append(
-                f"{counted(overlapping, 'action')} overlapping an earlier one; each counts"
-            )
+            actions = counted(overlapping, "action")
+            lines.append(f"{actions} overlapping an earlier one; each counts")
         if repeated := self.repeated:
             lines.append(f"{counted(repeated, 'row')} saying the same as another; each counts")
-        silent = [name for name, actions in self.recordings.items() if not actions]
-        if silent:
-            lines.append(
-                f"{counted(len(silent), 'recording')} without action, so without coverage: "
-                f"{few(silent)}"
-            )
+        if silent := [name for name, marked in self.recordings.items() if not marked]:
+            without = counted(len(silent), "recording")
+            lines.append(f"{without} without action, so without coverage: {few(silent)}")
         return lines
 
 
@@ -163,15 +156,6 @@ def few(names: Iterable[str], *, most: int = 3) -> str:
     everything = list(names)
     shown = ", ".join(everything[:most])
     return shown + (f" and {len(everything) - most} more" if len(everything) > most else "")
-
-
-def counted(number: int, thing: str) -> str:
-    """So many of a thing, in words.
-
-    >>> counted(1, "row"), counted(2, "row")
-    ('1 row', '2 rows')
-    """
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def gather(
@@ -190,8 +174,7 @@ def gather(
         AnnotationError: inverted or unreadable times, times past the end, an id used twice.
     """
     files = list(files)
-    given = dict(durations or {})
-    lengths, sources = _lengths(files, given, duration_source)
+    lengths, sources = _lengths(files, durations or {}, duration_source)
     kept: dict[str, list[Action]] = {name: [] for name in lengths}
     excluded: Counter[str] = Counter()
     for file in files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.etree import ElementTree
@@ -18,11 +18,7 @@ _DASH = re.compile(r"\s*(?:-|\u2013|\u2014|\bto\b)\s*")
 
 
 def detect(path: Path, head: str) -> str:
-    """Which of the JSON formats the beginning of a file, `head`, looks like.
-
-    Raises:
-        AnnotationError: none of them.
-    """
+    """The JSON format that `head`, the beginning of a file, looks like; an error where none."""
     if '"video_uid"' in head or '"segments"' in head:
         return "goalstep"
     if '"timestamp"' in head and '"question"' in head:
@@ -39,7 +35,7 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
     Times are those of the video file, and a video lasts until its `end_time`. A step without
     substeps adds nothing to these.
     """
-    document = _json(path)
+    document = _parse(path.read_text(encoding="utf-8-sig"), path.name)
     videos = document.get("videos") if isinstance(document, dict) else document
     if not isinstance(videos, list):
         raise AnnotationError(f"{path.name} holds no list of videos, so it is not GoalStep")
@@ -70,13 +66,9 @@ def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
 def _segment(segment: Any, recording: str, where: str) -> AnnotationRow:
     """The row of one step or substep."""
     start = _number(segment, "start_time", where)
-    return AnnotationRow(
-        recording=recording,
-        start=start,
-        end=_number(segment, "end_time", f"{where} at {start:g} s"),
-        label=str(segment.get("step_description") or segment.get("step_category") or ""),
-        place=f"{where} at {start:g} s",
-    )
+    place = f"{where} at {start:g} s"
+    label = str(segment.get("step_description") or segment.get("step_category") or "")
+    return AnnotationRow(recording, start, _number(segment, "end_time", place), label, place)
 
 
 def read_egosound(path: Path) -> AnnotationFile:
@@ -86,8 +78,7 @@ def read_egosound(path: Path) -> AnnotationFile:
     moment are several actions, as in the paper; a question whose timestamp cannot be read is left
     out and counted.
     """
-    rows = []
-    unreadable = 0
+    rows, unreadable = [], 0
     names: dict[str, None] = {}
     for number, item in enumerate(_items(path)):
         place = f"{path.name} item {number}"
@@ -122,12 +113,11 @@ def _clip(item: Any, place: str) -> str:
 
 def _items(path: Path) -> list[Any]:
     """The questions of a JSON list or of a file with one JSON object a line."""
+    text = path.read_text(encoding="utf-8-sig")
     if path.suffix.lower() == ".jsonl":
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-        return [
-            _parse(line, f"{path.name} line {n}") for n, line in enumerate(lines, 1) if line.strip()
-        ]
-    items = _json(path)
+        lines = enumerate(text.split("\n"), 1)
+        return [_parse(line, f"{path.name} line {n}") for n, line in lines if line.strip()]
+    items = _parse(text, path.name)
     if not isinstance(items, list):
         raise AnnotationError(f"{path.name} holds no list of questions, so it is not EgoSound")
     return items
@@ -156,22 +146,21 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
         raise AnnotationError(
             f"{path.name} has no tier {few(unknown)}; it has {few(marked, most=9)}"
         )
-    chosen = {
-        name: marks for name, marks in marked.items() if marks and (name in tiers or not tiers)
-    }
+    wanted = tiers or marked
+    chosen = {name: marks for name, marks in marked.items() if marks and name in wanted}
     slots = {
         slot.get("TIME_SLOT_ID", ""): _number(slot.attrib, "TIME_VALUE", path.name) / 1000
         for slot in document.iter("TIME_SLOT")
         if "TIME_VALUE" in slot.attrib
     }
     found = [_elan(mark, slots, path) for marks in chosen.values() for mark in marks]
+    notes: tuple[str, ...] = ()
+    if len(chosen) > 1 and not tiers:
+        read = few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
+        notes = (f"{path.name}: all tiers were read ({read}); name some with elan:TIER,TIER",)
     rows = tuple(entry for entry in found if not math.isnan(entry.start + entry.end))
-    return AnnotationFile(
-        rows,
-        recordings=(path.stem,),
-        unreadable=len(found) - len(rows),
-        notes=_tier_note(path, chosen) if len(chosen) > 1 and not tiers else (),
-    )
+    unreadable = len(found) - len(rows)
+    return AnnotationFile(rows, recordings=(path.stem,), unreadable=unreadable, notes=notes)
 
 
 def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> AnnotationRow:
@@ -180,17 +169,6 @@ def _elan(mark: ElementTree.Element, slots: Mapping[str, float], path: Path) -> 
     start, end = (slots.get(mark.get(f"TIME_SLOT_REF{n}", ""), math.nan) for n in (1, 2))
     label = (mark.findtext("ANNOTATION_VALUE") or "").strip()
     return AnnotationRow(path.stem, start, end, label, f"{path.name} {key}", key)
-
-
-def _tier_note(path: Path, chosen: Mapping[str, Sequence[Any]]) -> tuple[str]:
-    """That several tiers were read as one."""
-    tiers = few((f"{name} {len(marks)}" for name, marks in chosen.items()), most=9)
-    return (f"{path.name}: all tiers were read ({tiers}); name some with elan:TIER,TIER",)
-
-
-def _json(path: Path) -> Any:
-    """The document of a JSON file."""
-    return _parse(path.read_text(encoding="utf-8-sig"), path.name)
 
 
 def _parse(text: str, place: str) -> Any:

@@ -57,9 +57,10 @@ def reconcile(
     Raises:
         AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
     """
-    common = [name for name in annotated if name in set(available)]
-    unheard = [name for name in annotated if name not in set(available)]
-    unmarked = sorted(set(available) - set(annotated))
+    here = set(available)
+    common = [name for name in annotated if name in here]
+    unheard = [name for name in annotated if name not in here]
+    unmarked = sorted(here - set(annotated))
     if (unheard or unmarked) and not allow_missing:
         parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
         parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []

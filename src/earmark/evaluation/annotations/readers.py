@@ -75,9 +75,8 @@ def read_annotations(
     read = [read_file(file, format=format) for file in files]
     _refuse_repeated_stems(files, read)
     if not any(one.rows or one.recordings for one in read):
-        raise AnnotationError(
-            f"{few(file.name for file in files)}: no row, so nothing is annotated"
-        )
+        named = few(file.name for file in files)
+        raise AnnotationError(f"{named}: no row, so nothing is annotated")
     return gather(read, durations=durations, duration_source=duration_source)
 
 
@@ -93,11 +92,7 @@ def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # no
 
 
 def detect(path: Path) -> str:
-    """The name of the format `path` is in, from its suffix and its first lines.
-
-    Raises:
-        AnnotationError: it looks like none of them.
-    """
+    """The format of `path`, from its suffix and first lines; `AnnotationError` where none is."""
     with path.open(encoding="utf-8-sig") as file:
         head = file.read(4096)
     suffix = path.suffix.lower()
@@ -117,9 +112,8 @@ def _files(paths: list[Path]) -> list[Path]:
             continue
         inside = sorted(each for each in path.rglob("*") if each.suffix.lower() in SUFFIXES)
         if not inside:
-            raise AnnotationError(
-                f"{path} holds no annotation file ({', '.join(sorted(SUFFIXES))})"
-            )
+            known = ", ".join(sorted(SUFFIXES))
+            raise AnnotationError(f"{path} holds no annotation file ({known})")
         files.update({each.resolve(): each for each in inside})
     if not files:
         raise AnnotationError("no annotation file was given")

@@ -36,11 +36,7 @@ def seconds(text: str) -> float:
 
 
 def detect(path: Path, head: str) -> str:
-    """Which of these formats the beginning of a file, `head`, looks like.
-
-    Raises:
-        AnnotationError: none of them.
-    """
+    """The format that `head`, the beginning of a file, looks like; an error where none."""
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
         raise AnnotationError(
@@ -102,25 +98,14 @@ def read_frames(path: Path) -> AnnotationFile:
                 f"{path.name} line {number}: a frame is five or six numbers, not {line[:40]!r}"
             )
         frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(cells[0]))
-    rows = [
-        AnnotationRow(
-            path.stem, first * FRAME, (last + 1) * FRAME, label, f"{path.name} frame {first}"
-        )
-        for (label, _), shown in frames.items()
-        for first, last in _runs(sorted(shown))
-    ]
+    rows = []
+    for (label, _), shown in frames.items():
+        firsts = sorted(shown - {frame + 1 for frame in shown})
+        lasts = sorted(shown - {frame - 1 for frame in shown})
+        for first, last in zip(firsts, lasts, strict=True):
+            times = first * FRAME, (last + 1) * FRAME
+            rows.append(AnnotationRow(path.stem, *times, label, f"{path.name} frame {first}"))
     return AnnotationFile(tuple(rows), recordings=(path.stem,))
-
-
-def _runs(frames: list[int]) -> Iterator[tuple[int, int]]:
-    """First and last of every unbroken run of `frames`, which increase."""
-    first = previous = frames[0]
-    for frame in frames[1:]:
-        if frame != previous + 1:
-            yield first, previous
-            first = frame
-        previous = frame
-    yield first, previous
 
 
 def read_audacity(path: Path) -> AnnotationFile:

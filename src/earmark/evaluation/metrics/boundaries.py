@@ -62,30 +62,21 @@ def match_boundaries(
     F1 rises with the number of boundaries found, so compare only at equal counts:
     `compare_boundaries` does.
     """
-    pairs = _pairs_within(np.sort(reference), np.sort(found), tolerance)
-    taken: tuple[set[int], set[int]] = (set(), set())
-    hits = 0
-    for _, marked, guess in sorted(pairs):
-        if marked not in taken[0] and guess not in taken[1]:
-            taken[0].add(marked)
-            taken[1].add(guess)
-            hits += 1
-    return MatchCounts(hits, len(reference), len(found))
-
-
-def _pairs_within(
-    reference: np.ndarray[tuple[int], np.dtype[np.floating]],
-    found: np.ndarray[tuple[int], np.dtype[np.floating]],
-    tolerance: float,
-) -> list[tuple[float, int, int]]:
-    """Distance and positions of every pair at most `tolerance` apart; both inputs are sorted."""
-    low = np.searchsorted(found, reference - tolerance - 1e-9, side="left")
-    high = np.searchsorted(found, reference + tolerance + 1e-9, side="right")
-    return [
-        (abs(float(reference[marked] - found[guess])), marked, guess)
-        for marked in range(len(reference))
-        for guess in range(int(low[marked]), int(high[marked]))
+    truth, guesses = np.sort(reference), np.sort(found)
+    low = np.searchsorted(guesses, truth - tolerance - 1e-9, side="left").tolist()
+    high = np.searchsorted(guesses, truth + tolerance + 1e-9, side="right").tolist()
+    pairs = [
+        (abs(float(truth[marked] - guesses[guess])), marked, guess)
+        for marked in range(len(truth))
+        for guess in range(low[marked], high[marked])
     ]
+    matched: set[int] = set()
+    used: set[int] = set()
+    for _, marked, guess in sorted(pairs):
+        if marked not in matched and guess not in used:
+            matched.add(marked)
+            used.add(guess)
+    return MatchCounts(len(matched), len(reference), len(found))
 
 
 def compare_boundaries(
@@ -119,36 +110,25 @@ def match_events(
     As many as can be matched at once, each used once. All collars being equal, taking both sides
     in order of onset and dropping whichever is too early is the largest matching there is.
     """
-    hits = 0
-    for label in {event.label for event in reference} & {event.label for event in found}:
-        marked = sorted(event.start for event in reference if event.label == label)
-        guesses = sorted(event.start for event in found if event.label == label)
-        hits += _matched_in_order(marked, guesses, collar)
-    return MatchCounts(hits, len(reference), len(found))
-
-
-def _matched_in_order(marked: Sequence[float], guesses: Sequence[float], collar: float) -> int:
-    """Pairs matched by walking through both sorted lists once."""
-    hits = left = right = 0
-    while left < len(marked) and right < len(guesses):
-        gap = guesses[right] - marked[left]
-        matched = abs(gap) <= collar
-        hits += matched
-        left += matched or gap > 0
-        right += matched or gap <= 0
-    return hits
+    return sum(match_by_class(reference, found, collar=collar).values(), MatchCounts())
 
 
 def match_by_class(
     reference: Sequence[Action], found: Sequence[Action], *, collar: float = ONSET_COLLAR
 ) -> dict[str, MatchCounts]:
     """`match_events` for each label by itself, for a mean over classes."""
-    labels = sorted({event.label for event in (*reference, *found)})
-    return {
-        label: match_events(
-            [event for event in reference if event.label == label],
-            [event for event in found if event.label == label],
-            collar=collar,
+    counts = {}
+    for label in sorted({event.label for event in (*reference, *found)}):
+        marked, guesses = (
+            sorted(event.start for event in events if event.label == label)
+            for events in (reference, found)
         )
-        for label in labels
-    }
+        hits = left = right = 0
+        while left < len(marked) and right < len(guesses):
+            gap = guesses[right] - marked[left]
+            matched = abs(gap) <= collar
+            hits += matched
+            left += matched or gap > 0
+            right += matched or gap <= 0
+        counts[label] = MatchCounts(hits, len(marked), len(guesses))
+    return counts

@@ -68,15 +68,12 @@ class Vocabulary:
         but particles, in any order; a class said nowhere in the vocabulary is its own one way.
         """
         said = {form for word in _WORD.findall(caption.lower()) for form in _stems(word)}
-        ways = (label, *self.ways.get(label, ()))
-        return any(self._says(said, way) for way in ways)
-
-    @staticmethod
-    def _says(said: set[str], way: str) -> bool:
-        """Whether every telling word of `way` is among the stems `said`."""
-        words = _WORD.findall(way.lower())
-        telling = [word for word in words if word not in _PARTICLES] or words
-        return bool(telling) and all(_stems(word) & said for word in telling)
+        for way in (label, *self.ways.get(label, ())):
+            words = _WORD.findall(way.lower())
+            telling = [word for word in words if word not in _PARTICLES] or words
+            if telling and all(_stems(word) & said for word in telling):
+                return True
+        return False
 
 
 def _stems(word: str) -> set[str]:

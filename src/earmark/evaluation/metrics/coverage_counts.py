@@ -242,16 +242,8 @@ def count_kept(
     ends = np.array([span.end for span in joined])
     first = np.searchsorted(ends, [action.start for action in reference], side="right")
     reached = int((starts[first] < np.array([action.end for action in reference])).sum())
-    return EpisodeCounts(
-        seconds=duration,
-        kept=cost.duration,
-        episodes=cost.episodes,
-        windows=cost.windows,
-        calls=cost.calls,
-        charged=cost.charged,
-        actions=len(reference),
-        reached=reached,
-    )
+    kept = (cost.duration, cost.episodes, cost.windows, cost.calls, cost.charged)
+    return EpisodeCounts(duration, *kept, len(reference), reached)
 
 
 def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:
@@ -262,13 +254,14 @@ def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, fl
     coverage below its cheapest point or above its best, or no cost at all.
     """
     points = sorted(point for point in baseline if not any(map(math.isnan, point)))
-    if not points or not coverage >= points[0][1]:
-        return math.nan
-    needed = points[0][0] if coverage == points[0][1] else math.nan
-    for (low, reached), (high, further) in pairwise(points):
-        if math.isnan(needed) and reached < coverage <= further:
-            needed = low + (high - low) * (coverage - reached) / (further - reached)
-    return 1 - cost / needed if needed > 0 else math.nan
+    needed = [low for low, reached in points[:1] if reached == coverage]
+    if points and coverage > points[0][1]:
+        needed = [
+            low + (high - low) * (coverage - reached) / (further - reached)
+            for (low, reached), (high, further) in pairwise(points)
+            if reached < coverage <= further
+        ]
+    return 1 - cost / needed[0] if needed and needed[0] > 0 else math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,12 +298,7 @@ class ForecastCounts(Addable):
 
 
 def forecast_error(counts: CoverageCounts, *, expected: float, foreseen: float) -> ForecastCounts:
-    """How far `expected / foreseen` was from the coverage of one recording.
-
-    Args:
-        counts: what came of the calls.
-        expected: actions the picks were expected to touch.
-        foreseen: actions expected in the recording.
+    """How far `expected / foreseen` actions were from the coverage of one recording.
 
     A recording without actions, or in which none was foreseen, counts for nothing.
     """

@@ -80,9 +80,8 @@ def _wilcoxon(gains: FloatArray) -> float:
         return 1.0
     if len(differing) > EXACT_PAIRS:
         return float(stats.wilcoxon(differing, method="asymptotic").pvalue)
-    ranks = np.rint(2 * stats.rankdata(np.abs(differing))).astype(
-        int
-    )  # doubled: halves become whole
+    # Doubled: halves become whole.
+    ranks = np.rint(2 * stats.rankdata(np.abs(differing))).astype(int)
     chances = np.ones(1)
     for rank in ranks.tolist():
         chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
@@ -167,24 +166,12 @@ def correlate(first: Values, second: Values) -> Correlation:
     if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
         return Correlation(len(a), *(math.nan,) * 6)
     straight, ranked = stats.pearsonr(a, b), stats.spearmanr(a, b)
-    left_out = [_pearson(np.delete(a, place), np.delete(b, place)) for place in range(len(a))]
-    known_ones = [value for value in left_out if not math.isnan(value)] or [math.nan]
-    return Correlation(
-        len(a),
-        float(straight.statistic),
-        float(straight.pvalue),
-        float(ranked.statistic),
-        float(ranked.pvalue),
-        min(known_ones),
-        max(known_ones),
-    )
-
-
-def _pearson(a: FloatArray, b: FloatArray) -> float:
-    """Pearson's correlation; nan where one side does not vary."""
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return math.nan
-    return float(np.corrcoef(a, b)[0, 1])
+    pairs = [(np.delete(a, place), np.delete(b, place)) for place in range(len(a))]
+    varied = [pair for pair in pairs if np.ptp(pair[0]) > 0 and np.ptp(pair[1]) > 0]
+    left_out = [float(np.corrcoef(*pair)[0, 1]) for pair in varied] or [math.nan]
+    pearson = float(straight.statistic), float(straight.pvalue)
+    spearman = float(ranked.statistic), float(ranked.pvalue)
+    return Correlation(len(a), *pearson, *spearman, min(left_out), max(left_out))
 
 
 def mcnemar(first_only: int, second_only: int) -> float:

@@ -183,23 +183,20 @@ def _hear(
     return heard
 
 
+@dataclass(slots=True)
 class _Run:
     """One variant asked about all stimuli."""
 
-    def __init__(
-        self,
-        variant: CaptionVariant,
-        tools: CaptionTools,
-        recordings: Mapping[str, Recording],
-        heard: Mapping[Stimulus, tuple[str, ...]],
-    ) -> None:
-        self.variant, self.tools, self.recordings, self.heard = variant, tools, recordings, heard
-        self.captions: dict[Stimulus, Caption] = {}
-        self.failures: list[str] = []
-        self._about: dict[str, list[Stimulus]] = {}
-        """By identity: actions around the same moment may be one question."""
-        self._whole: set[str] = set()
-        self._count = 0
+    variant: CaptionVariant
+    tools: CaptionTools
+    recordings: Mapping[str, Recording]
+    heard: Mapping[Stimulus, tuple[str, ...]]
+    captions: dict[Stimulus, Caption] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+    _about: dict[str, list[Stimulus]] = field(default_factory=dict)
+    """By identity: actions around the same moment may be one question."""
+    _whole: set[str] = field(default_factory=set)
+    _count: int = 0
 
     def ask(self, stimuli: Sequence[Stimulus]) -> None:
         """Ask about each that has no answer yet; frames are decoded as calls come free."""
@@ -208,9 +205,9 @@ class _Run:
         self._report()
         tally = dispatch(self._shown(waiting), self.tools.captioner, self.tools.limits, self)
         if tally.stopped:
-            left = [each for about in self._about.values() for each in about]
-            left = [each for each in left if each not in self.captions]
-            self.failures += [f"stopped: {tally.stopped}"] * (len(left) - len(self.failures))
+            every = [each for about in self._about.values() for each in about]
+            left = sum(each not in self.captions for each in every) - len(self.failures)
+            self.failures += [f"stopped: {tally.stopped}"] * left
 
     def begin(self, request: Request) -> None:
         """Nothing to note: what is not answered is asked again next time."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.actions import counted
 from earmark.evaluation.annotations.media_match import find_media
 from earmark.evaluation.metrics.caption_naming import Vocabulary
 from earmark.evaluation.paper.caption_comparison import (
@@ -30,6 +29,7 @@ from earmark.evaluation.paper.caption_stimuli import (
 )
 from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
+from earmark.reporting.text_format import counted
 
 
 @dataclass(frozen=True, slots=True)

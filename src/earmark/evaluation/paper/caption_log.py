@@ -7,7 +7,7 @@ what has no answer yet.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,34 +34,18 @@ class Caption:
 
     def to_json(self) -> dict[str, Any]:
         """The caption as plain values."""
-        about = self.stimulus
-        return {
-            "identity": self.identity,
-            "variant": self.variant,
-            "recording": about.recording,
-            "start": about.span.start,
-            "end": about.span.end,
-            "noun": about.noun,
-            "verb": about.verb,
-            "text": self.text,
-            "prompt_tokens": self.prompt_tokens,
-            "sounds": list(self.sounds),
-            "whole_frame": self.is_whole,
-        }
+        values = asdict(self)
+        about = values.pop("stimulus")
+        whole = values.pop("is_whole")
+        return {**values, **about.pop("span"), **about, "whole_frame": whole}
 
     @classmethod
     def from_json(cls, row: dict[str, Any]) -> Caption:
         """The caption that `to_json` wrote."""
         span = Span(row["start"], row["end"])
-        return cls(
-            variant=row["variant"],
-            stimulus=Stimulus(row["recording"], span, row["noun"], row["verb"]),
-            text=row["text"],
-            prompt_tokens=row["prompt_tokens"],
-            sounds=tuple(row["sounds"]),
-            is_whole=row["whole_frame"],
-            identity=row["identity"],
-        )
+        about = Stimulus(row["recording"], span, row["noun"], row["verb"])
+        said = (row["text"], row["prompt_tokens"], tuple(row["sounds"]))
+        return cls(row["variant"], about, *said, row["whole_frame"], row["identity"])
 
 
 @dataclass(slots=True)
@@ -73,11 +57,7 @@ class CaptionLog:
 
     @classmethod
     def open(cls, path: Path) -> CaptionLog:
-        """Go on with the file at `path`, or begin it.
-
-        Raises:
-            EarmarkError: it cannot be read or written, or is another kind of file.
-        """
+        """Go on with the file at `path`, or begin it; `EarmarkError` for another kind of file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()

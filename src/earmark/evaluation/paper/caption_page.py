@@ -10,7 +10,7 @@ from earmark.evaluation.paper.caption_comparison import CaptionVariant, VariantS
 from earmark.evaluation.paper.caption_log import Caption
 from earmark.evaluation.paper.caption_stimuli import Stimulus
 from earmark.evaluation.tables.results_page import make_results_page
-from earmark.evaluation.tables.table import Table, p_value
+from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.media import Frame
 from earmark.reporting.html_document import embed_image, escape
 
@@ -42,20 +42,13 @@ Show = Callable[[Stimulus, CaptionVariant], Frame]
 
 def captions_table(scores: Sequence[VariantScore]) -> Table:
     """One row a variant; p is McNemar's, against the first."""
-    rows = tuple(
-        (
-            score.variant.name,
-            score.nouns.asked,
-            100 * score.nouns.accuracy,
-            p_value(score.noun_p),
-            100 * score.verbs.accuracy,
-            p_value(score.verb_p),
-            score.failed,
-            score.uncropped if score.variant.crops_hands else "—",
-            score.prompt_tokens,
-        )
-        for score in scores
-    )
+    rows: list[Cells] = []
+    for score in scores:
+        noun = (100 * score.nouns.accuracy, p_value(score.noun_p))
+        verb = (100 * score.verbs.accuracy, p_value(score.verb_p))
+        whole = score.uncropped if score.variant.crops_hands else "—"
+        asked = (score.variant.name, score.nouns.asked)
+        rows.append((*asked, *noun, *verb, score.failed, whole, score.prompt_tokens))
     note = (
         "Share of answered captions that name the class in any of its ways. p: McNemar's exact "
         "test against the first variant, on the moments both answered."
@@ -78,9 +71,14 @@ def captions_page(
         is_named = (nouns.names(caption.text, about.noun), verbs.names(caption.text, about.verb))
         beside = [f"heard: {', '.join(caption.sounds)}"] if caption.sounds else []
         beside += ["no hand found, shown whole"] if caption.is_whole else []
-        marks = "".join(map(_mark, ("noun", "verb"), is_named))
+        marks = "".join(
+            f" · <span class='yes'>{what} ✓</span>" if named else f" · {what} ✗"
+            for what, named in zip(("noun", "verb"), is_named, strict=True)
+        )
         text = escape("; ".join([caption.variant, *beside]))
-        return f"<dt>{text}{marks}</dt><dd>{escape(_readable(caption.text))}</dd>"
+        # Without signs that a browser has no picture of.
+        said = "".join(c if c.isprintable() or c.isspace() else "\ufffd" for c in caption.text)
+        return f"<dt>{text}{marks}</dt><dd>{escape(said)}</dd>"
 
     def moment(each: Stimulus) -> str:
         answered = [score for score in scores if each in score.captions]
@@ -112,12 +110,3 @@ def _picture(name: str, frame: Frame) -> str:
         f"<figure><img alt='{escape(name)}' src='{embed_image(small.jpeg(80))}'>"
         f"<figcaption>{escape(name)}</figcaption></figure>"
     )
-
-
-def _mark(what: str, is_named: bool) -> str:
-    return f" · <span class='yes'>{what} ✓</span>" if is_named else f" · {what} ✗"
-
-
-def _readable(text: str) -> str:
-    """Without signs that a browser has no picture of."""
-    return "".join(sign if sign.isprintable() or sign.isspace() else "\ufffd" for sign in text)

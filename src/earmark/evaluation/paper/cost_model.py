@@ -74,18 +74,18 @@ class CostModel:
         """GPU-hours of a full scan."""
         return self.windows * self.call / 3600
 
-    def call_seconds(self, tokens: int) -> float:
-        """GPU-seconds of a call with so many visual tokens, in proportion above the overhead."""
-        return self.overhead + (self.call - self.overhead) * tokens / self.tokens
-
     def triage(self, share: float, *, speed: float | None = None) -> float:
         """GPU-hours of listening at `speed` and calling a share of the windows."""
         return self.hours / (speed or self.audio_speed) + share * self.full
 
     def spent(self, share: float, tokens: int) -> float:
-        """GPU-hours of listening and calling a share with so many tokens; no listening for all."""
+        """GPU-hours of listening and calling a share with so many tokens; no listening for all.
+
+        A call takes time in proportion to its tokens, above the overhead.
+        """
         frontline = self.hours / self.audio_speed if share < 1 else 0.0
-        return frontline + share * self.windows * self.call_seconds(tokens) / 3600
+        call = self.overhead + (self.call - self.overhead) * tokens / self.tokens
+        return frontline + share * self.windows * call / 3600
 
     def break_even(self, speed: float) -> float:
         """The share of calls up to which a frontline of that speed pays; below 0 it never does."""
@@ -152,12 +152,8 @@ def composition_table(
 ) -> Table:
     """Actions touched and named, for every pair of calls and tokens, cheapest first.
 
-    Args:
-        prices: what a call costs.
-        covers: points of coverage by share of calls.
-        naming: points of naming accuracy by visual tokens; taken not to depend on the calls.
-
-    A star marks what no cheaper pair matches.
+    `covers` has points of coverage by share of calls, `naming` points of accuracy by visual tokens,
+    taken not to depend on the calls. A star marks what no cheaper pair matches.
     """
     pairs = []
     for share, reached in {**covers, 1.0: 100.0}.items():
@@ -192,20 +188,12 @@ def estimate_cost(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> ExperimentReport:
-    """What every way to go through the recordings costs, written into `out` if it is given.
+    """What every way to go through the recordings costs, written into the folder `out` if given.
 
-    Args:
-        prices: What was measured once.
-        shares: Shares of the windows that triage calls.
-        results: The `per_recording.csv` of an evaluation, for the coverage that calls reach.
-        naming: A CSV of naming accuracy in per cent by visual tokens; with `results` both ways to
-            save are ranked together.
-        out: A folder for the tables and figures.
-        fresh: Replace what another run left in `out`.
-
-    Raises:
-        LedgerError: `results` is none, or `out` holds another run.
-        AnnotationError: `naming` cannot be read.
+    `results` is the `per_recording.csv` of an evaluation, for the coverage that calls reach, and
+    `naming` a CSV of naming accuracy in per cent by visual tokens; with both, the two ways to save
+    are ranked together. `LedgerError` where `out` holds another run and `fresh` does not say to
+    replace it.
     """
     rows = read_rows(results) if results else []
     reached = BenchmarkResults.of_rows(rows) if rows else None
@@ -239,11 +227,7 @@ def estimate_cost(
 
 
 def read_naming(path: Path) -> dict[int, float]:
-    """Naming accuracy in per cent by visual tokens, from a CSV with these two columns.
-
-    Raises:
-        AnnotationError: the file cannot be read, or a column is missing.
-    """
+    """Naming accuracy in per cent by visual tokens, from a CSV with these two columns."""
     with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     try:

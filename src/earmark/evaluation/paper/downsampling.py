@@ -119,20 +119,15 @@ def choose_settings(
     pooled = np.concatenate([one.track.values for one in development])
     quantiles = np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="higher")
     thresholds = np.unique(quantiles).tolist()
-    tried = [
-        (kept, DownsampleSetting(threshold, gap))
-        for threshold in thresholds
-        for kept, gap in zip(
-            count_setting(development, threshold, every, window=window), every, strict=True
-        )
-    ]
+    tried: list[tuple[float, float, DownsampleSetting]] = []
+    for threshold in thresholds:
+        counted = count_setting(development, threshold, every, window=window)
+        for kept, gap in zip(counted, every, strict=True):
+            saved = kept.reduction if unit == "time" else 1 - kept.cost
+            tried.append((saved, kept.recall, DownsampleSetting(threshold, gap)))
     chosen: dict[float, DownsampleSetting | None] = {}
     for target in targets:
-        good = [
-            (kept.reduction if unit == "time" else 1 - kept.cost, setting)
-            for kept, setting in tried
-            if kept.recall >= target
-        ]
+        good = [(saved, setting) for saved, recall, setting in tried if recall >= target]
         chosen[target] = max(good, key=lambda pair: pair[0])[1] if good else None
     return chosen
 
@@ -152,14 +147,13 @@ def downsample_table(
     rows = []
     for target in targets:
         found = [_judge(judged, chosen[target], window) for chosen in (alone, looking)]
-        setting = looking[target]
-        gap = (
-            "—" if setting is None else "none" if setting.every is None else f"{setting.every:g} s"
-        )
+        gap = "—"
+        if setting := looking[target]:
+            gap = f"{setting.every:g} s" if setting.every else "none"
         rows.append((f"{100 * target:g} %", *found[0], gap, *found[1]))
-    alone_columns = ("recall", "reduction", "calls")
-    with_looks = ("recall, looking", "reduction, looking", "calls, looking")
-    columns = ("dev recall", *alone_columns, "looks every", *with_looks)
+    judged_by = ("recall", "reduction", "calls")
+    with_looks = tuple(f"{name}, looking" for name in judged_by)
+    columns = ("dev recall", *judged_by, "looks every", *with_looks)
     note = (
         f"Per cent on {len(judged)} recordings; threshold and looks of {LOOK:g} s chosen on "
         f"{len(development)} others. Left, the gate alone; right, with looks where it kept none. "

@@ -94,7 +94,8 @@ def read_data_sets(
         rest, kind = _ending(rest, "#", READERS)
         path = Path(rest)
         title = name or path.stem + (f" ({chosen})" if chosen else "")
-        kinds = [kind] if kind else _kinds(path)
+        is_goalstep = not kind and path.is_file() and detect(path) == "goalstep"
+        kinds = ["goalstep", "goalstep-substeps"] if is_goalstep else [kind]
         for each in kinds:
             marked = read_annotations(path, format=each, durations=durations)
             marked = marked.only(RECORDINGS[chosen]) if chosen else marked
@@ -111,12 +112,6 @@ def _ending(word: str, sign: str, known: Mapping[str, Any]) -> tuple[str, str | 
     """`word` without a known name after `sign`, and that name; a path may hold the sign itself."""
     head, found, tail = word.rpartition(sign)
     return (head, tail) if found and tail.partition(":")[0] in known else (word, None)
-
-
-def _kinds(path: Path) -> list[str | None]:
-    """The ways a file is read by itself: GoalStep as steps and as substeps."""
-    is_goalstep = path.is_file() and detect(path) == "goalstep"
-    return ["goalstep", "goalstep-substeps"] if is_goalstep else [None]
 
 
 def count_occupancy(annotations: Annotations, *, window: float) -> OccupancyCounts:
@@ -139,15 +134,8 @@ def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
         rows.append((each.name, *size, 100 * full.occupancy, full.actions_per_window))
     for name, (count, hours, share) in OCCUPANCY.items() if window == PAPER_WINDOW else ():
         rows.append((f"{name} (paper)", count, hours, "—", "—", share, "—"))
-    columns = (
-        "data set",
-        "recordings",
-        "hours",
-        "actions",
-        "mean length, s",
-        "occupied %",
-        "actions per window",
-    )
+    sizes = ("recordings", "hours", "actions", "mean length, s")
+    columns = ("data set", *sizes, "occupied %", "actions per window")
     return Table(f"Occupancy of {window:g} s windows", columns, rows, decimals=2)
 
 
@@ -193,7 +181,8 @@ def measure_occupancy(
         claim_folder(folder, settings, fresh=fresh, rows=kept)
     report = report_occupancy(sets, plan, rows=rows, settings=settings)
     if events:
-        whole = _whole_of(plan.sets[0], durations=lengths)
+        every, _ = _ending(plan.sets[0], "@", RECORDINGS)  # whatever set it names
+        whole = read_data_sets([every], durations=lengths)[0].annotations
         chosen = plan.recordings or tuple(sets[0].annotations.recordings)
         split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
         sources = [SoundEventScores(whole, events, split, window) for window in plan.windows]
@@ -223,12 +212,6 @@ def _settings(
     }
 
 
-def _whole_of(word: str, *, durations: Mapping[str, float] | None) -> Annotations:
-    """Every recording of the data set written as `word`, whatever set it names."""
-    word, _ = _ending(word, "@", RECORDINGS)
-    return read_data_sets([word], durations=durations)[0].annotations
-
-
 def _kept_at(window: float) -> str:
     """The folder in which the rows of one window length are kept."""
     return f"windows/{window:g}s"
@@ -252,18 +235,16 @@ def gain_sweep(
         place = folder / _kept_at(window) if folder else None
         ran = run(source.tasks(), design, folder=place, progress=progress)
         results = BenchmarkResults.of_rows(ran.rows)
+        reached = {
+            rule: [results.pooled((SOUND_EVENTS, rule), b).coverage for b in SWEEP_BUDGETS]
+            for rule in rules
+        }
         for rule in rules[1:]:
-            gains = [_pooled_gain(results, rule, budget) for budget in SWEEP_BUDGETS]
-            rows.append((f"{window:g} s", rule, *gains))
+            pairs = zip(reached[rule], reached["uniform"], strict=True)
+            rows.append((f"{window:g} s", rule, *(100 * (ours - even) for ours, even in pairs)))
     columns = ("window", "rule", *map(percent, SWEEP_BUDGETS))
     note = f"Points of pooled coverage over uniform; scores from {sources[0].describe()}."
     return Table("Gain over uniform by window length", columns, rows, note)
-
-
-def _pooled_gain(results: BenchmarkResults, rule: str, budget: float) -> float:
-    """Points of pooled coverage of `rule` over uniform."""
-    ours, theirs = (results.pooled((SOUND_EVENTS, name), budget) for name in (rule, "uniform"))
-    return 100 * (ours.coverage - theirs.coverage)
 
 
 def report_occupancy(

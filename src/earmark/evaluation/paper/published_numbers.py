@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import starmap
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,43 +73,23 @@ class PaperPair:
     """Recordings won, lost and tied."""
 
 
+_RULES = ("uniform", "rank", "aks", "bolt")
+_PAIRED = {
+    0.5: (
+        (-4.4, -3.4, "2/20/2"), (-0.7, -0.9, "10/13/1"), (-0.5, -0.7, "11/13/0"),
+        (-2.9, -2.5, "4/16/4"),
+    ),
+    0.335: ((5.2, 4.6, "19/3/2"), (5.8, 5.9, "21/3/0"), (5.7, 4.6, "22/0/2"), (1.9, 0.0, "10/7/7")),
+    0.25: ((5.8, 5.2, "22/2/0"), (5.7, 6.3, "20/3/1"), (5.6, 5.6, "20/1/3"), (3.2, 2.3, "16/7/1")),
+    0.15: (
+        (4.7, 4.7, "19/4/1"), (2.4, 2.3, "18/3/3"), (1.7, 1.7, "15/6/3"), (0.2, -0.1, "10/12/2"),
+    ),
+    0.1: ((3.0, 2.2, "17/5/2"), (1.8, 1.8, "17/1/6"), (0.9, 0.6, "13/3/8"), (3.5, 1.4, "15/6/3")),
+    0.05: ((2.5, 1.3, "16/6/2"), (0.4, 0.0, "5/2/17"), (0.6, 0.0, "11/7/6"), (3.1, 1.7, "16/5/3")),
+}  # fmt: skip
 PAIRED = {
-    0.5: {
-        "uniform": PaperPair(-4.4, -3.4, "2/20/2"),
-        "rank": PaperPair(-0.7, -0.9, "10/13/1"),
-        "aks": PaperPair(-0.5, -0.7, "11/13/0"),
-        "bolt": PaperPair(-2.9, -2.5, "4/16/4"),
-    },
-    0.335: {
-        "uniform": PaperPair(5.2, 4.6, "19/3/2"),
-        "rank": PaperPair(5.8, 5.9, "21/3/0"),
-        "aks": PaperPair(5.7, 4.6, "22/0/2"),
-        "bolt": PaperPair(1.9, 0.0, "10/7/7"),
-    },
-    0.25: {
-        "uniform": PaperPair(5.8, 5.2, "22/2/0"),
-        "rank": PaperPair(5.7, 6.3, "20/3/1"),
-        "aks": PaperPair(5.6, 5.6, "20/1/3"),
-        "bolt": PaperPair(3.2, 2.3, "16/7/1"),
-    },
-    0.15: {
-        "uniform": PaperPair(4.7, 4.7, "19/4/1"),
-        "rank": PaperPair(2.4, 2.3, "18/3/3"),
-        "aks": PaperPair(1.7, 1.7, "15/6/3"),
-        "bolt": PaperPair(0.2, -0.1, "10/12/2"),
-    },
-    0.1: {
-        "uniform": PaperPair(3.0, 2.2, "17/5/2"),
-        "rank": PaperPair(1.8, 1.8, "17/1/6"),
-        "aks": PaperPair(0.9, 0.6, "13/3/8"),
-        "bolt": PaperPair(3.5, 1.4, "15/6/3"),
-    },
-    0.05: {
-        "uniform": PaperPair(2.5, 1.3, "16/6/2"),
-        "rank": PaperPair(0.4, 0.0, "5/2/17"),
-        "aks": PaperPair(0.6, 0.0, "11/7/6"),
-        "bolt": PaperPair(3.1, 1.7, "16/5/3"),
-    },
+    budget: dict(zip(_RULES, starmap(PaperPair, row), strict=True))
+    for budget, row in _PAIRED.items()
 }
 """The paper's paired table on EPIC-KITCHENS-100: minimum separation minus each rule, by budget."""
 

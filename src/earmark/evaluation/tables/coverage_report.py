@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from earmark.errors import EarmarkError
-from earmark.evaluation.annotations.actions import Annotations, counted, few
+from earmark.evaluation.annotations.actions import Annotations, few
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.benchmark_run import BenchmarkDesign, BenchmarkRun
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport
 from earmark.evaluation.metrics.coverage_counts import ForecastCounts
 from earmark.evaluation.tables import coverage_tables, figures
 from earmark.evaluation.tables.table import Table
+from earmark.reporting.text_format import counted
 
 
 def report_coverage(

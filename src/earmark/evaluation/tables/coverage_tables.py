@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from earmark.evaluation.annotations.actions import Annotations, counted
+from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.metrics.coverage_counts import (
     CoverageCounts,
@@ -15,6 +15,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, p_value, percent
+from earmark.reporting.text_format import counted
 
 
 def coverage_table(results: BenchmarkResults) -> Table:

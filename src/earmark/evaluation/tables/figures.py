@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from earmark.errors import MissingExtra
 from earmark.evaluation.benchmark import ORACLE, PHASES
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
@@ -35,11 +37,7 @@ def can_draw() -> bool:
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches that no window system is asked for.
-
-    Raises:
-        MissingExtra: Matplotlib is not installed.
-    """
+    """An empty figure of so many inches that no window system is asked for."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -63,19 +61,14 @@ def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figur
     """
     drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
-    _first_panel(first, results, subject)
     box = _box(results)
-    _curves(second, results, results.systems)
+    _curves(first, results, *_first_panel(results, subject))
+    _curves(second, results, results.systems, "(b) every frontline and rule")
     _outline(second, box)
-    second.set_title("(b) every frontline and rule")
-    _curves(third, results, results.systems)
+    _curves(third, results, results.systems, "(c) the boxed span")
     third.set_xlim(*box[0])
     third.set_ylim(*box[1])
-    third.set_title("(c) the boxed span")
     _saved(fourth, results, baseline)
-    for axes in (first, second, third):
-        axes.set_xlabel("calls, % of windows")
-        axes.set_ylabel("coverage, % of actions")
     drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
     return drawn
 
@@ -83,39 +76,36 @@ def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figur
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
 
 
-def _first_panel(axes: Axes, results: BenchmarkResults, subject: System) -> None:
+def _first_panel(results: BenchmarkResults, subject: System) -> tuple[list[System], str]:
     """Frontlines under the subject's rule, or rules that isolate score and spread."""
+    wanted = ["rank", "strata", "separated", "coverage"]
+    title = "(a) score alone, spread alone, and both"
     if len(results.frontlines) > 1:
-        shown = [system for system in results.systems if system[1] in (subject[1], "strata")]
-        title = f"(a) frontlines, spent by {subject[1]}"
-    else:
-        wanted = ("rank", "strata", "separated", "coverage")
-        shown = [system for system in results.systems if system[1] in wanted]
-        title = "(a) score alone, spread alone, and both"
-    _curves(axes, results, shown or results.systems)
+        wanted, title = [subject[1], "strata"], f"(a) frontlines, spent by {subject[1]}"
+    shown = [system for system in results.systems if system[1] in wanted]
+    return shown or results.systems, title
+
+
+def _label(axes: Axes, title: str, across: str, up: str) -> None:
     axes.set_title(title)
-
-
-def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System]) -> None:
-    """Coverage of all actions together against cost, one line a system."""
-    for system in systems:
-        points = [(100 * cost, 100 * reached) for cost, reached in results.curve(system)]
-        axes.plot(*_columns(points), label=results.label(system), **_style(results, system))
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
     axes.grid(alpha=0.25)
 
 
-def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Points as what goes across and what goes up."""
-    return [x for x, _ in points], [y for _, y in points]
+def _curves(axes: Axes, results: BenchmarkResults, systems: Sequence[System], title: str) -> None:
+    """Coverage of all actions together against cost, one line a system."""
+    for system in systems:
+        points = 100 * np.array(results.curve(system))
+        axes.plot(*points.T, label=results.label(system), **_style(results, system))
+    _label(axes, title, "calls, % of windows", "coverage, % of actions")
 
 
 def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
     """Colour, marker and weight of a system's line, the same in every panel."""
-    place = results.systems.index(system)
-    rule = system[1]
-    several = len(results.frontlines) > 1
+    place, rule = results.systems.index(system), system[1]
     colour = BLIND.get(rule) or ACCENT.get(rule) or OTHERS[place % len(OTHERS)]
-    if several and rule not in (*BLIND, ORACLE):
+    if len(results.frontlines) > 1 and rule not in (*BLIND, ORACLE):
         colour = (*ACCENT.values(), *OTHERS)[place % (len(ACCENT) + len(OTHERS))]
     return {
         "color": colour,
@@ -133,10 +123,8 @@ def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, f
     reached = [100 * results.pooled(s, budget).coverage for s in systems for budget in inside]
     known = [value for value in reached if not math.isnan(value)] or [0.0, 100.0]
     pad = 2.0
-    return (
-        (100 * inside[0] - pad, 100 * inside[-1] + pad),
-        (min(known) - pad, max(known) + pad),
-    )
+    across = (100 * inside[0] - pad, 100 * inside[-1] + pad)
+    return across, (min(known) - pad, max(known) + pad)
 
 
 def _outline(axes: Axes, box: tuple[tuple[float, float], tuple[float, float]]) -> None:
@@ -156,10 +144,8 @@ def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:
         cost = [100 * results.pooled(system, b).cost for b in results.budgets]
         axes.plot(cost, saved, label=results.label(system), **_style(results, system))
     axes.axhline(0, color="#8a8f98", linewidth=1)
-    axes.set_title(f"(d) calls saved against {results.label(baseline)}")
-    axes.set_xlabel("calls, % of windows")
-    axes.set_ylabel("calls saved at equal coverage, %")
-    axes.grid(alpha=0.25)
+    title = f"(d) calls saved against {results.label(baseline)}"
+    _label(axes, title, "calls, % of windows", "calls saved at equal coverage, %")
 
 
 def gain_scatter(
@@ -175,10 +161,9 @@ def gain_scatter(
         mark, colour = MARKERS[place], OTHERS[place]
         axes.scatter(occupancy, gains[budget], s=30, label=label, marker=mark, color=colour)
     axes.axhline(0, color="#8a8f98", linewidth=1)
-    axes.set_xlabel("occupancy: windows that touch an action, %")
-    axes.set_ylabel("gain, points of coverage")
-    axes.set_title(f"{results.label(subject)} minus {results.label(baseline)}, a dot a recording")
-    axes.grid(alpha=0.25)
+    title = f"{results.label(subject)} minus {results.label(baseline)}, a dot a recording"
+    across = "occupancy: windows that touch an action, %"
+    _label(axes, title, across, "gain, points of coverage")
     drawn.legend(**_BELOW, ncols=2)
     return drawn
 
@@ -193,14 +178,11 @@ def lines(
     for place, (name, points) in enumerate(series.items()):
         marker = MARKERS[place % len(MARKERS)] if marked else ""
         colour = OTHERS[place % len(OTHERS)]
-        axes.plot(*_columns(points), label=name, marker=marker, color=colour)
+        axes.plot(*np.array(points).T, label=name, marker=marker, color=colour)
     if ticks:
         axes.set_xscale("log")
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xticks([], minor=True)
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
-    axes.set_title(title)
-    axes.grid(alpha=0.25)
+    _label(axes, title, across, up)
     drawn.legend(**_BELOW, ncols=3)
     return drawn

@@ -38,15 +38,9 @@ def make_results_page(
     more: str = "",
     style: str = "",
 ) -> str:
-    """The page as HTML, all in one file.
+    """The page as HTML, all in one file: `figures` are PNG by caption.
 
-    Args:
-        title: As text.
-        notes: Lines of text beneath it.
-        tables: All of them, each with a link at the top.
-        figures: PNG by caption.
-        more: Markup after the tables.
-        style: CSS for it.
+    `more` is markup that comes after the tables, and `style` the CSS for it.
     """
     points = "".join(f"<li>{escape(note)}</li>" for note in notes)
     links = "".join(f"<a href='#{table.slug}'>{escape(table.title)}</a> " for table in tables)
