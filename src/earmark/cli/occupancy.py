@@ -15,7 +15,7 @@ from earmark.cli.evaluate import (
     Out,
     SoundEvents,
     SoundEventsFormat,
-    TableFormat,
+    TablesAs,
     names,
     recordings_bar,
     show,
@@ -45,9 +45,7 @@ def occupancy(
     recordings: Chosen = None,
     output: Out = None,
     fresh: Fresh = False,
-    format: Annotated[
-        TableFormat, typer.Option(help="How to print the tables.")
-    ] = TableFormat.markdown,
+    format: TablesAs = "markdown",
 ) -> None:
     """Say how full recordings are: the room a frontline has before one is chosen.
 

@@ -85,7 +85,6 @@ class MediaScores:
     """Scores from media that are listened to."""
 
     annotations: Annotations
-    """Every annotated recording."""
     evaluated: Annotations
     """The recordings that are judged."""
     recordings: Mapping[str, Recording]

@@ -18,7 +18,6 @@ from earmark.evaluation.paper.cost_model import (
     estimate_cost,
 )
 from earmark.evaluation.paper.occupancy_survey import (
-    DataSet,
     OccupancyPlan,
     count_occupancy,
     gain_sweep,
@@ -36,15 +35,15 @@ def test_data_sets_are_named_on_the_command_line(tmp_path: Path):
     actions, _ = kitchen(2)
     path = write_csv(tmp_path / "odd#name@x.csv", actions)
     found = read_data_sets([str(path), f"mine={path}#csv"], durations=actions.durations)
-    assert [each.name for each in found] == ["odd#name@x", "mine"]
-    assert found[0].annotations.recordings == actions.recordings
+    assert list(found) == ["odd#name@x", "mine"]
+    assert found["odd#name@x"].recordings == actions.recordings
     with pytest.raises(ValueError, match=r"two data sets are called odd#name@x: name them, NAME="):
         read_data_sets([str(path), str(path)], durations=actions.durations)
 
 
 def test_the_paper_s_rows_stand_beneath_its_own_window_length_alone():
     actions, _ = kitchen(1)
-    mine = [DataSet("mine", actions)]
+    mine = {"mine": actions}
     assert [row[0] for row in occupancy_table(mine, window=2.0).rows] == ["mine"]
     assert len(occupancy_table(mine, window=4.0).rows) == 5
 
@@ -58,7 +57,7 @@ def test_a_tier_can_be_named_in_a_data_set(tmp_path: Path):
         "</ANNOTATION_DOCUMENT>"
     )
     found = read_data_sets([f"hands={path}#elan:hands", f"speech={path}#elan:speech"])
-    assert [each.annotations.actions for each in found] == [1, 0]
+    assert [marked.actions for marked in found.values()] == [1, 0]
 
 
 def test_goalstep_gives_steps_and_substeps(tmp_path: Path):
@@ -68,8 +67,8 @@ def test_goalstep_gives_steps_and_substeps(tmp_path: Path):
         json.dumps({"videos": [{"video_uid": "v", "end_time": 40, "segments": [step]}]})
     )
     found = read_data_sets([str(path)])
-    assert [each.name for each in found] == ["g, steps", "g, substeps"]
-    occupied = [count_occupancy(each.annotations, window=4.0).occupied for each in found]
+    assert list(found) == ["g, steps", "g, substeps"]
+    occupied = [count_occupancy(marked, window=4.0).occupied for marked in found.values()]
     assert occupied == [8, 1]
 
 

@@ -26,7 +26,6 @@ class NamingCounts(Addable):
     named: int = 0
     """Captions that say the class."""
     asked: int = 0
-    """Captions."""
 
     @property
     def accuracy(self) -> float:

@@ -58,7 +58,6 @@ class CoverageCounts(Addable):
     calls: int = 0
     """Windows picked."""
     actions: int = 0
-    """Annotated actions."""
     covered: float = 0
     """Actions that some picked window overlaps; a fraction where it is a mean over choices."""
     strict: float = 0
@@ -196,7 +195,6 @@ class EpisodeCounts(Addable):
     charged: float = 0.0
     """Calls a duration account would charge: seconds kept over seconds of a window."""
     actions: int = 0
-    """Annotated actions."""
     reached: int = 0
     """Actions that overlap an episode."""
 
@@ -273,9 +271,7 @@ class ForecastCounts(Addable):
     expected: float = 0.0
     """Actions expected to be covered."""
     covered: float = 0.0
-    """Actions covered."""
     actions: int = 0
-    """Annotated actions."""
     foreseen: float = 0.0
     """Actions expected in all."""
     absolute: float = 0.0

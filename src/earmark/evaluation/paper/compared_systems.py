@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -22,18 +23,18 @@ class System:
 
     name: str
     """As `--frontline` or `--rule` takes it."""
-    kind: Literal["frontline", "rule"]
-    """A frontline scores moments, a rule spends scores."""
     scores: str
     """What it is, and by what it ranks."""
-    reads: str
+    seconds_per_hour: float | None = None
+    """Seconds of processor time for an hour of recording, see experiments/LOG.md; None where there
+    was nothing to measure."""
+    kind: Literal["frontline", "rule"] = "frontline"
+    """A frontline scores moments, a rule spends scores."""
+    reads: str = "sound"
     paper: str = ""
     """As the paper calls this very system; empty for those it has not."""
     stands_for: str = ""
     """The paper's system in whose place it stands: its weights are unpublished or unlicensed."""
-    seconds_per_hour: float | None = None
-    """Seconds of processor time for an hour of recording, see experiments/LOG.md; None where there
-    was nothing to measure."""
     extra: str = ""
     """What to install to use it: `pip install 'earmark[…]'`."""
 
@@ -58,55 +59,33 @@ class System:
         return READY
 
 
-def _network(name: str, *, paper: str = "", stands_for: str = "") -> System:
+def _network(name: str, **known: str) -> System:
     """The frontline that a model of the catalogue is."""
     model = MODELS[name]
-    return System(
-        name,
-        "frontline",
-        model.title,
-        _SOUND,
-        paper=paper,
-        stands_for=stands_for,
-        seconds_per_hour=model.seconds_per_hour,
-        extra=model.extra,
-    )
+    return System(name, model.title, model.seconds_per_hour, extra=model.extra, **known)  # type: ignore[arg-type]
 
 
-def _encoder(
-    name: str, scores: str, cost: float, *, paper: str = "", reads: str = "sound", extra: str = ""
-) -> System:
-    """A frontline that needs no weights."""
-    return System(name, "frontline", scores, reads, paper=paper, seconds_per_hour=cost, extra=extra)
-
-
-def _rule(name: str, scores: str, *, paper: str = "", reads: str = "scores") -> System:
-    return System(name, "rule", scores, reads, paper=paper, seconds_per_hour=0.0)
-
-
-_SOUND = "sound"
+_rule = partial(System, seconds_per_hour=0.0, kind="rule", reads="scores")
 _VIDEO = "all video"
 
 _KNOWN = (
     _rule("full", "every window", paper="Full scan", reads="nothing"),
     _rule("uniform", "evenly spaced windows", paper="Uniform", reads="nothing"),
     _rule("random", "matched length statistics", paper="Random spans", reads="nothing"),
-    _encoder("energy", "frame RMS", 4.1, paper="Short-term energy"),
-    _encoder("flux", "onset strength", 5.0, paper="Spectral flux"),
+    System("energy", "frame RMS", 4.1, paper="Short-term energy"),
+    System("flux", "onset strength", 5.0, paper="Spectral flux"),
     _network("panns", paper="PANNs / CNN14"),
     _network("beats", paper="BEATs"),
     _network("fpasst", paper="fPaSST"),
     _network("atst-frame", paper="ATST-Frame"),
     _network("dasm", stands_for="DASM"),
     _network("slowfast", stands_for="BEATs–SlowFast"),
-    _encoder(
-        "frame-difference", "pixel change", 645, paper="Frame differencing", reads=_VIDEO
-    ),
-    _encoder(
+    System("frame-difference", "pixel change", 645, paper="Frame differencing", reads=_VIDEO),
+    System(
         "flow", "Farnebäck magnitude", 942,
         paper="Optical flow, raw", reads=_VIDEO, extra="vision",
     ),
-    _encoder(
+    System(
         "flow-compensated", "Farnebäck magnitude less the median", 945,
         paper="Optical flow, ego-comp.", reads=_VIDEO, extra="vision",
     ),
@@ -114,16 +93,16 @@ _KNOWN = (
     _rule("aks", "recursive split", paper="AKS"),
     _rule("bolt", "inverse transform sampling", paper="BOLT"),
     System(
-        "gate", "frontline", "a `where` head over 64 log-mel channels, 20 heads averaged", _SOUND,
-        stands_for="Ours, the gate", seconds_per_hour=5.6,
+        "gate", "a `where` head over 64 log-mel channels, 20 heads averaged", 5.6,
+        stands_for="Ours, the gate",
     ),
     _rule("separated", "minimum separation", paper="Ours, the rule"),
-    _encoder("variance", "restlessness of the level", 4.0),
-    _encoder("log-mel", "log-mel against its recent past", 4.7),
+    System("variance", "restlessness of the level", 4.0),
+    System("log-mel", "log-mel against its recent past", 4.7),
     _network("yamnet"),
     _network("frame-mn06"),
     _network("frame-mn10"),
-    _encoder("packets", "compressed-domain motion", 0.1, reads="index"),
+    System("packets", "compressed-domain motion", 0.1, reads="index"),
     _rule("coverage", "exact expected coverage"),
     _rule("facility", "facility location"),
     _rule("strata", "one window in each of equal stretches", reads="nothing"),
@@ -136,7 +115,7 @@ def systems() -> Iterator[System]:
     known = {system.name for system in _KNOWN}
     for name in FRONTLINES:
         if name not in known:
-            yield System(name, "frontline", "of another package", "")
+            yield System(name, "of another package", reads="")
     for name in RULES:
         if name not in known:
-            yield System(name, "rule", "of another package", "scores")
+            yield _rule(name, "of another package", seconds_per_hour=None)

@@ -35,7 +35,6 @@ class CostModel:
     """What was measured once and holds for every run. The defaults are the paper's, on a V100."""
 
     hours: float = 1000.0
-    """Hours of recordings."""
     window: float = 4.0
     """Seconds of one call's window."""
     call: float = 0.74
@@ -51,7 +50,6 @@ class CostModel:
     visual_share: float = 0.5
     """Share of calls a visual frontline still makes."""
     gpu_hour: float = 2.0
-    """Money for a GPU-hour."""
 
     def __post_init__(self) -> None:
         for name in ("hours", "window", "call", "tokens", "audio_speed", "visual_speed"):

@@ -67,17 +67,13 @@ class OccupancyPlan:
             raise ValueError("a sweep needs at least one window length")
 
 
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """Annotations to measure, under a name."""
-
-    name: str
-    annotations: Annotations
+DataSets = Mapping[str, Annotations]
+"""Annotations to measure, by name."""
 
 
 def read_data_sets(
     words: Sequence[str], *, durations: Mapping[str, float] | None = None
-) -> list[DataSet]:
+) -> dict[str, Annotations]:
     """Data sets written as `[NAME=]PATH[#FORMAT][@SET]`.
 
     `FORMAT` is one of `READERS`, `SET` a named set of recordings (`paper`, `paper-primary`,
@@ -87,7 +83,7 @@ def read_data_sets(
         AnnotationError: a file cannot be read or contradicts itself.
         ValueError: two data sets have one name.
     """
-    found = []
+    found: dict[str, Annotations] = {}
     for word in words:
         name, _, rest = word.rpartition("=")
         rest, chosen = _ending(rest, "@", RECORDINGS)
@@ -100,11 +96,10 @@ def read_data_sets(
             marked = read_annotations(path, format=each, durations=durations)
             marked = marked.only(RECORDINGS[chosen]) if chosen else marked
             level = f", {each.removeprefix('goalstep-')}" if each and len(kinds) > 1 else ""
-            found.append(DataSet(title + level.replace("goalstep", "steps"), marked))
-    names = [each.name for each in found]
-    again = [name for name in names if names.count(name) > 1]
-    if again:
-        raise ValueError(f"two data sets are called {again[0]}: name them, NAME=PATH")
+            title_here = title + level.replace("goalstep", "steps")
+            if title_here in found:
+                raise ValueError(f"two data sets are called {title_here}: name them, NAME=PATH")
+            found[title_here] = marked
     return found
 
 
@@ -125,13 +120,13 @@ def count_occupancy(annotations: Annotations, *, window: float) -> OccupancyCoun
     )
 
 
-def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
+def occupancy_table(sets: DataSets, *, window: float) -> Table:
     """The paper's occupancy table over `sets`; its own rows beneath, at its own window length."""
     rows: list[Cells] = []
-    for each in sets:
-        marked, full = each.annotations, count_occupancy(each.annotations, window=window)
+    for name, marked in sets.items():
+        full = count_occupancy(marked, window=window)
         size = (len(marked.recordings), marked.hours, marked.actions, mean(marked.lengths))
-        rows.append((each.name, *size, 100 * full.occupancy, full.actions_per_window))
+        rows.append((name, *size, 100 * full.occupancy, full.actions_per_window))
     for name, (count, hours, share) in OCCUPANCY.items() if window == PAPER_WINDOW else ():
         rows.append((f"{name} (paper)", count, hours, "—", "—", share, "—"))
     sizes = ("recordings", "hours", "actions", "mean length, s")
@@ -139,13 +134,13 @@ def occupancy_table(sets: Sequence[DataSet], *, window: float) -> Table:
     return Table(f"Occupancy of {window:g} s windows", columns, rows, decimals=2)
 
 
-def sweep_table(sets: Sequence[DataSet], windows: Sequence[float] = WINDOWS) -> Table:
+def sweep_table(sets: DataSets, windows: Sequence[float] = WINDOWS) -> Table:
     """Windows and occupancy by window length, the paper's primary set beneath."""
     rows: list[Cells] = []
-    for each in sets:
+    for name, marked in sets.items():
         for window in windows:
-            full = count_occupancy(each.annotations, window=window)
-            rows.append((each.name, f"{window:g} s", full.windows, 100 * full.occupancy))
+            full = count_occupancy(marked, window=window)
+            rows.append((name, f"{window:g} s", full.windows, 100 * full.occupancy))
     for window, (count, share) in WINDOW_SWEEP.items():
         rows.append(("primary set (paper)", f"{window:g} s", count, share))
     columns = ("data set", "window", "windows", "occupied %")
@@ -169,7 +164,8 @@ def measure_occupancy(
     lengths = read_durations(plan.durations) if plan.durations else None
     sets = read_data_sets(plan.sets, durations=lengths)
     rows = read_rows(plan.results) if plan.results else []
-    sets[0].annotations.only(row.recording for row in rows)  # says which are not in the first set
+    first = next(iter(sets.values()))
+    first.only(row.recording for row in rows)  # says which are not in the first set
     events = None
     if plan.sound_events:
         events = read_annotations(
@@ -182,8 +178,8 @@ def measure_occupancy(
     report = report_occupancy(sets, plan, rows=rows, settings=settings)
     if events:
         every, _ = _ending(plan.sets[0], "@", RECORDINGS)  # whatever set it names
-        whole = read_data_sets([every], durations=lengths)[0].annotations
-        chosen = plan.recordings or tuple(sets[0].annotations.recordings)
+        whole = next(iter(read_data_sets([every], durations=lengths).values()))
+        chosen = plan.recordings or tuple(first.recordings)
         split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
         sources = [SoundEventScores(whole, events, split, window) for window in plan.windows]
         sweep = gain_sweep(sources, folder=folder, progress=progress)
@@ -195,7 +191,7 @@ def measure_occupancy(
 
 def _settings(
     plan: OccupancyPlan,
-    sets: Sequence[DataSet],
+    sets: DataSets,
     rows: Sequence[BenchmarkRow],
     events: Annotations | None,
 ) -> dict[str, Any]:
@@ -204,7 +200,7 @@ def _settings(
         "experiment": "occupancy",
         "window": plan.window,
         "windows": list(plan.windows),
-        "sets": {each.name: each.annotations.fingerprint for each in sets},
+        "sets": {name: marked.fingerprint for name, marked in sets.items()},
         "sound_events": events.fingerprint if events else None,
         "recordings": list(plan.recordings),
         "results": rows_fingerprint(rows) if rows else None,
@@ -248,7 +244,7 @@ def gain_sweep(
 
 
 def report_occupancy(
-    sets: Sequence[DataSet],
+    sets: DataSets,
     plan: OccupancyPlan,
     *,
     rows: Sequence[BenchmarkRow] = (),
@@ -264,25 +260,23 @@ def report_occupancy(
         line = results.frontlines[0]
         baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
         subject = (line, "coverage" if "coverage" in results.rules else results.rules[-1])
-        occupancy = occupancies(sets[0].annotations, results, window=plan.window)
+        occupancy = occupancies(next(iter(sets.values())), results, window=plan.window)
         tables.append(gain_table(results, occupancy, baseline=baseline))
         drawn["gain_against_occupancy"] = (
             f"Gain of {subject[1]} over {baseline[1]} against occupancy.",
             lambda: figures.gain_scatter(results, occupancy, subject, baseline),
         )
-    notes = [f"{each.name}: {note}" for each in sets for note in each.annotations.notes()]
+    notes = [f"{name}: {note}" for name, marked in sets.items() for note in marked.notes()]
     title = "How full is the stream?"
     return ExperimentReport(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
 
 
-def _draw_sweep(sets: Sequence[DataSet], windows: Sequence[float]) -> Figure:
+def _draw_sweep(sets: DataSets, windows: Sequence[float]) -> Figure:
     """Occupancy by window length, drawn."""
     lengths = sorted(windows)
     series = {
-        each.name: [
-            (w, 100 * count_occupancy(each.annotations, window=w).occupancy) for w in lengths
-        ]
-        for each in sets
+        name: [(w, 100 * count_occupancy(marked, window=w).occupancy) for w in lengths]
+        for name, marked in sets.items()
     }
     return figures.lines(
         series,
