@@ -43,7 +43,7 @@ def test_a_splice_of_two_best_paths_is_best(recording: Windows, data: st.DataObj
     assume(price > 1e-3)
     # Prices a hair off a slope of the curve give the fewest and the most picks best at it.
     line = lines([recording])[0]
-    few, many = (solve([line], np.array([price + hair])).paths[0] for hair in (1e-7, -1e-7))
+    few, many = (solve([line], np.array([price + hair]))[0][0] for hair in (1e-7, -1e-7))
     assert len(few) < len(many)
     for calls in range(len(few), len(many) + 1):
         mixed = splice(few, many, calls).tolist()
@@ -66,15 +66,15 @@ def test_shares_spend_exactly_and_stay_within_the_ends(
 
 @given(recordings(longest=30), st.floats(0.01, 5.0))
 def test_solving_says_what_its_path_is_worth(recording: Windows, price: float) -> None:
-    priced = solve(lines([recording]), np.array([price]))
-    found = priced.paths[0].tolist()
+    paths, values = solve(lines([recording]), np.array([price]))
+    found = paths[0].tolist()
     net = worth(recording, found) - price * len(found)
-    assert priced.values[0] == pytest.approx(net, abs=1e-9)
+    assert values[0] == pytest.approx(net, abs=1e-9)
 
 
 @given(st.lists(recordings(longest=10), min_size=2, max_size=5), st.floats(0.1, 3.0))
 def test_small_batches_give_what_large_ones_give(many: list[Windows], price: float) -> None:
-    together = solve(lines(many), np.full(len(many), price))
-    for recording, value in zip(many, together.values, strict=True):
-        alone = solve(lines([recording]), np.array([price]))
-        assert alone.values[0] == pytest.approx(value, abs=1e-9)
+    _, together = solve(lines(many), np.full(len(many), price))
+    for recording, value in zip(many, together, strict=True):
+        _, alone = solve(lines([recording]), np.array([price]))
+        assert alone[0] == pytest.approx(value, abs=1e-9)

@@ -57,21 +57,14 @@ def allocate(
             laid = Strata()(windows, budget=len(picks)) if is_unread else picks
             yield _choice(rule, windows, laid, wanted, is_unread=is_unread)
         return
-    safe = _Readable(rule)
+
+    def safe(windows: Windows, *, budget: int) -> list[Pick]:
+        used = Strata() if _is_unreadable(rule, windows) else rule
+        return used(windows, budget=budget)
+
     for windows, calls in zip(many, _calls(safe, many, budget, across, weights), strict=True):
         is_unread = _is_unreadable(rule, windows)
         yield _choice(rule, windows, safe(windows, budget=calls), wanted, is_unread=is_unread)
-
-
-@dataclass(frozen=True, slots=True)
-class _Readable:
-    """A rule that leaves a recording without evidence to `strata`."""
-
-    rule: Rule
-
-    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
-        used = Strata() if _is_unreadable(self.rule, windows) else self.rule
-        return used(windows, budget=budget)
 
 
 def _is_unreadable(rule: Rule, windows: Windows) -> bool:

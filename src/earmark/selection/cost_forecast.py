@@ -149,14 +149,7 @@ def rungs_for(
     rungs = []
     for calls, reached in zip(budgets, ladder(many, budgets), strict=True):
         share = calls / windows if windows else math.nan
-        rungs.append(
-            Rung(
-                share=share,
-                calls=calls,
-                coverage=None if math.isnan(reached) else reached,
-                gpu_hours=calls * cost.gpu_seconds / 3600,
-                money=calls * cost.money,
-                pays=bool(windows) and share < screening.break_even,
-            )
-        )
+        coverage = None if math.isnan(reached) else reached
+        spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
+        rungs.append(Rung(share, calls, coverage, *spent, pays=share < screening.break_even))
     return rungs

@@ -39,7 +39,8 @@ def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1
     above: Side | None = None
     for budget in sorted(set(budgets), reverse=True):
         bracket = _closed_in(lined, budget, within, above)
-        reached[budget] = _expected(bracket)
+        actions = float(bracket.actions.sum())
+        reached[budget] = float(_line(bracket).sum()) / actions if actions else math.nan
         above = bracket.low
     return [reached[budget] for budget in budgets]
 
@@ -98,12 +99,6 @@ def _closed_in(lined: list[Line], budget: int, within: float, above: Side | None
     while not is_settled(bracket) and _doubt(bracket) > within * bracket.actions.sum():
         bracket.narrow()
     return bracket
-
-
-def _expected(bracket: Bracket) -> float:
-    """The coverage that the line between the two ends promises; nan where nothing is expected."""
-    actions = float(bracket.actions.sum())
-    return float(_line(bracket).sum()) / actions if actions else math.nan
 
 
 def _line(bracket: Bracket) -> FloatArray:

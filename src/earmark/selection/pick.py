@@ -68,17 +68,7 @@ def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], 
     ordered = np.sort(np.asarray(chosen, dtype=np.intp))
     starts = ordered * windows.length
     ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
-    columns = zip(
-        ordered.tolist(),
-        starts.tolist(),
-        ends.tolist(),
-        windows.instants[ordered].tolist(),
-        windows.scores[ordered].tolist(),
-        windows.rates[ordered].tolist(),
-        gains(windows, ordered).tolist(),
-        strict=True,
-    )
-    return [
-        Pick(window, start, end, instant, score, rate, expected, reason(window, expected))
-        for window, start, end, instant, score, rate, expected in columns
-    ]
+    seen = (windows.instants[ordered], windows.scores[ordered], windows.rates[ordered])
+    columns = (ordered, starts, ends, *seen, gains(windows, ordered))
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [Pick(*(*row, reason(row[0], row[-1]))) for row in rows]

@@ -46,12 +46,12 @@ class Side:
     prices: FloatArray
     """One a group; nan while the end has not been reached by a price."""
 
-    def take(self, where: IndexArray, found: Side) -> None:
-        """Replace the lines `where` by those `found`, which come in the same order."""
-        self.calls[where] = found.calls
-        self.worth[where] = found.worth
-        for place, path in zip(where.tolist(), found.paths, strict=True):
-            self.paths[place] = path
+    def take(self, where: IndexArray, other: Side, places: IndexArray) -> None:
+        """Replace the lines `where` by those at `places` of the other end, in the same order."""
+        self.calls[where] = other.calls[places]
+        self.worth[where] = other.worth[places]
+        for own, place in zip(where.tolist(), places.tolist(), strict=True):
+            self.paths[own] = other.paths[place]
 
 
 class Goal(Protocol):
@@ -198,17 +198,14 @@ class Bracket:
     def _solve(self, where: IndexArray, prices: FloatArray) -> Side:
         """The best picks of the lines `where`; equals outside the bracket give way to its ends."""
         paid = prices[self.group[where]]
-        priced = solve([self.lines[place] for place in where.tolist()], paid)
-        calls = np.array([len(path) for path in priced.paths], dtype=np.intp)
-        found = Side(priced.paths, calls, priced.values + paid * calls, prices)
+        paths, values = solve([self.lines[place] for place in where.tolist()], paid)
+        calls = np.array([len(path) for path in paths], dtype=np.intp)
+        found = Side(paths, calls, values + paid * calls, prices)
         for end, outside in (
             (self.low, calls < self.low.calls[where]),
             (self.high, calls > self.high.calls[where]),
         ):
-            for place in np.flatnonzero(outside).tolist():
-                found.paths[place] = end.paths[where[place]]
-                found.calls[place] = end.calls[where[place]]
-                found.worth[place] = end.worth[where[place]]
+            found.take(np.flatnonzero(outside), end, where[outside])
         return found
 
     def _replace(self, where: IndexArray, found: Side, by_chord: Flags) -> None:
@@ -229,13 +226,7 @@ class Bracket:
         for end, chosen in ((self.low, moves & is_short), (self.high, moves & ~is_short)):
             end.prices[chosen] = found.prices[chosen]
             some = np.flatnonzero((chosen & inside)[group])
-            end.take(where[some], _subset(found, some))
-
-
-def _subset(side: Side, some: IndexArray) -> Side:
-    """The lines `some` of a side."""
-    paths = [side.paths[place] for place in some.tolist()]
-    return Side(paths, side.calls[some], side.worth[some], side.prices)
+            end.take(where[some], found, some)
 
 
 def splice(few: NDArray[np.int32], many: NDArray[np.int32], calls: int) -> NDArray[np.int32]:

@@ -57,17 +57,11 @@ class Line:
         return len(self.rates)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Priced:
-    """The best picks of each recording at its price."""
+def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]:
+    """The picks of each line that are worth most at its price; of equals, the fewer.
 
-    paths: Paths
-    values: FloatArray
-    """Expected coverage less the price of the picks, one a recording."""
-
-
-def solve(lines: Sequence[Line], prices: FloatArray) -> Priced:
-    """The picks of each line that are worth most at its price; of equals, the fewer."""
+    With them their values: the expected coverage of each line less the price of its picks.
+    """
     paths: Paths = [np.empty(0, np.int32)] * len(lines)
     values = np.zeros(len(lines))
     for batch in _batches(lines):
@@ -76,7 +70,7 @@ def solve(lines: Sequence[Line], prices: FloatArray) -> Priced:
         values[batch] = columns.at_end(best)
         for place, path in zip(batch.tolist(), columns.trace(best, steps), strict=True):
             paths[place] = path
-    return Priced(paths, values)
+    return paths, values
 
 
 def _batches(lines: Sequence[Line]) -> Iterator[IndexArray]:
@@ -115,19 +109,15 @@ class _Columns:
     def of(cls, lines: Sequence[Line], prices: FloatArray) -> _Columns:
         lengths = np.array([len(line) for line in lines], dtype=np.intp)
         depth = max(len(line.reach) for line in lines)
-        across = np.zeros((len(lines), depth + int(lengths.max())))
-        reach = np.zeros((len(lines), depth))
-        for row, line in enumerate(lines):
-            across[row, depth : depth + len(line)] = line.rates
-            reach[row, : len(line.reach)] = line.reach
-        bonus = None
-        if any(line.bonus is not None for line in lines):
-            bonus = np.zeros((across.shape[1], len(lines)))
-            for column, line in enumerate(lines):
-                if line.bonus is not None:
-                    bonus[depth : depth + len(line), column] = line.bonus
-        down = np.ascontiguousarray(across.T), np.ascontiguousarray(reach.T)
-        return cls(*down, prices, lengths, bonus)
+        rates = np.zeros((depth + int(lengths.max()), len(lines)))
+        reach = np.zeros((depth, len(lines)))
+        bonus = np.zeros_like(rates) if any(line.bonus is not None for line in lines) else None
+        for column, line in enumerate(lines):
+            rates[depth : depth + len(line), column] = line.rates
+            reach[: len(line.reach), column] = line.reach
+            if bonus is not None and line.bonus is not None:
+                bonus[depth : depth + len(line), column] = line.bonus
+        return cls(rates, reach, prices, lengths, bonus)
 
     def advance(self) -> tuple[FloatArray, NDArray[np.integer]]:
         """For each row, the best value of a path that ends at or before it, and its last step.

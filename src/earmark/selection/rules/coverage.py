@@ -62,7 +62,7 @@ class Coverage:
         """
         lined = lines(many, weights)
         if budget.price is not None:
-            return solve(lined, np.full(len(lined), budget.price)).paths
+            return solve(lined, np.full(len(lined), budget.price))[0]
         if not across:
             return self._paths_each(lined, [budget.calls(len(line)) for line in lined])
         calls = budget.calls(sum(map(len, lined)))

@@ -35,13 +35,11 @@ class RandomSpans:
             return []
         rng = np.random.default_rng(self.seed)
         lengths = rng.permutation(_stretches(windows, calls))
-        starts = np.cumsum(lengths) - lengths + _gaps(len(windows) - calls, len(lengths), rng)
-        chosen = np.concatenate(
-            [
-                np.arange(start, start + length)
-                for start, length in zip(starts, lengths, strict=True)
-            ]
-        )
+        # `free` windows not picked make `free + 1` places between them; each stretch takes one, so
+        # that every way to place them is equally likely.
+        free = len(windows) - calls
+        before = np.sort(rng.choice(free + 1, size=len(lengths), replace=False))
+        chosen = np.arange(calls) + np.repeat(before, lengths)
         return explain(windows, chosen, lambda *_: f"random place, seed {self.seed}")
 
 
@@ -54,11 +52,3 @@ def _stretches(windows: Windows, calls: int) -> IndexArray:
     best = np.sort(best_first(windows.scores)[:calls])
     breaks = np.flatnonzero(np.diff(best) > 1) + 1
     return np.diff(np.concatenate([[0], breaks, [calls]]))
-
-
-def _gaps(free: int, stretches: int, rng: np.random.Generator) -> IndexArray:
-    """Free windows before each stretch in total: every way to place them is equally likely.
-
-    `free` windows not picked make `free + 1` places between them; each stretch takes one.
-    """
-    return np.sort(rng.choice(free + 1, size=stretches, replace=False))
