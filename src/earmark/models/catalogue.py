@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from earmark.errors import MissingExtra, ModelMismatch
 from earmark.models.architecture import CLIPS, Architecture
@@ -25,7 +26,6 @@ _SED = "https://github.com/fschmid56/PretrainedSED/releases/download/v0.0.1"
 _TENSORFLOW = "https://storage.googleapis.com/download.tensorflow.org/models/tflite/task_library"
 _NETWORKS = "earmark.features.pretrained"
 _POSITIONS = "model.beats.encoder.pos_conv.0"
-_STRONG = "AudioSet-Strong encoder, 447 classes at 25 Hz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class Model:
     file: str
     """As its publisher calls it."""
     title: str
-    """What it is."""
     purpose: str
     """What earmark does with it."""
     licence: str
@@ -96,19 +95,29 @@ def require(library: str, *, what: str, extra: str = "encoders") -> None:
         raise MissingExtra(f"{what} needs {library}: pip install 'earmark[{extra}]'")
 
 
-_ROWS = (
-    Model(
-        name="beats",
-        file="BEATs_strong_1.pt",
-        title="BEATs with its AudioSet-Strong head",
-        purpose=f"{_STRONG}; the paper's",
+def _strong(name: str, file: str, title: str, network: str, **facts: Any) -> Model:
+    """A network with its AudioSet-Strong head, as the authors of PretrainedSED publish them."""
+    note = facts.pop("note", "")
+    return Model(
+        name,
+        file,
+        title=f"{title} with its AudioSet-Strong head",
+        purpose=f"AudioSet-Strong encoder, 447 classes at 25 Hz{note}",
         licence="MIT",
         extra="encoders",
-        origins=(Address(f"{_SED}/BEATs_strong_1.pt"),),
+        origins=(Address(f"{_SED}/{file}"),),
+        loader=f"{_NETWORKS}.{network}",
+        vocabulary="audioset-strong",
+        **facts,
+    )
+
+
+_ROWS = (
+    _strong(
+        *("beats", "BEATs_strong_1.pt", "BEATs", "beats:Beats"),
+        note="; the paper's",
         size_bytes=364_091_999,
         sha256="db13a79ae90a0cfd0f9911a6a1d8cdb89324322bee642dcfe32de022123b8b54",
-        loader=f"{_NETWORKS}.beats:Beats",
-        vocabulary="audioset-strong",
         seconds_per_hour=667,
         architecture=Architecture(
             width=768,
@@ -119,59 +128,29 @@ _ROWS = (
             ),
         ),
     ),
-    Model(
-        name="atst-frame",
-        file="ATST-F_strong_1.pt",
-        title="ATST-Frame with its AudioSet-Strong head",
-        purpose=_STRONG,
-        licence="MIT",
-        extra="encoders",
-        origins=(Address(f"{_SED}/ATST-F_strong_1.pt"),),
+    _strong(
+        *("atst-frame", "ATST-F_strong_1.pt", "ATST-Frame", "atst:AtstFrame"),
         size_bytes=344_480_550,
         sha256="fbf2577958e3648d55ee8cea7e0e5260c4505fb0c13964e1ec81bc367cee5eda",
-        loader=f"{_NETWORKS}.atst:AtstFrame",
-        vocabulary="audioset-strong",
         seconds_per_hour=333,
         architecture=Architecture(width=768, unused=("weak_head.", "model.atst_mel.")),
     ),
-    Model(
-        name="fpasst",
-        file="fpasst_strong_1.pt",
-        title="fPaSST with its AudioSet-Strong head",
-        purpose=_STRONG,
-        licence="MIT",
-        extra="encoders",
-        origins=(Address(f"{_SED}/fpasst_strong_1.pt"),),
-        loader=f"{_NETWORKS}.fpasst:FrequencyPasst",
-        vocabulary="audioset-strong",
+    _strong(
+        *("fpasst", "fpasst_strong_1.pt", "fPaSST", "fpasst:FrequencyPasst"),
         seconds_per_hour=340,
         architecture=Architecture(width=768, renamed=(("model.", "model.fpasst."),)),
     ),
-    Model(
-        name="frame-mn06",
-        file="frame_mn06_strong_1.pt",
-        title="frame_mn06 with its AudioSet-Strong head",
-        purpose=f"{_STRONG}; light",
-        licence="MIT",
-        extra="encoders",
-        origins=(Address(f"{_SED}/frame_mn06_strong_1.pt"),),
-        loader=f"{_NETWORKS}.frame_mn:FrameMobileNet",
-        vocabulary="audioset-strong",
+    _strong(
+        *("frame-mn06", "frame_mn06_strong_1.pt", "frame_mn06", "frame_mn:FrameMobileNet"),
+        note="; light",
         seconds_per_hour=17.4,
         architecture=Architecture(width=576, options=(("width", 0.6),)),
     ),
-    Model(
-        name="frame-mn10",
-        file="frame_mn10_strong_1.pt",
-        title="frame_mn10 with its AudioSet-Strong head",
-        purpose=f"{_STRONG}; the cheap one on a CPU",
-        licence="MIT",
-        extra="encoders",
-        origins=(Address(f"{_SED}/frame_mn10_strong_1.pt"),),
+    _strong(
+        *("frame-mn10", "frame_mn10_strong_1.pt", "frame_mn10", "frame_mn:FrameMobileNet"),
+        note="; the cheap one on a CPU",
         size_bytes=15_537_114,
         sha256="4a0fe320d5369987b772394c51881fb20a602967e6842f72f3e5c8181065ece7",
-        loader=f"{_NETWORKS}.frame_mn:FrameMobileNet",
-        vocabulary="audioset-strong",
         seconds_per_hour=35.6,
         architecture=Architecture(width=960),
     ),

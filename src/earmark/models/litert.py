@@ -18,18 +18,10 @@ from earmark.models.catalogue import MODELS
 
 
 def open_network(name: str, path: Path, *, keeps_all: bool = False) -> Any:
-    """A LiteRT interpreter of the checkpoint called `name`, on one thread, ready to run.
+    """A LiteRT interpreter of the file at `path`, on one thread; not to be shared between threads.
 
-    Not to be shared between threads.
-
-    Args:
-        name: In the catalogue; the file must be the one it describes.
-        path: Where the file lies.
-        keeps_all: Whether the values between its layers can be read afterwards.
-
-    Raises:
-        MissingExtra: LiteRT is not installed.
-        ModelMismatch: it is another file.
+    `ModelMismatch` unless it is the file that the catalogue calls `name`. With `keeps_all` the
+    values between its layers can be read afterwards.
     """
     model = MODELS.named(name)
     try:

@@ -90,19 +90,14 @@ class ModelStore:
         )
 
     def add(self, name: str, file: Path, *, progress: Progress | None = None) -> StoredModel:
-        """Copy `file` into the store as the checkpoint called `name`.
-
-        Raises:
-            ModelMismatch: its size or hash is not the published one.
-            ModelMissing: it cannot be read.
-        """
+        """Copy `file` into the store as `name`; `ModelMismatch` unless it is the published one."""
         model = MODELS.named(name)
         try:
             stream = file.open("rb")
         except OSError as error:
             raise ModelMissing(f"{file} cannot be read ({error.strerror or error})") from error
         with stream:
-            return self._keep(model, chunks_of(stream), str(file), progress=progress)
+            return self._keep(model, chunks_of(stream), str(file), progress)
 
     def get(
         self,
@@ -111,22 +106,17 @@ class ModelStore:
         origins: Sequence[Origin] | None = None,
         progress: Progress | None = None,
     ) -> StoredModel:
-        """Fetch the checkpoint called `name` from the first source that has it whole.
+        """Fetch the checkpoint called `name` from the first of `origins` that has it whole.
 
-        Args:
-            name: One of the catalogue.
-            origins: Where to look, in order; those of the catalogue by default.
-            progress: Called as the bytes come.
-
-        Raises:
-            ModelMissing: no source has it, each with its reason; nothing is left behind.
+        They are those of the catalogue by default. `ModelMissing` has the reason of each where none
+        has it, and nothing is left behind.
         """
         model, began = MODELS.named(name), time.monotonic()
         tried: list[str] = []
         for origin in model.origins if origins is None else origins:
             try:
                 with origin.open() as chunks:
-                    stored = self._keep(model, chunks, str(origin), progress=progress)
+                    stored = self._keep(model, chunks, str(origin), progress)
                 return replace(stored, seconds=time.monotonic() - began, tried=tuple(tried))
             except (ModelMissing, ModelMismatch) as error:
                 tried.append(str(error))
@@ -137,36 +127,25 @@ class ModelStore:
         )
 
     def _keep(
-        self, model: Model, chunks: Iterable[bytes], origin: str, *, progress: Progress | None
+        self, model: Model, chunks: Iterable[bytes], origin: str, progress: Progress | None
     ) -> StoredModel:
         """Write `chunks` to their place, if they are what they should be."""
         began, digest, size = time.monotonic(), hashlib.sha256(), 0
-        with replacing(self.folder / model.file) as scratch:
+        path, start = self.folder / model.file, b""
+        with replacing(path) as scratch:
             with scratch.open("wb") as file:
                 for chunk in chunks:
+                    start = start or chunk[:4]
                     digest.update(chunk)
                     size += file.write(chunk)
                     if progress is not None:
                         progress(size, model.size_bytes)
             model.check(size, digest.hexdigest(), origin)
-            _check_archive(scratch, origin)
-        return StoredModel(
-            name=model.name,
-            path=self.folder / model.file,
-            origin=origin,
-            size_bytes=size,
-            sha256=digest.hexdigest(),
-            is_proven=model.sha256 is not None,
-            seconds=time.monotonic() - began,
-        )
-
-
-def _check_archive(file: Path, origin: str) -> None:
-    """Raise `ModelMismatch` for an archive without its end, whoever knows its hash or not."""
-    with file.open("rb") as opened:
-        is_archive = opened.read(4) == b"PK\x03\x04"
-    if is_archive and not zipfile.is_zipfile(file):
-        raise ModelMismatch(f"{origin} gave a file that is cut off; it was not kept")
+            is_archive = start == b"PK\x03\x04"
+            if is_archive and not zipfile.is_zipfile(scratch):  # its end is missing
+                raise ModelMismatch(f"{origin} gave a file that is cut off; it was not kept")
+        facts = (size, digest.hexdigest(), model.sha256 is not None, time.monotonic() - began)
+        return StoredModel(model.name, path, origin, *facts)
 
 
 def find_checkpoint(name: str, place: Path) -> Path:

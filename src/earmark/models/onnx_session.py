@@ -10,14 +10,9 @@ from earmark.errors import ModelMismatch
 
 
 def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
-    """An ONNX Runtime session of the file or the bytes of a model, on the CPU.
+    """An ONNX Runtime session of a file or of the bytes in it; `ModelMismatch` if it is no model.
 
-    Args:
-        model: Where the file lies, or what is in it.
-        threads: Of the CPU; None leaves it to the library.
-
-    Raises:
-        ModelMismatch: there is no model in it.
+    It runs on the CPU, on so many `threads`; None leaves that to the library.
     """
     import onnxruntime
 
