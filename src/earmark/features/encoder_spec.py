@@ -55,15 +55,10 @@ def option_types(kind: Callable[..., object]) -> dict[str, Any]:
 
 
 def make_encoder(kind: Callable[..., Made], text: str, *, detects: bool = False) -> Made:
-    """What `kind` makes of the options in `text`.
+    """What `kind`, which `text` names, makes of the options in `text`.
 
-    Args:
-        kind: Of the encoder that `text` names.
-        text: The name, and options after colons.
-        detects: Whether it is to rank moments by itself, where its features are no score.
-
-    Raises:
-        ValueError: no such option, or a value that is none for it; the message says what there is.
+    With `detects` it is to rank moments by itself, also where its features are no score. A
+    `ValueError` says which options there are.
     """
     name, options = split_name(text)
     types = option_types(kind)
@@ -102,9 +97,8 @@ def _values(name: str, types: Mapping[str, Any], options: Mapping[str, str]) -> 
     """The options as their fields have them."""
     for option in options:
         if option not in types:
-            raise ValueError(
-                f"{name} has no option {option!r}; it has {', '.join(types) or 'none'}"
-            )
+            known = ", ".join(types) or "none"
+            raise ValueError(f"{name} has no option {option!r}; it has {known}")
     return {key: _value(name, key, options[key], types[key]) for key in options}
 
 

@@ -114,17 +114,11 @@ class YAMNet(SoundEncoder):
         most: int = 3,
         least: float = 0.2,
     ) -> list[tuple[str, ...]]:
-        """What is heard in each of `spans`, in words, likeliest first.
+        """What is heard in each of `spans`, in words: at most `most`, likeliest first.
 
-        A class is as likely in a span as at its likeliest moment there. Listens to the recording
-        once, however many spans there are.
-
-        Args:
-            recording: What to listen to.
-            spans: Where to name sounds, in any order; they may overlap.
-            meter: Counts the bytes read.
-            most: Names a span gets at most.
-            least: Probability below which a class is not named.
+        A class is as likely in a span as at its likeliest moment there, and named where that is at
+        least the probability `least`. Spans may overlap and come in any order; the recording is
+        listened to once, however many there are.
         """
         best = np.full((len(spans), CLASSES), -np.inf, dtype=np.float32)
         listener = replace(self, reads="logits", threshold=0.0)
@@ -136,19 +130,14 @@ class YAMNet(SoundEncoder):
         names = listener.names
         best[:, names.index(BACKGROUND) :] = -np.inf
         floor = np.log(least / (1 - least))
+        likeliest = np.argsort(-best, axis=1, kind="stable")[:, :most].tolist()
         return [
-            tuple(
-                names[place]
-                for place in np.argsort(-row, kind="stable")[:most]
-                if row[place] >= floor
-            )
-            for row in best
+            tuple(names[place] for place in places if row[place] >= floor)
+            for row, places in zip(best, likeliest, strict=True)
         ]
 
     def _file(self) -> Path:
-        return (
-            self.weights if self.weights is not None else ModelStore.at(self.store).find("yamnet")
-        )
+        return self.weights or ModelStore.at(self.store).find("yamnet")
 
 
 class _QuantizedNetwork:

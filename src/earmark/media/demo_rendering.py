@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,14 +44,6 @@ def _blows(rng: np.random.Generator, count: int, sample_rate: int, every: float)
     return sound
 
 
-def _hammer(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    return _blows(rng, count, sample_rate, 0.45)
-
-
-def _knock(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    return _blows(rng, count, sample_rate, 0.3)
-
-
 def _rub(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
     """Hiss that comes and goes with each stroke."""
     hiss = np.diff(rng.standard_normal(count + 1))
@@ -81,11 +74,11 @@ def _beep(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
 
 
 NOISES: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
-    "hammer": _hammer,
+    "hammer": partial(_blows, every=0.45),
     "rub": _rub,
     "rinse": _rinse,
     "voice": _voice,
-    "knock": _knock,
+    "knock": partial(_blows, every=0.3),
     "beep": _beep,
 }
 """What each kind of sound is made of, given its length in samples."""

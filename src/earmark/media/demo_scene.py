@@ -159,15 +159,8 @@ def make_scene(
 ) -> Scene:
     """Write a scene to `path` as H.264 and AAC; the suffix (`.mp4`, `.mkv`) names the container.
 
-    Args:
-        path: The file to write.
-        seed: Names the scene; the same seed writes the same bytes.
-        duration: Seconds of the recording.
-        size: Width and height in pixels, both even.
-        fps: Frames a second; a key frame comes every two seconds.
-        grain: Noise of the pictures in levels of grey, which is what costs bytes in real ones.
-        has_audio: Without it the file has no audio stream.
-        has_video: Without it the file has no video stream.
+    The same seed writes the same bytes. `size` is in pixels, both even; a key frame comes every two
+    seconds; `grain` is noise in levels of grey, which is what costs bytes in real pictures.
     """
     script = Script.compose(seed=seed, duration=duration)
     with av.open(str(path), "w") as container:

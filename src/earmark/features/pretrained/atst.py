@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from earmark.features.pretrained.detector import STEPS, StrongDetector, Transformer
+from earmark.features.pretrained.detector import PUBLISHED, STEPS, StrongDetector, Transformer
 from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, hertz_bands
 from earmark.features.pretrained.vit import EPSILON, Block
 
@@ -25,10 +25,8 @@ class AtstFrame(StrongDetector):
 
     layers_at = "model.atst.blocks"
 
-    def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
-        size = size or Transformer()
-        network = _FrameTransformer(size)
-        super().__init__("atst", network, width=size.width, classes=classes)
+    def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
+        super().__init__("atst", _FrameTransformer(size), width=size.width, classes=classes)
         self._power = PowerSpectrum(hann(1024), size=1024, hop=160)
         self._bands = Bands(
             hertz_bands(BANDS, size=1024, sample_rate=16_000, low=60, high=7_800, slaney=False)

@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812 - the name everybody knows it
 from torch.nn.utils import parametrizations
 from torch.nn.utils.parametrize import remove_parametrizations
 
-from earmark.features.pretrained.detector import StrongDetector, Transformer
+from earmark.features.pretrained.detector import PUBLISHED, StrongDetector, Transformer
 from earmark.features.pretrained.spectrograms import Bands, KaldiSpectrum, kaldi_bands
 
 BANDS = 128
@@ -35,10 +35,8 @@ class Beats(StrongDetector):
 
     layers_at = "model.beats.encoder.layers"
 
-    def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
-        size = size or Transformer()
-        network = _BeatsTransformer(size)
-        super().__init__("beats", network, width=size.width, classes=classes)
+    def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
+        super().__init__("beats", _BeatsTransformer(size), width=size.width, classes=classes)
         self._power = KaldiSpectrum(400, size=512, hop=160, emphasis=0.97)
         self._bands = Bands(
             kaldi_bands(BANDS, size=512, sample_rate=16_000, low=20.0, high=8_000.0)

@@ -107,22 +107,19 @@ def _check(
     """`ModelMismatch` unless `weights` has every name of `expected` in its shape, and no other."""
     missing = [name for name in expected if name not in weights]
     foreign = [name for name in weights if name not in expected]
+    shared = [(name, weights[name], tensor) for name, tensor in expected.items() if name in weights]
     odd = [
-        f"{name} is {_shape(weights[name])} instead of {_shape(tensor)}"
-        for name, tensor in expected.items()
-        if name in weights and _shape(weights[name]) != _shape(tensor)
+        f"{name} is {_shape(held)} instead of {_shape(tensor)}"
+        for name, held, tensor in shared
+        if _shape(held) != _shape(tensor)
     ]
     broken = [
         f"{name} is not finite"
-        for name, tensor in expected.items()
-        if name in weights and tensor.is_floating_point() and not _is_finite(weights[name])
+        for name, held, tensor in shared
+        if tensor.is_floating_point() and isinstance(held, Tensor) and not held.isfinite().all()
     ]
-    problems = [
-        *_first("is missing", missing),
-        *_first("does not belong there", foreign),
-        *odd[:1],
-        *broken[:1],
-    ]
+    named = (*_first("is missing", missing), *_first("does not belong there", foreign))
+    problems = [*named, *odd[:1], *broken[:1]]
     if problems:
         raise ModelMismatch(
             f"{file.name} is not {known.title} (expected {known.file}): {'; '.join(problems)}"
@@ -137,7 +134,3 @@ def _first(what: str, names: list[str]) -> Iterable[str]:
 
 def _shape(value: Any) -> tuple[int, ...] | str:
     return tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-
-
-def _is_finite(value: Any) -> bool:
-    return not isinstance(value, Tensor) or bool(torch.isfinite(value).all())

@@ -87,10 +87,14 @@ class StrongDetector(Detector):
 
 @dataclass(frozen=True, slots=True)
 class Transformer:
-    """The size of a transformer; the default is that of all the published ones."""
+    """The size of a transformer."""
 
     width: int = 768
     heads: int = 12
     layers: int = 12
     widening: int = 4
     """How many times wider the feed-forward layers are."""
+
+
+PUBLISHED = Transformer()
+"""The size of all the published ones."""

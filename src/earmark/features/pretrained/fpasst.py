@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
-from earmark.features.pretrained.detector import STEPS, StrongDetector, Transformer
+from earmark.features.pretrained.detector import PUBLISHED, STEPS, StrongDetector, Transformer
 from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, kaldi_bands
 from earmark.features.pretrained.vit import EPSILON, Block
 
@@ -34,10 +34,8 @@ class FrequencyPasst(StrongDetector):
 
     layers_at = "model.fpasst.blocks"
 
-    def __init__(self, *, size: Transformer | None = None, classes: int = 447) -> None:
-        size = size or Transformer()
-        network = _FrequencyTransformer(size)
-        super().__init__("fpasst", network, width=size.width, classes=classes)
+    def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
+        super().__init__("fpasst", _FrequencyTransformer(size), width=size.width, classes=classes)
         self._mel = EmphasisedLogMel(periodic=True)
 
     def spectrum(self, sound: Tensor) -> Tensor:

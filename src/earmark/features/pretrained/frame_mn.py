@@ -90,16 +90,8 @@ class _Block(nn.Module):
         layers: list[nn.Module] = []
         if expanded != channels:
             layers.append(_convolution(channels, expanded, 1, activation=activation))
-        layers.append(
-            _convolution(
-                expanded,
-                expanded,
-                shape.kernel,
-                shape.stride,
-                groups=expanded,
-                activation=activation,
-            )
-        )
+        sizes = (expanded, expanded, shape.kernel, shape.stride)
+        layers.append(_convolution(*sizes, groups=expanded, activation=activation))
         if shape.squeezes:
             layers.append(_Weighing(expanded))
         layers.append(_convolution(expanded, out, 1, activation=None))
@@ -118,10 +110,8 @@ class _Weighing(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         narrow = _scaled(channels // 4)
-        layer = nn.ModuleDict(
-            {"fc1": nn.Linear(channels, narrow), "fc2": nn.Linear(narrow, channels)}
-        )
-        self.conc_se_layers = nn.ModuleList([layer])
+        layers = {"fc1": nn.Linear(channels, narrow), "fc2": nn.Linear(narrow, channels)}
+        self.conc_se_layers = nn.ModuleList([nn.ModuleDict(layers)])
 
     def forward(self, maps: Tensor) -> Tensor:
         """`maps`, each channel times its weight."""
@@ -141,11 +131,9 @@ def _convolution(
     activation: type[nn.Module] | None,
 ) -> nn.Sequential:
     """A convolution that keeps the size but for its stride, a batch norm, an activation."""
-    convolution = nn.Conv2d(
-        channels, out, kernel, stride, padding=kernel // 2, groups=groups, bias=False
-    )
-    layers: list[nn.Module] = [convolution, nn.BatchNorm2d(out, eps=0.001)]
-    return nn.Sequential(*layers, *([activation()] if activation else []))
+    side, last = kernel // 2, [activation()] if activation else []
+    inner = nn.Conv2d(channels, out, kernel, stride, padding=side, groups=groups, bias=False)
+    return nn.Sequential(inner, nn.BatchNorm2d(out, eps=0.001), *last)
 
 
 def _scaled(channels: float) -> int:

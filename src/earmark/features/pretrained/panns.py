@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
@@ -28,14 +30,10 @@ class Cnn14(Detector):
         )
         self.bn0 = nn.BatchNorm2d(BANDS)
         widths = [1, *(channels * 2**place for place in range(HALVINGS + 1))]
-        self.conv_block1 = _Block(widths[0], widths[1])
-        self.conv_block2 = _Block(widths[1], widths[2])
-        self.conv_block3 = _Block(widths[2], widths[3])
-        self.conv_block4 = _Block(widths[3], widths[4])
-        self.conv_block5 = _Block(widths[4], widths[5])
-        self.conv_block6 = _Block(widths[5], widths[6])
-        self.fc1 = nn.Linear(widths[6], widths[6])
-        self.fc_audioset = nn.Linear(widths[6], classes)
+        for number, (wide, out) in enumerate(pairwise(widths), start=1):
+            self.add_module(f"conv_block{number}", _Block(wide, out))
+        self.fc1 = nn.Linear(widths[-1], widths[-1])
+        self.fc_audioset = nn.Linear(widths[-1], classes)
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Mel levels in dB, `(batch, 1001, 64)` of ten seconds."""
@@ -45,12 +43,9 @@ class Cnn14(Detector):
     def embed(self, spectrum: Tensor) -> Tensor:
         """One vector a step, `(batch, 250, width)`; a new one every 320 ms."""
         maps = self.bn0(spectrum.transpose(1, 2)[..., None]).permute(0, 3, 2, 1)
-        maps = F.avg_pool2d(self.conv_block1(maps), 2)
-        maps = F.avg_pool2d(self.conv_block2(maps), 2)
-        maps = F.avg_pool2d(self.conv_block3(maps), 2)
-        maps = F.avg_pool2d(self.conv_block4(maps), 2)
-        maps = F.avg_pool2d(self.conv_block5(maps), 2)
-        rows = self.conv_block6(maps).mean(dim=3)  # (batch, width, 31)
+        for number in range(1, HALVINGS + 1):
+            maps = F.avg_pool2d(self.get_submodule(f"conv_block{number}")(maps), 2)
+        rows = self.get_submodule("conv_block6")(maps).mean(dim=3)  # (batch, width, 31)
         loudest = F.max_pool1d(rows, 3, stride=1, padding=1)
         around = F.avg_pool1d(rows, 3, stride=1, padding=1)
         rows = F.relu(self.fc1((loudest + around).transpose(1, 2)))

@@ -174,18 +174,12 @@ class OnnxQueries:
             return cls(WeightsFile.of(file), None, rate, session)
         held = len(read_embeddings(embeddings))
         if held != count:
-            raise ModelMismatch(
-                f"{embeddings.name} embeds {held} queries and the list names {count}"
-            )
+            name = embeddings.name
+            raise ModelMismatch(f"{name} embeds {held} queries and the list names {count}")
         return cls(WeightsFile.of(file), WeightsFile.of(embeddings), rate, session)
 
-    def __call__(
-        self,
-        sound: FloatArray,
-        queries: tuple[str, ...],  # noqa: ARG002 - in the model already
-        /,
-    ) -> FloatArray:
-        """Posteriors, `(chunks, queries, rows)`."""
+    def __call__(self, sound: FloatArray, _queries: tuple[str, ...], /) -> FloatArray:
+        """Posteriors, `(chunks, queries, rows)`; the queries are in the model already."""
         given = {"sound": sound}
         if self.embeddings is not None:
             given["queries"] = read_embeddings(self.embeddings.file)

@@ -28,11 +28,8 @@ def strongest(
 ) -> FloatArray:
     """The greatest posterior of each row, `(steps,)`, of any class that hands may have to do with.
 
-    Args:
-        rows: Posteriors, `(steps, classes)`.
-        classes: Their names.
-        threshold: Posteriors below this count as 0.
-        excluded: Names of the classes that do not count; None for the documented list.
+    Posteriors, `(steps, classes)`, below `threshold` count as 0, and so do `excluded` classes; None
+    for the documented list.
     """
     names = not_manipulation() if excluded is None else frozenset(excluded)
     most = rows[:, kept_classes(classes, names)].max(axis=1)
@@ -52,7 +49,5 @@ def max_pooled(rows: FloatArray, steps: int) -> FloatArray:
     """
     count = rows.shape[-2]
     edges = np.arange(steps + 1) * count
-    first, end = edges[:-1] // steps, -(-edges[1:] // steps)
-    return np.stack(
-        [rows[..., a:b, :].max(axis=-2) for a, b in zip(first, end, strict=True)], axis=-2
-    )
+    spans = zip(edges[:-1] // steps, -(-edges[1:] // steps), strict=True)
+    return np.stack([rows[..., first:end, :].max(axis=-2) for first, end in spans], axis=-2)

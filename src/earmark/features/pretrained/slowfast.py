@@ -149,20 +149,13 @@ class _Bottleneck(nn.Module):
         if self._has_projection:
             self.branch1 = nn.Conv2d(channels, out, 1, stride=(1, stride), bias=False)
             self.branch1_bn = nn.BatchNorm2d(out)
-        along_time = nn.Conv2d(channels, inner, (reach, 1), padding=(reach // 2, 0), bias=False)
-        along_bands = nn.Conv2d(
-            inner, inner, (1, 3), stride=(1, stride), padding=(0, 1), bias=False
-        )
-        self.branch2 = nn.ModuleDict(
-            {
-                "a": along_time,
-                "a_bn": nn.BatchNorm2d(inner),
-                "b": along_bands,
-                "b_bn": nn.BatchNorm2d(inner),
-                "c": nn.Conv2d(inner, out, 1, bias=False),
-                "c_bn": nn.BatchNorm2d(out),
-            }
-        )
+        layers = {
+            "a": nn.Conv2d(channels, inner, (reach, 1), padding=(reach // 2, 0), bias=False),
+            "b": nn.Conv2d(inner, inner, (1, 3), (1, stride), padding=(0, 1), bias=False),
+            "c": nn.Conv2d(inner, out, 1, bias=False),
+        }
+        norms = {f"{name}_bn": nn.BatchNorm2d(each.out_channels) for name, each in layers.items()}
+        self.branch2 = nn.ModuleDict({**layers, **norms})
 
     def forward(self, maps: Tensor) -> Tensor:
         """Maps of four times the inner channels."""

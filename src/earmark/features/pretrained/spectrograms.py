@@ -19,20 +19,13 @@ from earmark.timeline import FloatArray
 class PowerSpectrum(nn.Module):
     """Power of short-time spectra, `(batch, size // 2 + 1, rows)`.
 
-    Row `r` is centred on sample `r * hop`; the ends are extended by half of `size`.
+    Row `r` is centred on sample `r * hop`, and `taper` lies in the middle of its `size` samples;
+    the ends are extended by half of that, by `reflect` or `constant` padding.
     """
 
     taper: Tensor
 
     def __init__(self, taper: Tensor, *, size: int, hop: int, padding: str = "reflect") -> None:
-        """Lay `taper` in the middle of `size` samples.
-
-        Args:
-            taper: The window.
-            size: Length of the Fourier transform; no shorter than the window.
-            hop: Samples from one spectrum to the next.
-            padding: How the ends are extended: `reflect` or `constant`.
-        """
         super().__init__()
         self._size, self._hop, self._padding = size, hop, padding
         side = (size - len(taper)) // 2
