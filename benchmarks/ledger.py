@@ -3,7 +3,8 @@
     python benchmarks/ledger.py [--calls 1000000]
 
 Each answer is what a captioning run writes for it: one commit when it is asked, one when the answer
-is kept, indexed for search and synced to the disk. The million calls are written through the same tables in bulk.
+is kept, indexed for search and synced to the disk. The million calls are written through the same
+tables in bulk.
 """
 
 from __future__ import annotations
