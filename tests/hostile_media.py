@@ -48,6 +48,8 @@ class PcmMovie:
     """Constant size and count."""
     stsc: int = 0
     """Samples of each chunk."""
+    frame_bytes: int = 0
+    """Of all channels, as QuickTime's description of version 1 has it; 0 for version 0."""
     more: bytes = b""
     """Boxes at the end of the moov."""
 
@@ -67,7 +69,9 @@ class PcmMovie:
         return box(b"trak", header, edts, mdia)
 
     def _stbl(self) -> bytes:
-        entry = struct.pack(">HHIHHHHI", 0, 0, 0, 1, 16, 0, 0, RATE << 16)
+        entry = struct.pack(">HHIHHHHI", bool(self.frame_bytes), 0, 0, 1, 16, 0, 0, RATE << 16)
+        if self.frame_bytes:
+            entry += struct.pack(">IIII", 1, 2, self.frame_bytes, 2)
         form = "Q" if self.chunk_table == b"co64" else "I"
         return box(
             b"stbl",

@@ -70,6 +70,16 @@ def test_what_is_put_together_is_heard(tmp_path):
     assert click_times(whole_sound(recording), 16_000) == pytest.approx(CLICKS, abs=0.001)
 
 
+@pytest.mark.parametrize(("frame_bytes", "access"), [(2, "index"), (4, "demux")])
+def test_raw_sound_is_read_by_the_index_where_its_samples_are_what_they_say(
+    tmp_path, frame_bytes, access
+):
+    recording = open_recording(write_movie(tmp_path / "a.mov", SOUND, frame_bytes=frame_bytes))
+    assert recording.access == access
+    if access == "index":
+        assert click_times(whole_sound(recording), 16_000) == pytest.approx(CLICKS, abs=0.001)
+
+
 class TestLargeFiles:
     """Over 4 GB, the usual case: a size or a place does not fit in 32 bits."""
 
