@@ -115,7 +115,7 @@ def test_a_loss_that_is_no_number_stops_the_fit() -> None:
 
 def test_a_context_learns_which_seconds_lie_in_a_bout() -> None:
     """Half a recording is idle: its features never jump."""
-    settings = replace(SMALL, steps=60, check_every=60, crop=30.0)
+    settings = replace(SMALL, steps=150, check_every=150, crop=6.0)
     idle = [half_idle(heard) for heard in kitchen(4, seconds=120.0).values()]
     bouts = [in_bouts(heard, settings.context_channels) for heard in idle]
     context = make_context(settings, seed=0)
