@@ -173,7 +173,7 @@ def report(
         str | None, typer.Option(help="The headline; the folder's name if not.")
     ] = None,
 ) -> None:
-    """Write the page of a run, which opens from disk with no network; one file unless it is large."""
+    """Write the page of a run, which opens from disk with no network; one file if it is small."""
     with Run.open(folder) as run:
         out.print(str(write_report(run, to or folder / "report.html", title=title)))
 
