@@ -24,8 +24,9 @@ from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.pick import explain
 
-NAMED_TOGETHER = 128
-"""Recordings whose sounds are named together: enough to keep a cluster busy, few enough to hold."""
+NAMED_TOGETHER = 1024
+"""Recordings whose sounds are named together: few enough to hold, and enough that starting the
+workers, which is done for each group anew, takes a small share of thousands of short files."""
 
 
 def choose_tasks(
