@@ -12,17 +12,20 @@ from earmark.errors import EarmarkError, LedgerError, UnreadableFile
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.benchmark import (
     COMPARED,
+    PER_RECORDING,
+    BenchmarkDesign,
+    BenchmarkRun,
     Case,
     average_phases,
     choose,
     count_picks,
     read_rows,
+    run,
     run_case,
 )
-from earmark.evaluation.benchmark_run import PER_RECORDING, BenchmarkDesign, BenchmarkRun, run
 from earmark.evaluation.score_sources import SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
-from earmark.evaluation.tables.coverage_report import report_coverage
+from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.selection import RULES
 from made_kitchen import kitchen
 

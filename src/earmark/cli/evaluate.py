@@ -15,8 +15,7 @@ from earmark.cli.console import emit_json, err, out, progress_bar, warn
 from earmark.cli.options import with_checkpoints
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
-from earmark.evaluation.benchmark import BUDGETS, COMPARED
-from earmark.evaluation.benchmark_run import Progress
+from earmark.evaluation.benchmark import BUDGETS, COMPARED, Progress
 from earmark.evaluation.coverage_evaluation import EvaluationPlan
 from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS

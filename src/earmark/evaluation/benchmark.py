@@ -1,18 +1,21 @@
-"""Runs rules over recordings at budgets, and keeps one row for each: `per_recording.csv`."""
+"""Runs rules over recordings at budgets, and keeps one row for each: `per_recording.csv`.
+
+Rows are saved as it goes, so that a stopped run is resumed.
+"""
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, fields
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar, get_type_hints
+from typing import Literal, TypeVar
 
 import numpy as np
 
-from earmark.errors import LedgerError
+from earmark.errors import EarmarkError, LedgerError
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import (
     CoverageCounts,
@@ -22,9 +25,9 @@ from earmark.evaluation.metrics.coverage_counts import (
     forecast_error,
     holding,
 )
+from earmark.evaluation.tables.table import percent
 from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
-from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
 from earmark.selection.rules.strata import Strata
 
@@ -190,53 +193,146 @@ def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
 def rows_as_csv(kind: type[Row], rows: Iterable[Row]) -> str:
     """The rows with their header."""
     text = io.StringIO()
-    names = [field.name for field in fields(kind)]
-    write_csv(text, names, ([exactly(value) for value in astuple(row)] for row in rows))
-    return text.getvalue()
 
 
-def exactly(value: str | float) -> str:
-    """`value` as text that is read back as the same number.
+SAVE_EVERY = 5.0
+"""Seconds between two savings of the rows: what a run that is killed may lose."""
 
-    >>> exactly(5), exactly(5.0), exactly(0.335), exactly(1 / 3)
-    ('5', '5', '0.335', '0.3333333333333333')
+PER_RECORDING = "per_recording.csv"
+FORECASTS = "forecasts.csv"
+ROWS = (PER_RECORDING, FORECASTS)
+"""What a run is resumed from."""
+
+Task = Callable[[], Case]
+"""Makes one recording ready to be judged; this is where listening happens."""
+
+Tasks = Mapping[tuple[str, str], Task]
+"""By frontline and recording."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with how many cases are done, of how many, and which is next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkDesign:
+    """Every choice of an evaluation but where the scores come from."""
+
+    rules: tuple[str, ...] = COMPARED
+    budgets: tuple[float, ...] = BUDGETS
+    """Shares of the windows."""
+    window: float = 4.0
+    """Seconds of one call."""
+    subject: str = "coverage"
+    """The rule that is compared with every other."""
+    baseline: str = "uniform"
+    """The rule that savings and gains are measured against."""
+    detail: float = 0.25
+    """The budget of the per-recording table and of the strip."""
+    rounding: Rounding = "round"
+
+    def __post_init__(self) -> None:
+        named = (*self.rules, self.subject, self.baseline)
+        unknown = [rule for rule in named if rule not in (*COMPARED, "full")]
+        if unknown:
+            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join((*COMPARED, 'full'))}")
+        if not self.rules or not self.budgets:
+            raise ValueError("an evaluation needs at least one rule and one budget")
+        for budget in self.budgets:
+            if not 0 < budget <= 1:
+                raise ValueError(f"a budget lies above 0 % and up to 100 %, not {percent(budget)}")
+
+    @property
+    def shown(self) -> float:
+        """The budget looked at in detail: `detail` if it is among the budgets, else the largest."""
+        return self.detail if self.detail in self.budgets else max(self.budgets)
+
+    def rules_for(self, is_first: bool) -> tuple[str, ...]:
+        """The rules to run on a frontline: those that do not listen on the first one alone."""
+        return tuple(rule for rule in self.rules if is_first or rule not in UNHEARD)
+
+
+@dataclass(slots=True)
+class BenchmarkRun:
+    """What a run came to, by frontline and recording."""
+
+    results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why a case could not be judged."""
+
+    @property
+    def rows(self) -> list[BenchmarkRow]:
+        """Every row, case by case."""
+        return [row for result in self.results.values() for row in result.rows]
+
+    @property
+    def forecasts(self) -> list[ForecastRow]:
+        """Every forecast, case by case."""
+        return [row for result in self.results.values() for row in result.forecasts]
+
+    def save(self, folder: Path) -> None:
+        """Write both files, each whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_rows(folder / FORECASTS, ForecastRow, self.forecasts)
+        write_rows(folder / PER_RECORDING, BenchmarkRow, self.rows)
+
+
+def run(
+    tasks: Tasks,
+    design: BenchmarkDesign,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> BenchmarkRun:
+    """Judge every case; with a `folder`, resume an earlier run with this design.
+
+    A case that cannot be made ready is a failure with its reason, and the others go on.
     """
-    is_whole = isinstance(value, float) and value.is_integer()
-    return str(int(value)) if is_whole else str(value)
-
-
-def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
-    """A short hash of the rows, to tell one evaluation from another."""
-    return hashlib.sha256(rows_as_csv(BenchmarkRow, rows).encode()).hexdigest()[:16]
-
-
-def read_rows(path: Path) -> list[BenchmarkRow]:
-    """The rows of a `per_recording.csv`.
-
-    Raises:
-        LedgerError: the file is missing or was not written by an evaluation.
-    """
+    first = next(iter(tasks), ("", ""))[0]
+    done = _load(folder, design, first) if folder else BenchmarkRun()
+    saved = time.monotonic()
     try:
-        return parse_rows(path, BenchmarkRow)
-    except OSError as error:
-        raise LedgerError(f"cannot read {path}: {error.strerror or error}") from error
+        for number, (key, task) in enumerate(tasks.items()):
+            if progress:
+                progress(number, len(tasks), key[1])
+            if key in done.results:
+                continue
+            try:
+                case = task()
+            except EarmarkError as error:
+                done.failures[key] = str(error)
+                continue
+            rules = design.rules_for(key[0] == first)
+            done.results[key] = run_case(case, rules, design.budgets, rounding=design.rounding)
+            if folder and time.monotonic() - saved > SAVE_EVERY:
+                done.save(folder)
+                saved = time.monotonic()
+    finally:
+        if folder:
+            done.save(folder)
+    ordered = {key: done.results[key] for key in tasks if key in done.results}
+    return BenchmarkRun(ordered, done.failures)
+
+
+def _load(folder: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
+    """What an earlier run left in `folder`; a case with rows missing is judged again."""
+    found: dict[tuple[str, str], CaseResult] = {}
+    if not all((folder / name).exists() for name in ROWS):
+        return BenchmarkRun()
+    for row in read_rows(folder / PER_RECORDING):
+        found.setdefault((row.frontline, row.recording), CaseResult([], [])).rows.append(row)
+    try:
+        forecasts = parse_rows(folder / FORECASTS, ForecastRow)
     except (TypeError, ValueError, csv.Error) as error:
-        raise LedgerError(f"{path} is no per_recording.csv of an evaluation: {error}") from error
-
-
-def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows of `kind` that `write_rows` wrote.
-
-    Raises:
-        ValueError: a column is missing, or a cell is no number.
-    """
-    types = get_type_hints(kind)
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        absent = [name for name in types if name not in (reader.fieldnames or ())]
-        if absent:
-            raise ValueError(f"it has no column {', '.join(absent)}")
-        return [
-            kind(**{name: types[name](from_cell(cells[name])) for name in types})
-            for cells in reader
-        ]
+        path = folder / FORECASTS
+        raise LedgerError(f"{path} is damaged ({error}); start over with --fresh") from error
+    for forecast in forecasts:
+        if result := found.get((forecast.frontline, forecast.recording)):
+            result.forecasts.append(forecast)
+    size = len(design.budgets)
+    return BenchmarkRun(
+        {
+            key: result
+            for key, result in found.items()
+            if len(result.rows) == len(design.rules_for(key[0] == first)) * size
+        }
+    )

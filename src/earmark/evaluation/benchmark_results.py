@@ -70,6 +70,11 @@ class BenchmarkResults:
         counts = [self.pooled(system, budget) for budget in self.budgets]
         return [(each.cost, each.coverage) for each in counts]
 
+    def gains(self, system: System, budget: float, *, baseline: System) -> list[float]:
+        """Points of coverage over `baseline`, one for each of `recordings`."""
+        pairs = zip(self.points(system, budget), self.points(baseline, budget), strict=True)
+        return [ours - theirs for ours, theirs in pairs]
+
     def saved(self, system: System, budget: float, *, baseline: System) -> float:
         """Share of calls saved against `baseline` at equal coverage; nan where undefined."""
         total = self.pooled(system, budget)

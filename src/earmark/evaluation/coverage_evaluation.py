@@ -17,13 +17,19 @@ from earmark.evaluation.annotations.actions import Annotations, few
 from earmark.evaluation.annotations.media_match import find_media, open_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations, seconds
-from earmark.evaluation.benchmark import BenchmarkRow, rows_as_csv
-from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Progress, run
+from earmark.evaluation.benchmark import (
+    ROWS,
+    BenchmarkDesign,
+    BenchmarkRow,
+    Progress,
+    rows_as_csv,
+    run,
+)
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.paper.downsampling import AnnotatedScores, Unit, downsample_table
 from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
-from earmark.evaluation.tables.coverage_report import report_coverage
+from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.evaluation.tables.table import Table
 from earmark.evaluation.tables.timeline_strip import (
     LENGTH,

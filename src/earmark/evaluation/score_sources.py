@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.evaluation.annotations.actions import Annotations
-from earmark.evaluation.benchmark import Case
-from earmark.evaluation.benchmark_run import Tasks
+from earmark.evaluation.benchmark import Case, Tasks
 from earmark.evaluation.sound_event_listener import (
     FittingSplit,
     SoundEventListener,

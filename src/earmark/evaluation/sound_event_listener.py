@@ -58,8 +58,7 @@ class SoundEventListener:
     ) -> SoundEventListener:
         """Fit on the recordings of `actions`; one without any event counts as silent.
 
-        Raises:
-            AnnotationError: no recording has an action, or none has an event.
+        `AnnotationError` where no recording has an action, or none has an event.
         """
         if not actions.actions:
             raise AnnotationError(
@@ -175,10 +174,7 @@ def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -
     """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
 
     In that case recordings are dealt into five parts in turn, and each part is judged by a listener
-    fitted on the other four.
-
-    Raises:
-        AnnotationError: no recording is left to fit on.
+    fitted on the other four. `AnnotationError` where no recording is left to fit on.
     """
     names = list(annotations.recordings)
     if evaluated:

@@ -10,9 +10,8 @@ import pytest
 from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import BenchmarkRow, Case, run_case
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Case, run, run_case
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.benchmark_run import BenchmarkDesign, run
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, count_occupied
 from earmark.evaluation.paper.occupancy_survey import count_occupancy
 from earmark.evaluation.paper.published_numbers import (

@@ -10,10 +10,9 @@ import pytest
 
 from earmark.errors import LedgerError
 from earmark.evaluation.annotations.actions import Action, Annotations
-from earmark.evaluation.benchmark import BenchmarkRow
+from earmark.evaluation.benchmark import BenchmarkRow, ForecastRow
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import ExperimentReport, claim_folder
-from earmark.evaluation.metrics.coverage_counts import ForecastCounts
 from earmark.evaluation.tables.coverage_tables import (
     coverage_table,
     forecast_table,
@@ -97,8 +96,12 @@ def test_the_paper_s_table_is_for_the_paper_s_recordings():
 
 
 def test_forecasts_in_points():
-    told = forecast_table({("ear", 0.1): ForecastCounts(2, 6.0, 5.0, 10, 10.0, 0.3)})
-    assert told.rows[0][2:] == pytest.approx((60.0, 50.0, 10.0, 15.0))
+    rows = [
+        ForecastRow("ear", "a", 0.1, 1, 2.0, 2.0, 4, 4.0, 0.1),
+        ForecastRow("ear", "b", 0.1, 1, 4.0, 3.0, 6, 6.0, 0.2),
+    ]
+    assert forecast_table(rows).rows[0][2:] == pytest.approx((60.0, 50.0, 10.0, 15.0))
+    assert forecast_table([]) is None
 
 
 def test_a_table_writes_itself_three_ways():

@@ -10,9 +10,8 @@ import pytest
 
 import drawing
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import BenchmarkRow, Case
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Case
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.benchmark_run import BenchmarkDesign
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.timeline_strip import TimelineStrip, draw_strip, make_strip
 from earmark.media import Frame

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from earmark.evaluation.metrics.significance import mcnemar
 from earmark.evaluation.paper.caption_log import Caption, CaptionLog
 from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
 from earmark.evaluation.tables.table import mean, plain
-from earmark.features import YAMNet
+from earmark.features.yamnet import YAMNet
 from earmark.media import Frame, Recording
 from earmark.timeline import Span
 
@@ -117,11 +117,9 @@ class VariantScore:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; null where nothing was answered or there is no comparison."""
+        names = ("variant", "tokens", "hand_crop", "sounds_told")
         values = {
-            "variant": self.variant.name,
-            "tokens": self.variant.tokens,
-            "hand_crop": self.variant.crops_hands,
-            "sounds_told": self.variant.tells_sounds,
+            **dict(zip(names, astuple(self.variant), strict=True)),
             "answered": self.nouns.asked,
             "failed": self.failed,
             "uncropped": self.uncropped,

@@ -45,10 +45,8 @@ class Stimulus:
 def read_stimuli(path: Path, *, nouns: Vocabulary, verbs: Vocabulary) -> list[Stimulus]:
     """The actions of an EPIC-KITCHENS table, or of one with recording, start, end, noun and verb.
 
-    Actions whose noun or verb is left blank are left out: no caption could name them.
-
-    Raises:
-        AnnotationError: a column or a time is missing, or nothing is marked.
+    Actions whose noun or verb is left blank are left out: no caption could name them. An
+    `AnnotationError` names the row that lacks a column or a time.
     """
     stimuli = []
     with reading(path):

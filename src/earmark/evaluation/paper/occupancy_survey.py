@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any
 from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.readers import READERS, detect, read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import BenchmarkRow, read_rows, rows_fingerprint
+from earmark.evaluation.benchmark import (
+    ROWS,
+    BenchmarkDesign,
+    BenchmarkRow,
+    Progress,
+    read_rows,
+    rows_fingerprint,
+    run,
+)
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.benchmark_run import ROWS, BenchmarkDesign, Progress, run
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
 from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
@@ -78,10 +85,7 @@ def read_data_sets(
 
     `FORMAT` is one of `READERS`, `SET` a named set of recordings (`paper`, `paper-primary`,
     `paper-replication`). A GoalStep file without a format gives two sets: steps and substeps.
-
-    Raises:
-        AnnotationError: a file cannot be read or contradicts itself.
-        ValueError: two data sets have one name.
+    Two sets of one name are a `ValueError`.
     """
     found: dict[str, Annotations] = {}
     for word in words:
@@ -156,9 +160,8 @@ def measure_occupancy(
 ) -> ExperimentReport:
     """Measure, and write the report into the folder `out` if there is one; resumes a stopped run.
 
-    Raises:
-        AnnotationError: annotations that contradict themselves, or results of other recordings.
-        LedgerError: `out` holds another run.
+    `LedgerError` where `out` holds another run, and `AnnotationError` for results of recordings
+    that are not in the first set.
     """
     folder = None if out is None else Path(out)
     lengths = read_durations(plan.durations) if plan.durations else None

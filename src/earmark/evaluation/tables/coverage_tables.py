@@ -1,11 +1,15 @@
-"""The tables of an evaluation, all derived from its rows."""
+"""The tables of an evaluation and the report that holds them, all derived from its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from earmark.evaluation.annotations.actions import Annotations
+from earmark.errors import EarmarkError
+from earmark.evaluation.annotations.actions import Annotations, few
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRun, ForecastRow
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport
 from earmark.evaluation.metrics.coverage_counts import (
     CoverageCounts,
     ForecastCounts,
@@ -14,6 +18,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 )
 from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
+from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, p_value, percent
 from earmark.reporting.text_format import counted
 
@@ -83,8 +88,8 @@ def recording_table(
         actions, duration = annotations.recordings[name], annotations.durations[name]
         length = mean(action.duration for action in actions)
         gain = ours[place] - theirs[place]
-        figures = (occupancy[place], theirs[place], ours[place], gain)
-        rows.append((name, len(actions), round(duration), length, *figures))
+        shares = (occupancy[place], theirs[place], ours[place], gain)
+        rows.append((name, len(actions), round(duration), length, *shares))
     means = (mean(float(row[place]) for row in rows) for place in range(1, 8))
     rows.append(("mean", *means))
     columns = ("recording", "actions", "seconds", "mean length, s", "occupied %")
@@ -119,21 +124,6 @@ def occupancies(
     ]
 
 
-def gains_over(
-    results: BenchmarkResults, system: System, baseline: System
-) -> dict[float, list[float]]:
-    """Points of coverage over `baseline`, one a recording, by budget."""
-    return {
-        budget: [
-            ours - theirs
-            for ours, theirs in zip(
-                results.points(system, budget), results.points(baseline, budget), strict=True
-            )
-        ]
-        for budget in results.budgets
-    }
-
-
 def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baseline: System) -> Table:
     """How the gain of the rules that listen goes with occupancy, budget by budget.
 
@@ -143,8 +133,8 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
     for system in results.systems:
         if system[1] not in ("rank", "separated", "coverage"):
             continue
-        for budget, gains in gains_over(results, system, baseline).items():
-            found = correlate(gains, occupancy)
+        for budget in results.budgets:
+            found = correlate(results.gains(system, budget, baseline=baseline), occupancy)
             pearson = (found.pearson, p_value(found.pearson_p))
             spearman = (found.spearman, p_value(found.spearman_p))
             span = interval(found.low, found.high, "+.2f")
@@ -154,15 +144,19 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
     return Table(title, columns, rows, decimals=2)
 
 
-def forecast_table(forecasts: Mapping[tuple[str, float], ForecastCounts]) -> Table:
-    """What `coverage` promised against what it kept, in points."""
+def forecast_table(forecasts: Iterable[ForecastRow]) -> Table | None:
+    """What `coverage` promised against what it kept, in points; None where it was not run."""
+    total: dict[tuple[str, float], ForecastCounts] = {}
+    for row in forecasts:
+        key = (row.frontline, row.budget)
+        total[key] = total.get(key, ForecastCounts()) + row.counts
     rows: list[Cells] = []
-    for (frontline, budget), found in forecasts.items():
+    for (frontline, budget), found in total.items():
         shares = (found.forecast, found.forecast - found.bias, found.bias, found.error)
         rows.append((frontline, percent(budget), *(100 * share for share in shares)))
     columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error")
     note = "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings."
-    return Table("Forecast against outcome", columns, rows, note)
+    return Table("Forecast against outcome", columns, rows, note) if rows else None
 
 
 def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
@@ -185,3 +179,69 @@ def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
     columns = ("calls", "separated against", "paper", "here", "paper W/L/T", "here W/L/T", "here p")
     note = f"The paper's gate hears audio; here the scores come from {frontline}."
     return Table(f"The paper's table beside ours, by {frontline}", columns, rows, note)
+
+
+def report_coverage(
+    run: BenchmarkRun,
+    annotations: Annotations,
+    design: BenchmarkDesign,
+    *,
+    settings: dict[str, Any],
+    notes: tuple[str, ...] = (),
+) -> ExperimentReport:
+    """The tables and figures of a run; `EarmarkError` where no case could be judged."""
+    if not run.results:
+        reasons = few(f"{name}: {why}" for (_, name), why in run.failures.items())
+        raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
+    results = BenchmarkResults.of_rows(run.rows)
+    subject = _system(results, design.subject, instead=-1)
+    baseline = _system(results, design.baseline, instead=0)
+    absent = tuple(
+        f"the rule {wanted} was not run, so {results.label(taken)} stands in its place"
+        for wanted, taken in ((design.subject, subject), (design.baseline, baseline))
+        if wanted != taken[1]
+    )
+    failed = tuple(f"left out: {name} ({f}): {why}" for (f, name), why in run.failures.items())
+    occupancy = occupancies(annotations, results, window=design.window)
+    tables = [
+        coverage_table(results),
+        *(paper_table(results, line) for line in results.frontlines),
+        paired_table(results, subject),
+        saved_table(results, baseline),
+        recording_table(
+            results, annotations, occupancy, budget=design.shown, systems=(baseline, subject)
+        ),
+        gain_table(results, occupancy, baseline=baseline),
+        forecast_table(run.forecasts),
+        pooled_table(results),
+    ]
+    return ExperimentReport(
+        "Does listening pay?",
+        settings,
+        tuple(table for table in tables if table is not None),
+        _figures(results, occupancy, subject, baseline),
+        (*notes, *absent, *annotations.only(results.recordings).notes(), *failed),
+    )
+
+
+def _system(results: BenchmarkResults, rule: str, *, instead: int) -> System:
+    """The first frontline with that rule if it was run; else the system at the place `instead`."""
+    wanted = (results.frontlines[0], rule)
+    return wanted if wanted in results.systems else results.systems[instead]
+
+
+def _figures(
+    results: BenchmarkResults, occupancy: list[float], subject: System, baseline: System
+) -> dict[str, Drawing]:
+    """The paper's four panels, and gain against occupancy."""
+    return {
+        "plane": (
+            f"Coverage against calls, all actions of {counted(results.counted, 'recording')} "
+            f"together, and the same curves read sideways as calls saved.",
+            lambda: figures.plane(results, subject, baseline),
+        ),
+        "gain_against_occupancy": (
+            f"Gain of {results.label(subject)} over {results.label(baseline)} against occupancy.",
+            lambda: figures.gain_scatter(results, occupancy, subject, baseline),
+        ),
+    }

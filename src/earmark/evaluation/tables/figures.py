@@ -15,7 +15,6 @@ from earmark.evaluation.benchmark import ORACLE, PHASES
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.metrics.coverage_counts import dash
 from earmark.evaluation.metrics.significance import correlate
-from earmark.evaluation.tables.coverage_tables import gains_over
 from earmark.evaluation.tables.table import percent
 
 if TYPE_CHECKING:
@@ -152,14 +151,14 @@ def gain_scatter(
     results: BenchmarkResults, occupancy: Sequence[float], subject: System, baseline: System
 ) -> Figure:
     """Gain in points against occupancy in per cent, at the smallest and the largest budget."""
-    gains = gains_over(results, subject, baseline)
     drawn = figure(7.5, 5.4)
     axes = drawn.subplots()
     for place, budget in enumerate(sorted({results.budgets[0], results.budgets[-1]})):
-        pearson = correlate(gains[budget], occupancy).pearson
+        gains = results.gains(subject, budget, baseline=baseline)
+        pearson = correlate(gains, occupancy).pearson
         label = f"{percent(budget)} of calls (Pearson {dash(pearson, '+.2f')})"
         mark, colour = MARKERS[place], OTHERS[place]
-        axes.scatter(occupancy, gains[budget], s=30, label=label, marker=mark, color=colour)
+        axes.scatter(occupancy, gains, s=30, label=label, marker=mark, color=colour)
     axes.axhline(0, color="#8a8f98", linewidth=1)
     title = f"{results.label(subject)} minus {results.label(baseline)}, a dot a recording"
     across = "occupancy: windows that touch an action, %"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import Case, choose
-from earmark.evaluation.benchmark_run import BenchmarkDesign
+from earmark.evaluation.benchmark import BenchmarkDesign, Case, choose
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import percent
 from earmark.media import Frame, Recording
