@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.features.pretrained import class_names
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.detector import Transformer
+from earmark.features.pretrained.vocabulary import class_names
 from earmark.models import MODELS, Model
 
 BLOCK = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)

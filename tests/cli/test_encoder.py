@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from earmark.cli.encoder import export
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import PretrainedEncoder
 from earmark.features.pretrained.checkpoint import build
+from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
 from earmark.media import Sound
 from earmark.models import MODELS
 from published_weights import as_published, seeded_weights

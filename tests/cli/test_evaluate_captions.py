@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.errors import ModelMissing
 from earmark.evaluation.annotations.table_readers import seconds
-from earmark.features import YAMNet
+from earmark.features.yamnet import YAMNet
 from earmark.media.demo_scene import Script
 from earmark.models import ModelStore
 from hand_film import film_hand

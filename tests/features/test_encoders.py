@@ -9,18 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from earmark.features import (
-    SAMPLE_RATE,
-    STEP,
-    Energy,
-    EnergyVariance,
-    FloorMel,
-    Flux,
-    LogMel,
-    SoundEncoder,
-)
-from earmark.features.energy import SILENCE_DB, decibels
-from earmark.features.floor_mel import Floor
+from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
+from earmark.features.energy import SILENCE_DB, Energy, EnergyVariance, decibels
+from earmark.features.floor_mel import Floor, FloorMel
+from earmark.features.log_mel import LogMel
+from earmark.features.spectral_flux import Flux
 from earmark.features.spectrum import mel_weights, power_spectra
 from earmark.media import Sound
 

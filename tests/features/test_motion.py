@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import MediaError, MissingExtra
-from earmark.features import CompensatedFlow, FrameDifference, OpticalFlow
-from earmark.features.motion import Change, lay
+from earmark.features.motion import Change, CompensatedFlow, FrameDifference, OpticalFlow, lay
 from earmark.media import Meter, Recording, find, open_recording
 from earmark.media.video_scan import scan_video
 from making import make_audio, make_video

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
-from earmark.features import ENCODERS, SAMPLE_RATE, STEP, SoundEncoder, YAMNet
-from earmark.features.yamnet import CLASSES, PATCH, _cells
+from earmark.features import ENCODERS
+from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
+from earmark.features.yamnet import CLASSES, PATCH, YAMNet, _cells
 from earmark.media import Sound, find, open_recording
 from earmark.models import ModelStore
 from earmark.timeline import Span

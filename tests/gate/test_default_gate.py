@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from earmark.features import FloorMel
+from earmark.features.floor_mel import FloorMel
 from earmark.gate.gate import default_gate
 from earmark.grid import Grid, Windows
 from earmark.media import Sound

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features import LogMel
+from earmark.features.log_mel import LogMel
 from earmark.gate.gate import Gate, OperatingPoints
 from earmark.timeline import Track
 from gate_making import small_training

@@ -10,7 +10,7 @@ import pytest
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations
-from earmark.features import LogMel
+from earmark.features.log_mel import LogMel
 from earmark.media import Meter, find, open_recording
 from earmark.training.dataset import fingerprint, gather
 from making import make_audio

@@ -6,12 +6,13 @@ Rows are saved as it goes, so that a stopped run is resumed.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 from earmark.evaluation.tables.table import percent
 from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
+from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
 from earmark.selection.rules.strata import Strata
 
@@ -193,6 +195,48 @@ def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
 def rows_as_csv(kind: type[Row], rows: Iterable[Row]) -> str:
     """The rows with their header."""
     text = io.StringIO()
+    names = [each.name for each in fields(kind)]
+    write_csv(text, names, ([exactly(value) for value in astuple(row)] for row in rows))
+    return text.getvalue()
+
+
+def exactly(value: str | float) -> str:
+    """`value` as text that is read back as the same number.
+
+    >>> exactly(5), exactly(5.0), exactly(0.335), exactly(1 / 3)
+    ('5', '5', '0.335', '0.3333333333333333')
+    """
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if is_whole else str(value)
+
+
+def rows_fingerprint(rows: Iterable[BenchmarkRow]) -> str:
+    """A short hash of the rows, to tell one evaluation from another."""
+    return hashlib.sha256(rows_as_csv(BenchmarkRow, rows).encode()).hexdigest()[:16]
+
+
+def read_rows(path: Path) -> list[BenchmarkRow]:
+    """The rows of a `per_recording.csv`; `LedgerError` where no evaluation wrote one."""
+    try:
+        return parse_rows(path, BenchmarkRow)
+    except OSError as error:
+        raise LedgerError(f"cannot read {path}: {error.strerror or error}") from error
+    except (TypeError, ValueError, csv.Error) as error:
+        raise LedgerError(f"{path} is no per_recording.csv of an evaluation: {error}") from error
+
+
+def parse_rows(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows that `write_rows` wrote; `ValueError` for a column or a number that is missing."""
+    types = get_type_hints(kind)
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        absent = [name for name in types if name not in (reader.fieldnames or ())]
+        if absent:
+            raise ValueError(f"it has no column {', '.join(absent)}")
+        return [
+            kind(**{name: types[name](from_cell(cells[name])) for name in types})
+            for cells in reader
+        ]
 
 
 SAVE_EVERY = 5.0

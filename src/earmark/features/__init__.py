@@ -3,32 +3,26 @@
 from collections.abc import Callable
 from functools import partial
 
-from earmark.features.encoder import SAMPLE_RATE, STEP, Encoder, SoundEncoder
+from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import make_encoder, split_name
-from earmark.features.energy import Energy, EnergyVariance
-from earmark.features.floor_mel import FloorMel
-from earmark.features.log_mel import LogMel
-from earmark.features.motion import CompensatedFlow, FrameDifference, OpticalFlow
-from earmark.features.packet_motion import Packets
-from earmark.features.pretrained import PretrainedEncoder, QueryEncoder
-from earmark.features.spectral_flux import Flux
-from earmark.features.yamnet import YAMNet
+from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+from earmark.features.pretrained.query_encoder import QueryEncoder
 from earmark.models import PRETRAINED
 from earmark.registry import Registry
 
 ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     "earmark.encoders",
     {
-        "energy": Energy,
-        "flux": Flux,
-        "variance": EnergyVariance,
-        "log-mel": LogMel,
-        "floor-mel": FloorMel,
-        "packets": Packets,
-        "yamnet": YAMNet,
-        "frame-difference": FrameDifference,
-        "flow": OpticalFlow,
-        "flow-compensated": CompensatedFlow,
+        "energy": "earmark.features.energy:Energy",
+        "flux": "earmark.features.spectral_flux:Flux",
+        "variance": "earmark.features.energy:EnergyVariance",
+        "log-mel": "earmark.features.log_mel:LogMel",
+        "floor-mel": "earmark.features.floor_mel:FloorMel",
+        "packets": "earmark.features.packet_motion:Packets",
+        "yamnet": "earmark.features.yamnet:YAMNet",
+        "frame-difference": "earmark.features.motion:FrameDifference",
+        "flow": "earmark.features.motion:OpticalFlow",
+        "flow-compensated": "earmark.features.motion:CompensatedFlow",
         **{name: partial(PretrainedEncoder, name) for name in PRETRAINED},
         "dasm": QueryEncoder,
     },
@@ -49,24 +43,3 @@ def encoder_named(text: str) -> Encoder:
 def detector_named(text: str) -> Encoder:
     """What ranks moments by itself under that name; takes options like `encoder_named`."""
     return make_encoder(ENCODERS.named(split_name(text)[0]), text, detects=True)
-
-
-__all__ = [
-    "ENCODERS",
-    "SAMPLE_RATE",
-    "STEP",
-    "CompensatedFlow",
-    "Encoder",
-    "Energy",
-    "EnergyVariance",
-    "FloorMel",
-    "Flux",
-    "FrameDifference",
-    "LogMel",
-    "OpticalFlow",
-    "Packets",
-    "SoundEncoder",
-    "YAMNet",
-    "detector_named",
-    "encoder_named",
-]

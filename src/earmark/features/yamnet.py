@@ -85,10 +85,8 @@ class YAMNet(SoundEncoder):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The features of `sound`, a cell's worth of steps at a time.
 
-        Raises:
-            MissingExtra: LiteRT is not installed.
-            ModelMissing: the weights are not here.
-            ModelMismatch: the file is not the published one.
+        `MissingExtra` without LiteRT, `ModelMissing` without the weights, and `ModelMismatch` where
+        the file is not the published one.
         """
         network: _QuantizedNetwork | None = None
         for cells, steps, first in _cells(sound, self.cell):

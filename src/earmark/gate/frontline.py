@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from earmark.features import Encoder
+from earmark.features.encoder import Encoder
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.rates import RankRates, RateMap
 from earmark.gate.scorer import MeanChannel, Scorer

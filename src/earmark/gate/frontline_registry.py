@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from earmark.features import ENCODERS, Encoder
+from earmark.features import ENCODERS
+from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import make_encoder, split_name
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate

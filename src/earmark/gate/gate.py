@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import ModelMismatch
-from earmark.features import ENCODERS, Encoder
+from earmark.features import ENCODERS
+from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import moved, option_types
 from earmark.gate.card import Card
 from earmark.gate.episodes import Episodes

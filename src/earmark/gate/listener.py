@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream
-from earmark.features import SoundEncoder
+from earmark.features.encoder import SoundEncoder
 from earmark.features.energy import decibels
 from earmark.gate.frontline import Frontline
 from earmark.media import Meter, Recording, Sound

@@ -71,10 +71,7 @@ class ModelStore:
         """The file of a checkpoint that is here.
 
         Of a PyTorch model, the copy exported to ONNX beside it where there is no checkpoint or no
-        PyTorch.
-
-        Raises:
-            ModelMissing: it is not, or its size is wrong; says how to get it.
+        PyTorch. `ModelMissing` where it is absent or of the wrong size says how to get it.
         """
         state, path, model = self.state(name), self.path(name), MODELS.named(name)
         exported = path.with_suffix(".onnx")
@@ -152,9 +149,7 @@ def find_checkpoint(name: str, place: Path) -> Path:
     """The weights of the PyTorch model `name` at `place`, which may be the folder that holds them.
 
     A folder may hold an exported model instead; it goes first where PyTorch is not installed.
-
-    Raises:
-        ModelMismatch: There is none.
+    `ModelMismatch` where there is none.
     """
     known = MODELS.named(name)
     if place.is_file():

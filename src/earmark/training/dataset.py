@@ -12,7 +12,8 @@ import numpy as np
 from earmark.errors import AnnotationError, ModelMismatch
 from earmark.evaluation.annotations.actions import Action, Annotations, few
 from earmark.evaluation.annotations.media_match import find_media
-from earmark.features import Encoder, SoundEncoder, encoder_named
+from earmark.features import encoder_named
+from earmark.features.encoder import Encoder, SoundEncoder
 from earmark.media import Meter, Recording, Sound, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import class_names
 from earmark.features.pretrained.checkpoint import build, drop_layers, load_detector
+from earmark.features.pretrained.vocabulary import class_names
 from earmark.models import MODELS, PRETRAINED, find_checkpoint
 from published_weights import SMALL, as_published, saved, seeded_sound, seeded_weights, sized, small
 

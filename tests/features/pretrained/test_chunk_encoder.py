@@ -13,14 +13,11 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import (
-    ChunkEncoder,
-    PretrainedEncoder,
-    class_names,
-    not_manipulation,
-)
 from earmark.features.pretrained.checkpoint import build
+from earmark.features.pretrained.chunk_encoder import ChunkEncoder
+from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
 from earmark.features.pretrained.readout import logit, max_pooled
+from earmark.features.pretrained.vocabulary import class_names, not_manipulation
 from earmark.gate.frontline import Frontline
 from earmark.gate.listener import listen
 from earmark.media import Sound, open_recording

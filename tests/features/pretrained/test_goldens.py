@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.features.pretrained import class_names
 from earmark.features.pretrained.checkpoint import build
+from earmark.features.pretrained.vocabulary import class_names
 from earmark.models import MODELS
 from published_weights import seeded_sound, seeded_weights
 

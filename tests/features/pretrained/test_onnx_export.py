@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import PretrainedEncoder, class_names
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.detector import Transformer
 from earmark.features.pretrained.onnx_export import TOLERANCE, Exported, export, prove, trial, write
 from earmark.features.pretrained.onnx_network import ExportCard, read_card
+from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+from earmark.features.pretrained.vocabulary import class_names
 from earmark.media import Sound
 from earmark.models import MODELS
 from earmark.models.onnx_session import open_session
@@ -73,7 +74,7 @@ def test_the_proof_is_told(exported, light_checkpoint):
 def test_neither_torch_nor_anything_else_is_loaded(exported):
     code = (
         "import sys, numpy as np\n"
-        "from earmark.features.pretrained import PretrainedEncoder\n"
+        "from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder\n"
         "from earmark.media import Sound\n"
         f"encoder = PretrainedEncoder('frame-mn06', weights={str(exported.file)!r})\n"
         "rows = list(encoder.encode([Sound(np.zeros(16_000, np.float32), 0.0, 16_000)]))\n"

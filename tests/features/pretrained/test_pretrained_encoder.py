@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from earmark.errors import EarmarkError
-from earmark.features import ENCODERS, SoundEncoder, detector_named
-from earmark.features.pretrained import PretrainedEncoder, class_names
+from earmark.features import ENCODERS, detector_named
+from earmark.features.encoder import SoundEncoder
+from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+from earmark.features.pretrained.vocabulary import class_names
 from earmark.media import Sound
 from earmark.models import MODELS, PRETRAINED, find_checkpoint, model_store
 from published_weights import seeded_sound

@@ -10,7 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, save
 
 from earmark.errors import ModelMismatch
-from earmark.features.pretrained import QueryEncoder, read_names
+from earmark.features.pretrained.query_encoder import QueryEncoder
+from earmark.features.pretrained.vocabulary import read_names
 from earmark.media import Sound
 
 QUERIES = "# in the kitchen\nchopping vegetables\n\nwater running\n"

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from earmark.features.pretrained import segments
-from earmark.features.pretrained.segments import boundaries
+from earmark.features.pretrained.segments import boundaries, segments
 from earmark.timeline import HOP, Track
 
 CLASSES = "abc"

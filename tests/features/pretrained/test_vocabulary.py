@@ -6,8 +6,7 @@ import csv
 
 import pytest
 
-from earmark.features.pretrained import class_names, not_manipulation
-from earmark.features.pretrained.vocabulary import VOCABULARIES
+from earmark.features.pretrained.vocabulary import VOCABULARIES, class_names, not_manipulation
 
 
 @pytest.mark.parametrize(("vocabulary", "count"), VOCABULARIES.items())

@@ -33,8 +33,7 @@ _ARRAYS: list[Any] = [
 def load_detector(known: Model, file: Path) -> Detector:
     """The model that `known` describes with the weights in `file`, ready to listen.
 
-    Raises:
-        ModelMismatch: The file is cut off, holds something else, or other weights than expected.
+    `ModelMismatch` where the file is cut off or holds other weights than expected.
     """
     detector = build(known)
     weights = _renamed(_read(known, file), known)

@@ -52,10 +52,8 @@ class ChunkEncoder(SoundEncoder):
     def network(self) -> Network:
         """What hears the chunks, opened once a process.
 
-        Raises:
-            ModelMissing: The weights are not in the model store.
-            ModelMismatch: The file there is not this model's.
-            MissingExtra: PyTorch is not installed, and no exported model lies there.
+        `ModelMissing` without weights in the model store, `ModelMismatch` where the file there is
+        not this model's, `MissingExtra` where it needs PyTorch and there is none.
         """
 
     @property
@@ -66,9 +64,7 @@ class ChunkEncoder(SoundEncoder):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The features of `sound`, whose blocks follow each other from time 0.
 
-        Raises:
-            ModelMismatch: The gate this encoder belongs to was trained on other weights; and
-                whatever `network` raises.
+        `ModelMismatch` where the gate it belongs to was trained on other weights.
         """
         network = self.network()
         if self.expects not in (None, network.source):

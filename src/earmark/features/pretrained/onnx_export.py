@@ -95,8 +95,7 @@ def write(detector: Detector, card: ExportCard, target: Path) -> None:
 def prove(detector: Detector, file: Path, chunks: FloatArray) -> float:
     """The greatest difference between the logits of the model and of its copy.
 
-    Raises:
-        ModelMismatch: It is more than `TOLERANCE`.
+    `ModelMismatch` where it is more than `TOLERANCE`.
     """
     session = open_session(file)
     with torch.inference_mode():

@@ -61,11 +61,7 @@ class OnnxNetwork:
 
     @classmethod
     def open(cls, options: NetworkOptions, weights: WeightsFile) -> OnnxNetwork:
-        """The network in the file, if it is the one that `options` describes.
-
-        Raises:
-            ModelMismatch: The file is none, is of another model, or was exported otherwise.
-        """
+        """The network in the file; `ModelMismatch` unless it is the one that `options` describe."""
         file, name = weights.file, options.name
         session = open_session(file, threads=options.threads)
         card = read_card(session, file, name)

@@ -26,11 +26,9 @@ class TorchNetwork:
 
     @classmethod
     def open(cls, options: NetworkOptions, weights: WeightsFile) -> TorchNetwork:
-        """The network that `options` describes with the weights in the file.
+        """The network that `options` describe with the weights in the file.
 
-        Raises:
-            ModelMismatch: They are not this model's.
-            ValueError: PyTorch has no such device here.
+        `ModelMismatch` where these are not its own, `ValueError` where there is no such device.
         """
         detector = load_detector(MODELS.named(options.name), weights.file)
         drop_layers(detector, options.drop_layers)

@@ -43,8 +43,7 @@ def kept_classes(names: Sequence[str], excluded: frozenset[str]) -> IndexArray:
 def read_names(path: Path) -> tuple[str, ...]:
     """The names in a text file, one a line; empty lines and lines that start with # do not count.
 
-    Raises:
-        ModelMismatch: The file is missing, not text, empty or names something twice.
+    `ModelMismatch` where the file is missing, no text or empty, or names something twice.
     """
     try:
         text = path.read_text(encoding="utf-8")
