@@ -17,7 +17,7 @@ import pytest
 import earmark
 
 SOURCE = Path(earmark.__file__).parent
-VOCABULARY = {"timeline", "errors", "registry", "version"}
+VOCABULARY = {"timeline", "errors", "redaction", "registry", "version"}
 STAGES = [
     "media",
     "models",

@@ -22,6 +22,8 @@ what, where and what now, in one line.
 
 from __future__ import annotations
 
+from earmark.redaction import redact
+
 
 class EarmarkError(Exception):
     """Something about the world, not about the code, stands in the way."""
@@ -113,5 +115,5 @@ class UnreadableAnswer(CallError):
 
 
 def summarise(error: BaseException) -> str:
-    """What another library's error says, in a few words on one line."""
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    """What another library's error says, in a few words on one line, without secrets."""
+    return redact(" ".join(str(error).split()))[:200] or type(error).__name__

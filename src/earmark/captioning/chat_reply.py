@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,17 +28,25 @@ BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[]}]', re.DOTALL)
 """A string, as far as it goes, or a bracket outside of one."""
 
 
-def read_json(raw: bytes) -> Any:
-    """The value in `raw`; NaN, and numbers too long for one, are None.
+def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
+    """The value in `raw`, every text of it cleaned; NaN, and numbers too long for one, are None.
 
     Raises:
         ValueError: it is not JSON.
     """
     text = raw.decode("utf-8-sig")
     try:
-        return _loads(text)
+        return _map_texts(_loads(text), clean)
     except RecursionError:
-        return _loads(_prune(text))
+        return _map_texts(_loads(_prune(text)), clean)
+
+
+def _map_texts(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, dict):
+        return {clean(name): _map_texts(one, clean) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_map_texts(one, clean) for one in value]
+    return clean(value) if isinstance(value, str) else value
 
 
 def _loads(text: str) -> Any:

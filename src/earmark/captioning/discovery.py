@@ -15,6 +15,7 @@ from earmark.captioning.openai_endpoint import Endpoint
 from earmark.captioning.server_probe import SIDE, probe_pictures
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
+from earmark.redaction import redact_url
 
 USUAL = {
     "vLLM": "http://127.0.0.1:8000/v1",
@@ -78,7 +79,7 @@ def doctor(
 
 
 def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Discovery]:
-    endpoint = Endpoint(url)
+    endpoint, name, url = Endpoint(url), redact_url(name), redact_url(url)
     try:
         models = endpoint.models(timeout=min(2.0, timeout))
     except CallTimeout as error:
@@ -95,13 +96,14 @@ def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Dis
 
 def _ask(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discovery:
     """Whether `model` really looks at a picture."""
+    url = redact_url(endpoint.url)
     picture = Frame(0.0, np.full((SIDE, SIDE, 3), 128, dtype=np.uint8))
     try:
         verdict = probe_pictures(endpoint, model, picture, timeout=timeout)
     except CallError as error:
-        return Discovery("server", name, "unwell", endpoint.url, model, str(error))
+        return Discovery("server", name, "unwell", url, model, str(error))
     state: State = "ready" if verdict.yes else "no pictures"
-    return Discovery("server", name, state, endpoint.url, model, verdict.why)
+    return Discovery("server", name, state, url, model, verdict.why)
 
 
 def _brief(error: CallError, state: State) -> str:

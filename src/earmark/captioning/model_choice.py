@@ -11,6 +11,7 @@ from typing import Any
 from earmark.captioning.captioner import Captioner
 from earmark.errors import EarmarkError
 from earmark.models import ModelStore
+from earmark.redaction import redact_url
 from earmark.registry import Registry
 
 CONTEXT = 4096
@@ -107,8 +108,11 @@ class ModelChoice:
         return cls(**{**plain, **files})
 
     def to_json(self) -> dict[str, str | None]:
-        """The choice as plain values."""
-        return {name: None if v is None else str(v) for name, v in asdict(self).items()}
+        """The choice as plain values, without what is secret in an address."""
+        return {
+            name: None if value is None else redact_url(str(value))
+            for name, value in asdict(self).items()
+        }
 
 
 def _object_tagger(store: ModelStore) -> Any:
@@ -128,11 +132,11 @@ def _load_replay(path: Path, model: str | None) -> Captioner:
 
 
 def _only_model(url: str, api_key: str | None) -> str:
-    served: list[str] = CAPTIONERS["openai"](url, "", api_key=api_key).endpoint.models()
+    endpoint = CAPTIONERS["openai"](url, "", api_key=api_key).endpoint
+    served: list[str] = endpoint.models()
     if len(served) != 1:
-        raise EarmarkError(
-            f"{url} serves {', '.join(served) or 'no models'}: say which one with --model NAME"
-        )
+        names = ", ".join(served) or "no models"
+        raise EarmarkError(f"{endpoint.address} serves {names}: say which one with --model NAME")
     return served[0]
 
 

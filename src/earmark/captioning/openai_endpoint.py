@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import email.utils
+import json
 import math
 import re
 import time
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from earmark.captioning.chat_reply import MOST_BYTES, read_json
-from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer
+from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer, summarise
+from earmark.redaction import SecretFilter, redact, redact_url
 
 if TYPE_CHECKING:
     import httpx
@@ -47,13 +49,15 @@ class Endpoint:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"a server's address starts with http:// or https://, not {url!r}")
+            raise ValueError(
+                f"a server's address starts with http:// or https://, not {redact(repr(url))}"
+            )
         path = parts.path.rstrip("/") or "/v1"
         self.url = parts._replace(path=path, fragment="").geturl()
-        host = parts.netloc.rpartition("@")[2]
-        self.address = parts._replace(netloc=host, path=path, query="", fragment="").geturl()
+        self.address = redact_url(self.url).partition("?")[0]
         """The same without what may be secret in it, for messages."""
         self._api_key = api_key or NO_KEY
+        self._filter = SecretFilter(url, api_key or "")
         self._now = now
         self._is_newer = False
 
@@ -143,7 +147,7 @@ class Endpoint:
             raise CallTimeout(f"{self.address} gave no answer in time") from error
         except httpx.TransportError as error:
             raise CallTimeout(
-                f"{self.address} cannot be reached ({error or type(error).__name__}); "
+                f"{self.address} cannot be reached ({self._filter(summarise(error))}); "
                 f"is the server running? `earmark doctor` looks for one"
             ) from error
         if not response.is_success:
@@ -166,14 +170,14 @@ class Endpoint:
     def _check_origin(self, url: httpx.URL, other: httpx.URL) -> None:
         """Pictures and keys are for the server they were meant for."""
         if (url.scheme, url.netloc) != (other.scheme, other.netloc):
-            host = f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}"
+            host = self._filter(f"{other.scheme}://{other.netloc.decode('ascii', 'replace')}")
             raise CallRejected(
                 f"{self.address} redirects to {host}, another server, which is sent nothing; "
                 f"if it is the right one give its address instead"
             )
 
     def _bounded(self, response: httpx.Response) -> bytes:
-        """The body, the key cut out of it should the server repeat it."""
+        """The body, as long as it may be."""
         raw = bytearray()
         for chunk in response.iter_bytes():
             raw += chunk
@@ -183,14 +187,13 @@ class Endpoint:
                     prompt_tokens=None,
                     completion_tokens=None,
                 )
-        hides = self._api_key != NO_KEY
-        return bytes(raw).replace(self._api_key.encode(), b"***") if hides else bytes(raw)
+        return bytes(raw)
 
     def _read(self, raw: bytes) -> dict[str, Any]:
         try:
-            reply = read_json(raw)
+            reply = read_json(raw, clean=self._filter)
         except ValueError as error:
-            start = raw[:60].decode("utf-8", "replace")
+            start = self._filter(raw.decode("utf-8", "replace"))[:60]
             raise UnreadableAnswer(
                 f"{self.address} answered with something other than JSON: {start!r}"
             ) from error
@@ -199,7 +202,7 @@ class Endpoint:
         return reply
 
     def _explain_status(self, response: httpx.Response, raw: bytes) -> CallError:
-        status, (words, code) = response.status_code, _complaint(raw)
+        status, (words, code) = response.status_code, _complaint(raw, self._filter)
         words = words or f"Error code: {status}"
         if status not in BUSY and PICTURE.search(words) and REFUSAL.search(words):
             return CallRejected(
@@ -256,14 +259,16 @@ def retry_after(value: str | None, *, now: float) -> float | None:
     return None if math.isnan(wait) else max(0.0, wait)
 
 
-def _complaint(raw: bytes) -> tuple[str, Any]:
+def _complaint(raw: bytes, clean: Callable[[str], str]) -> tuple[str, Any]:
     """What the server said, in one line of at most 200 characters, and its code for it."""
-    text = raw.decode("utf-8", "replace")
     try:
-        said = read_json(raw)
+        said = read_json(raw, clean=clean)
+        text = json.dumps(said, ensure_ascii=False)
     except ValueError:
-        said = text
+        said = text = clean(raw.decode("utf-8", "replace"))
     said = said.get("error", said) if isinstance(said, dict) else said
     words = said.get("message") if isinstance(said, dict) else said
     words = words if isinstance(words, str) and words else text
-    return " ".join(words.split())[:200], said.get("code") if isinstance(said, dict) else None
+    return redact(" ".join(words.split()))[:200], said.get("code") if isinstance(
+        said, dict
+    ) else None

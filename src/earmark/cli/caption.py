@@ -28,7 +28,7 @@ from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_pro
 from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
-from earmark.media.source import as_place
+from earmark.media.source import as_place, name_of
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.run_result import CaptionResult
@@ -109,7 +109,7 @@ def run_name(paths: Sequence[str], plan: Plan) -> str:
     After the words of the command, not what they match, so that a folder with one file more is
     still the same run.
     """
-    stem = Path(paths[0].rstrip("/")).stem or Path(paths[0]).resolve().name
+    stem = Path(name_of(paths[0].rstrip("/"))).stem or Path(paths[0]).resolve().name
     stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-") or "run"
     return stem if plan.shard is None else f"{stem}-{plan.shard.number}-of-{plan.shard.of}"
 

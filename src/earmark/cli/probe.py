@@ -37,7 +37,7 @@ def probe(
             recording = open_recording(source, audio_track=audio_track)
             inspection = inspect(recording)
         except EarmarkError as error:
-            failures.append({"path": source.uris[0], "error": str(error)})
+            failures.append({"path": source.path, "error": str(error)})
             err.print(f"earmark: {error}", style="red")
             continue
         found.append(as_plain(recording, inspection))
@@ -54,8 +54,8 @@ def show(recording: Recording, inspection: Inspection) -> None:
     out.print(recording.name, style="bold")
     size = as_size(recording.size_bytes)
     out.print(f"  {format_clock(recording.duration)}, {size}, {recording.container}")
-    for uri in recording.source.uris if len(recording.source.uris) > 1 else ():
-        out.print(f"  chapter {uri}")
+    for path in recording.source.paths if len(recording.parts) > 1 else ():
+        out.print(f"  chapter {path}")
     if video := recording.video:
         turned = f", turned {video.rotation}°" if video.rotation else ""
         out.print(
@@ -83,8 +83,8 @@ def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:
     """The same as plain values."""
     video = recording.video
     return {
-        "path": recording.source.uris[0],
-        "chapters": list(recording.source.uris),
+        "path": recording.source.path,
+        "chapters": list(recording.source.paths),
         "duration": recording.duration,
         "size_bytes": recording.size_bytes,
         "container": recording.container,

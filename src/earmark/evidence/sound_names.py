@@ -108,7 +108,7 @@ class NamingItem:
     spans: tuple[Span, ...]
 
     def __str__(self) -> str:
-        return self.recording.source.uris[0]
+        return self.recording.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,4 +52,4 @@ def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found
     episodes = tuple(rule([heard.scores]))
     windows = max(0, math.ceil(recording.duration / window - 1e-9))
     account = bill(episodes, length=window, windows=windows)
-    return Found(recording.source.uris[0], recording.duration, episodes, account, window)
+    return Found(recording.source.path, recording.duration, episodes, account, window)

@@ -24,6 +24,7 @@ from earmark.ledger.row_values import (
     tags_of,
 )
 from earmark.media.source import as_text
+from earmark.redaction import redact
 
 
 def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: int) -> set[str]:
@@ -127,7 +128,7 @@ def fail(
         " VALUES (?, ?, ?, ?, ?, ?)",
         (
             number,
-            as_text(reason),
+            redact(as_text(reason)),
             *(as_count(n) or 0 for n in tokens),
             as_amount(spend) or 0,
             now(),

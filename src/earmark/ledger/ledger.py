@@ -38,6 +38,7 @@ from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, is_disk_error, is_full
 from earmark.media import Source
 from earmark.media.source import as_place, as_text
+from earmark.redaction import redact, redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
@@ -134,14 +135,14 @@ class Ledger:
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
-        unknown = RecordingRow(as_text(recording), path, 0.0, 0, name=name)
+        unknown = RecordingRow(redact_url(as_text(recording)), path, 0.0, 0, name=name)
         with self._transaction() as database:
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
                 " name, chapters, failure) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure,"
                 " name = excluded.name, is_replaced = 0",
-                (*recording_values(unknown), as_text(reason)),
+                (*recording_values(unknown), redact(as_text(reason))),
             )
 
     def rate_by(self, survival: Survival) -> None:
@@ -190,7 +191,7 @@ class Ledger:
                     sketch.hop if sketch else None,
                     sound_bytes,
                     access,
-                    json.dumps(list(warnings), ensure_ascii=False),
+                    json.dumps(list(map(redact, warnings)), ensure_ascii=False),
                 ),
             )
 
@@ -253,7 +254,7 @@ class Ledger:
             place = (self._plan, number)
             database.execute(
                 "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?)",
-                (*place, rule, forecast, json.dumps(list(notes), ensure_ascii=False)),
+                (*place, rule, forecast, json.dumps(list(map(redact, notes)), ensure_ascii=False)),
             )
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',

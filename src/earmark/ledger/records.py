@@ -21,7 +21,7 @@ class RecordingRow:
 
     id: str
     path: str
-    """Where it was opened: a local path, kept from the root, or a URL."""
+    """Where it was opened: a local path, kept from the root, or a URL without secrets."""
     duration: float
     size_bytes: int
     frame_rate: float = 0.0
@@ -36,16 +36,18 @@ class RecordingRow:
     @classmethod
     def of(cls, recording: Recording) -> RecordingRow:
         """The row of a recording as it is described."""
-        video, parts = recording.video, recording.parts
+        video, starts = recording.video, [part.start for part in recording.parts]
         return cls(
             id=recording.key,
-            path=recording.source.uris[0],
+            path=recording.source.path,
             duration=recording.duration,
             size_bytes=recording.size_bytes,
             frame_rate=video.mean_fps if video else 0.0,
             frame_count=round(video.mean_fps * recording.duration) if video else 0,
             name=recording.source.id,
-            chapters=tuple((part.uri, part.start) for part in parts) if len(parts) > 1 else (),
+            chapters=tuple(zip(recording.source.paths, starts, strict=True))
+            if len(starts) > 1
+            else (),
         )
 
 

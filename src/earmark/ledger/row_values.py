@@ -17,6 +17,7 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.ledger.records import RecordingRow
 from earmark.media.source import as_place, as_text
+from earmark.redaction import redact
 from earmark.timeline import FloatArray, Span
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ def recording_values(recording: RecordingRow) -> tuple[object, ...]:
         recording.size_bytes,
         recording.frame_rate,
         recording.frame_count,
-        as_text(recording.name),
+        redact(as_text(recording.name)),
         json.dumps(chapters, ensure_ascii=False),
     )
 
@@ -101,7 +102,7 @@ def answer_values(answer: Answer) -> tuple[object, ...]:
         as_amount(answer.latency) or 0.0,
         answer.form,
         as_text(answer.finish),
-        as_text(answer.note),
+        redact(as_text(answer.note)),
     )
 
 

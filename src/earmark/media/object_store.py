@@ -69,10 +69,12 @@ def connect(uri: str) -> tuple[Any, str]:
     try:
         files, path = fsspec.core.url_to_fs(uri)
     except ImportError as error:
-        extra = "pip install 'earmark[s3]'" if scheme == "s3" else str(error)
+        extra = "pip install 'earmark[s3]'" if scheme == "s3" else summarise(error)
         raise MissingExtra(f"{place} is behind {scheme}://, which needs: {extra}") from error
     except ValueError as error:
-        raise UnreadableFile(f"{place}: there is no way to read {scheme}:// ({error})") from error
+        raise UnreadableFile(
+            f"{place}: there is no way to read {scheme}:// ({summarise(error)})"
+        ) from error
     except OSError as error:
         raise RemoteError(f"{place}: no server answers ({summarise(error)}); check it") from error
     return files, path

@@ -141,7 +141,7 @@ class Recording:
         """Raise `UnreadableFile` where there is sound and nothing to look at."""
         if self.video is None:
             raise UnreadableFile(
-                f"{self.source.uris[0]} has sound and no pictures, so there is nothing to caption; "
+                f"{self.name} has sound and no pictures, so there is nothing to caption; "
                 "`earmark select` says which of its moments are worth hearing"
             )
 
@@ -163,8 +163,10 @@ class Recording:
             raise MediaError(f"{self.name} has pictures that libav cannot decode; convert it first")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values that `from_json` understands."""
-        return asdict(self)
+        """Plain values that `from_json` understands; where it lies is not among them."""
+        plain = asdict(self)
+        parts = [{**part, "uri": ""} for part in plain["parts"]]
+        return {**plain, "source": None, "parts": parts}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any], source: Source) -> Recording:

@@ -66,7 +66,7 @@ def read_list(uri: str) -> bytes:
 def explain_listing(uri: str, error: Exception) -> MediaError:
     """What a store said that would not be listed or give a list, in one line."""
     place = place_of(uri)
-    said = summarise(error).replace(uri, place)
+    said = summarise(error)
     if isinstance(error, PermissionError):
         return RemoteError(
             f"{place}: you have no permission to list or read it ({said}); check your keys"
@@ -180,7 +180,7 @@ class RemoteStorage:
     def _explain(self, error: Exception) -> EarmarkError:
         if isinstance(error, EarmarkError):
             return error
-        said = summarise(error).replace(self.uri, self._place)
+        said = summarise(error)
         if isinstance(error, FileNotFoundError):
             return UnreadableFile(f"{self._place} does not exist on the server; check the address")
         if _is_final(error):

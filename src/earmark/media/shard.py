@@ -37,6 +37,6 @@ class Shard:
         return cls(int(match[1]), int(match[2]))
 
     def holds(self, source: Source) -> bool:
-        """Whether `source` belongs to this shard: by a hash of its address."""
-        digest = hashlib.sha256(source.uris[0].encode("utf-8", "surrogateescape")).digest()
+        """Whether `source` belongs to this shard: by a hash of its redacted address."""
+        digest = hashlib.sha256(source.path.encode("utf-8", "surrogateescape")).digest()
         return int.from_bytes(digest[:8], "big") % self.of == self.number - 1

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from earmark.redaction import redact_url
+
 _REMOTE = re.compile(r"^[a-z][a-z0-9+]+://", re.IGNORECASE)
 
 
@@ -39,6 +41,16 @@ class Source:
         first = place_of(self.uris[0])
         return first if len(self.uris) == 1 else f"{first} and {len(self.uris) - 1} more"
 
+    @property
+    def path(self) -> str:
+        """Where its first file lies, as that may be kept and shown: see `paths`."""
+        return self.paths[0]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its files and addresses, without what is secret in them."""
+        return tuple(map(redact_url, self.uris))
+
 
 def is_remote(uri: str) -> bool:
     """Whether `uri` is an address such as `https://…` or `s3://…`, not a path.
@@ -57,14 +69,11 @@ def is_web(uri: str) -> bool:
 def place_of(uri: str) -> str:
     """Which file a message is about: a path as it was given, an address without its secrets.
 
-    >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4?token=1")
-    ('cam/a.mp4', 'https://host/a.mp4')
+    >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4")
+    ('cam/a.mp4', 'https://host/a.mp4?***')
     """
-    if is_web(uri):
-        parts = urlsplit(uri)
-        host = parts.netloc.rpartition("@")[2]
-        uri = parts._replace(netloc=host, query="", fragment="").geturl()
-    return uri if uri.isprintable() else ascii(uri)  # a name may hold any byte, line ends too
+    place = redact_url(uri)
+    return place if place.isprintable() else ascii(place)  # a name may hold any byte
 
 
 def name_of(uri: str) -> str:
@@ -75,7 +84,7 @@ def name_of(uri: str) -> str:
     """
     if not is_remote(uri):
         return Path(uri).name or uri
-    parts = urlsplit(uri)
+    parts = urlsplit(redact_url(uri))
     return unquote(parts.path).rstrip("/").rpartition("/")[2] or parts.netloc
 
 
@@ -84,9 +93,14 @@ def suffix_of(uri: str) -> str:
     return PurePosixPath(name_of(uri)).suffix.lower()
 
 
-def as_place(path: str) -> str:
+def from_root(path: str) -> str:
     """A local path from the root, whatever folder a later command starts in; a URL as it is."""
-    return as_text(path if "://" in path else str(Path(path).absolute()))
+    return path if is_remote(path) else str(Path(path).absolute())
+
+
+def as_place(path: str) -> str:
+    """The same as it is kept: as text, and without what is secret in a URL."""
+    return as_text(redact_url(from_root(path)))
 
 
 def as_text(words: str) -> str:

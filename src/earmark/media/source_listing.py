@@ -57,6 +57,7 @@ def find_all(paths: Sequence[str | Path | Source]) -> SourceListing:
     joined = {uri: source for source in _join_chapters(kept) for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
     sources = list(dict.fromkeys(source for source in ordered if source))
+    _check_places(sources)
     return SourceListing(sources, copies)
 
 
@@ -74,6 +75,17 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
         ids.add(source.id)
         files |= own.keys()
     return files
+
+
+def _check_places(sources: Sequence[Source]) -> None:
+    """Raises where two have one redacted address, by which a run knows its recordings."""
+    seen: dict[str, str] = {}
+    for source in sources:
+        if seen.setdefault(source.path, source.uris[0]) != source.uris[0]:
+            raise UnreadableFile(
+                f"two recordings are {source.path} once what is secret in their addresses is "
+                "hidden; work on each in a run of its own, or download them first"
+            )
 
 
 def _expand(path: str | Path | Source) -> Iterable[str | Source]:

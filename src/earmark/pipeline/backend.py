@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from earmark.errors import EarmarkError, InternalError
+from earmark.errors import EarmarkError, InternalError, summarise
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.registry import Registry
 
@@ -96,9 +96,10 @@ def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | Ea
 
 def internal_error(item: object, error: Exception) -> InternalError:
     """A bug met while working on `item`, in one line, its traceback kept as a note."""
-    said = " ".join(str(error).split())[:200]
+    kind, said = type(error).__name__, summarise(error)
+    said = kind if said == kind else f"{kind}: {said}"
     bug = InternalError(
-        f"{item}: a bug in earmark ({type(error).__name__}{': ' * bool(said)}{said}); the other "
+        f"{item}: a bug in earmark ({said}); the other "
         "recordings are not concerned; `earmark --verbose` shows where"
     )
     bug.add_note("".join(traceback.format_exception(error)))

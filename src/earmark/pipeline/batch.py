@@ -25,6 +25,7 @@ from earmark.pipeline.ask import CallRecorder, Task, decode, requests_about
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import publish
 from earmark.pipeline.run_plan import BackendOptions
+from earmark.redaction import is_redacted
 from earmark.reporting.progress import Progress
 
 
@@ -127,6 +128,11 @@ def import_batch(
 def _reopened(row: RecordingRow) -> Recording:
     """The recording a run knows, found again where it was."""
     files = tuple(path for path, _ in row.chapters) or (row.path,)
+    if any(map(is_redacted, files)):
+        raise MediaError(
+            f"{row.path} cannot be opened again: what is secret in its address was not kept; "
+            "give the address to `earmark caption --engine batch --batch FILE`"
+        )
     recording = open_recording(Source(files, id=row.name))
     if recording.key == row.id:
         return recording

@@ -116,7 +116,7 @@ def listen_and_store(
             recording = one if isinstance(one, Recording) else one.heard.recording
             recording.require_pictures()
         except EarmarkError as error:
-            ledger.fail_recording(source.uris[0], source.uris[0], str(error), name=source.id)
+            ledger.fail_recording(source.path, source.path, str(error), name=source.id)
             continue
         found[source] = recording
         ledger.add(RecordingRow.of(recording))

@@ -81,5 +81,5 @@ def plan(
 
 def _notes(heard: Sequence[ScoredRecording]) -> Iterator[RecordingNote]:
     for scored in heard:
-        path = scored.heard.recording.source.uris[0]
+        path = scored.heard.recording.source.path
         yield from (RecordingNote(path, note) for note in scored.heard.notes())

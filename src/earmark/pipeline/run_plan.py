@@ -21,7 +21,7 @@ from earmark.gate.score_cache import ScoreCache
 from earmark.grid import Grid
 from earmark.media import Source, find
 from earmark.media.shard import Shard
-from earmark.media.source import as_place
+from earmark.media.source import from_root
 from earmark.models import ModelStore
 from earmark.selection import (
     Budget,
@@ -112,7 +112,7 @@ class Plan:
         if self.backend.engine in HERE:
             return found
         # A worker may have been started in another folder.
-        return [replace(one, uris=tuple(map(as_place, one.uris))) for one in found]
+        return [replace(one, uris=tuple(map(from_root, one.uris))) for one in found]
 
     def open_captioner(self, *, api_key: str | None = None) -> Captioner:
         """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one."""

@@ -60,9 +60,7 @@ def listen_each(
     return (
         [one for _, one in results if isinstance(one, ScoredRecording)],
         tuple(
-            Failed(source.uris[0], str(one))
-            for source, one in results
-            if isinstance(one, Exception)
+            Failed(source.path, str(one)) for source, one in results if isinstance(one, Exception)
         ),
     )
 
@@ -73,7 +71,7 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     has_count = not plan.across and plan.budget.price is None
     chaptered = len(recording.parts) > 1
     return Chosen(
-        path=recording.source.uris[0],
+        path=recording.source.path,
         duration=recording.duration,
         window=windows.length,
         windows=len(windows),
@@ -85,7 +83,7 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
         bytes_total=recording.size_bytes,
         forecast=None if math.isnan(share) else share,
         picks=tuple(choice.picks),
-        chapters=recording.source.uris if chaptered else (),
+        chapters=recording.source.paths if chaptered else (),
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),
         notes=heard.notes(choice.note),
         left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from earmark.captioning.usage import Tally
+from earmark.redaction import redact
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class Progress:
         return {
             **{name: getattr(self, name) for name in (*names.split(), "spend")},
             "seconds_heard": round(self.seconds_heard, 3),
-            "trouble": self.trouble or None,
+            "trouble": redact(self.trouble) or None,
             "rate": round(self.rate, 4),
             "seconds_left": None if left is None else round(left, 1),
         }

@@ -19,6 +19,7 @@ from earmark.ledger.records import (
     Totals,
 )
 from earmark.ledger.run_reader import Run
+from earmark.redaction import is_redacted
 
 MOST_POINTS = 4000
 """Of a recording's sound level: more than any screen has columns for."""
@@ -84,7 +85,7 @@ def link_to(path: str, *, beside: Path) -> str | None:
     """
     scheme = urlsplit(path).scheme
     if scheme in ("http", "https"):
-        return path
+        return None if is_redacted(path) else path
     if len(scheme) > 1:  # one letter is a Windows drive
         return None
     absolute = Path(path).resolve()
