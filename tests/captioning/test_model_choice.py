@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -97,18 +99,19 @@ def test_a_name_without_a_place_is_no_model():
         ModelChoice(model="qwen")
 
 
-def test_a_captioner_of_another_package_is_found_by_its_name(tmp_path, monkeypatch):
+def test_a_captioner_of_another_package_is_found_by_its_name(tmp_path):
+    """In a process of its own, which finds the package as it starts."""
     folder = tmp_path / "parrot-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: parrot\nVersion: 1.0\n")
     (folder / "entry_points.txt").write_text("[earmark.captioners]\nparrot = parrot:Parrot\n")
     (tmp_path / "parrot.py").write_text("class Parrot:\n    model = 'parrot'\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(vars(CAPTIONERS), "_plugins", raising=False)
-    try:
-        assert made(ModelChoice(plugin="parrot")).model == "parrot"
-    finally:
-        vars(CAPTIONERS).pop("_plugins", None)
-        sys.modules.pop("parrot", None)
+    code = (
+        "from earmark.captioning.model_choice import ModelChoice\n"
+        "print(ModelChoice(plugin='parrot').captioner(concurrency=2, tokens=1280).model)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    assert subprocess.check_output(command, env=env, text=True) == "parrot\n"
     with pytest.raises(ValueError, match="there is no captioner 'cuckoo'; the captioners are tags"):
         made(ModelChoice(plugin="cuckoo"))

@@ -1,16 +1,21 @@
-"""How commands speak: results on stdout, progress and warnings on stderr."""
+"""How commands speak: results on stdout, progress and warnings on stderr.
+
+Whatever a server, a model or a file's name put into a message, a terminal is sent no control
+characters of theirs, and nothing that is secret in an address.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,6 +24,10 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+from rich.text import Text
+
+from earmark.redaction import redact
 
 
 class Format(StrEnum):
@@ -31,7 +40,37 @@ class Format(StrEnum):
 _WIDE = 240
 """Columns of a table that goes to a file or a pipe: a line a row, nothing folded."""
 
-out = Console(
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""Control characters but for tabs and line ends, and what turns the direction of writing."""
+
+
+def printable(text: str) -> str:
+    r"""`text` with what would command a terminal written out.
+
+    >>> printable("\x1b[2J")
+    '\\x1b[2J'
+    """
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _SafeConsole(Console):
+    """Prints what is printable and not secret, whoever wrote it."""
+
+    def render_str(self, text: str, **choices: Any) -> Text:
+        """A string as it is measured and drawn."""
+        return super().render_str(printable(redact(text)), **choices)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """What is drawn, whatever it was before: bars and the like are made of no strings."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+
+out = _SafeConsole(
     soft_wrap=True,
     highlight=False,
     markup=False,
@@ -39,13 +78,18 @@ out = Console(
 )
 """For results."""
 
-err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+err = _SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False)
 """For everything else."""
 
 
 def emit_json(value: Any) -> None:
     """Print `value` as JSON, for machines: no colour, no wrapping."""
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    emit(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def emit(text: str) -> None:
+    """Print `text` for a machine, byte for byte; where a person is looking, what is printable."""
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
 def warn(message: str) -> None:

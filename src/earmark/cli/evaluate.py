@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.cli.console import emit_json, err, out, progress_bar, warn
+from earmark.cli.console import emit, emit_json, err, out, progress_bar, warn
 from earmark.cli.options import with_checkpoints
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
@@ -154,7 +153,7 @@ def evaluate(
     with recordings_bar("evaluating") as progress:
         result = coverage_evaluation.evaluate(plan, out=output, fresh=fresh, progress=progress)
     if format == "csv":
-        sys.stdout.write(result.to_csv())
+        emit(result.to_csv())
     else:
         show(result.report, format, output)
 

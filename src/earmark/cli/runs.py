@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.console import emit, emit_json, err, out, warn
 from earmark.cli.result_table import print_table
 from earmark.errors import LedgerError
 from earmark.ledger.records import SearchHit, Totals
@@ -63,7 +62,7 @@ def export(
         for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")
         if to is None:
-            sys.stdout.write(_as_text(run, format))
+            emit(_as_text(run, format))
             return
         for path in write_export(run, to, format=format):
             out.print(str(path))

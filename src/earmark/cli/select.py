@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated, Literal
 
 import typer
 
-from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.console import emit, emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
 from earmark.cli.result_table import print_table
@@ -68,11 +67,11 @@ def show(selection: Selection, format: PicksAs) -> None:
     elif format == "json":
         emit_json(selection.to_json())
     elif format == "jsonl":
-        sys.stdout.writelines(f"{line}\n" for line in as_jsonl(selection))
+        emit("".join(f"{line}\n" for line in as_jsonl(selection)))
     elif format == "csv":
-        sys.stdout.write(as_csv(selection))
+        emit(as_csv(selection))
     else:
-        sys.stdout.write(selection_edl(selection))
+        emit(selection_edl(selection))
     for line in noted((one.path, note) for one in selection.recordings for note in one.notes):
         warn(line)
     for failed in selection.failures:

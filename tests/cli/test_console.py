@@ -1,0 +1,85 @@
+"""What reaches a terminal cannot command it, and holds no secret."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from earmark.cli.console import emit, emit_json, err, out, printable
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\r\x08\u202egpj.\u2066"
+HARMLESS = "\\x1b[2J\\x1b]0;owned\\x07\\x9b31m\\r\\x08\\u202egpj.\\u2066"
+
+
+def drawn(*things: object, console: Console = out) -> str:
+    """What is sent to a terminal that shows `things`."""
+    shown = type(console)(
+        file=io.StringIO(), force_terminal=True, color_system=None, markup=False, width=120
+    )
+    for thing in things:
+        shown.print(thing)
+    return shown.file.getvalue()
+
+
+def table(words: str) -> Table:
+    made = Table(box=None, pad_edge=False)
+    made.add_column("detail", overflow="fold")
+    made.add_row(words)
+    return made
+
+
+@pytest.mark.parametrize("made", [str, Text, table])
+@pytest.mark.parametrize("console", [out, err], ids=["out", "err"])
+def test_control_characters_are_written_out(made, console):
+    said = drawn(made(HOSTILE), console=console)
+    assert said.endswith("\\u202egpj.\\u2066\n") and "\\x1b[2J\\x1b]0;owned" in said
+    assert said.replace("\n", "").isprintable()
+
+
+def test_a_string_is_drawn_and_measured_as_it_is_written_out():
+    assert drawn(HOSTILE) == f"{HARMLESS}\n"
+    assert drawn(table(HOSTILE)).split("\n")[1] == HARMLESS
+
+
+def test_progress_is_drawn_with_no_commands_but_its_own():
+    shown = type(err)(file=io.StringIO(), force_terminal=True, color_system=None, width=120)
+    with Progress(TextColumn("{task.description}", markup=False), console=shown) as bar:
+        bar.add_task(HOSTILE)
+    assert "\\x1b]0;own" in shown.file.getvalue()
+    assert "\x1b]0" not in shown.file.getvalue() and "\u202e" not in shown.file.getvalue()
+
+
+def test_letters_of_every_script_line_ends_and_tabs_are_printed():
+    words = "Schäl das 洋葱\n\tبصلة 🥕"
+    assert printable(words) == words
+
+
+def test_secrets_are_not_printed():
+    assert drawn("see https://me:hunter2@host/a.mp4") == "see https://host/a.mp4?***\n"
+
+
+def test_a_machine_is_given_every_byte(capsys):
+    emit(HOSTILE)
+    assert capsys.readouterr().out == HOSTILE
+    emit_json([HOSTILE])
+    assert json.loads(capsys.readouterr().out) == [HOSTILE]
+
+
+def test_a_person_is_shown_what_a_machine_would_be_given():
+    """On a real terminal."""
+    ours, theirs = pty.openpty()
+    code = f"from earmark.cli.console import emit; emit({HOSTILE!r})"
+    subprocess.run([sys.executable, "-c", code], stdout=theirs, check=True)
+    os.close(theirs)
+    assert os.read(ours, 1000).decode() == HARMLESS
+    os.close(ours)
