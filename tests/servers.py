@@ -38,7 +38,7 @@ class Server:
         return f"http://{HOST}:{self.port}/{name}"
 
     def stats(self) -> dict[str, int]:
-        """What it has served: `bytes`, `requests`, and `most` requests at one time."""
+        """Served so far: `bytes`, `requests`, `most` requests at one time, and those `stalled`."""
         with urllib.request.urlopen(self.url("?stats")) as answer:
             counts: dict[str, int] = json.load(answer)
             return counts
@@ -60,7 +60,7 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
             `unconditional` knows no If-Match;
             `error` answers 503; `endless` sends bytes for as long as anybody reads; `drip` sends a
             header that does not end, a byte at a time; `shifted` sends the bytes after those asked
-            for.
+            for; `stall:N` answers N requests and none after.
     """
     with _running("range", str(folder), fault) as server:
         yield server
@@ -104,7 +104,8 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: Path
     fault = ""
-    counts: dict[str, int] = {"bytes": 0, "requests": 0, "now": 0, "most": 0}  # noqa: RUF012
+    after = 0
+    counts: dict[str, int] = dict.fromkeys(("bytes", "requests", "now", "most", "stalled"), 0)
     counting = threading.Lock()
 
     def do_HEAD(self) -> None:
@@ -138,11 +139,11 @@ class _Handler(BaseHTTPRequestHandler):
             number = self.counts["requests"]
         if self.fault == "slow":
             time.sleep(0.02)
+        if self.fault in ("endless", "drip", "stall") and number > self.after:
+            return self._send_without_end(wanted[0] if wanted else "bytes=0-0", len(data))
         if not wanted or self.fault == "no-ranges":
             return self._send(200, data, headers)
         first, last = int(wanted[1]), min(int(wanted[2]), len(data) - 1)
-        if self.fault in ("endless", "drip"):
-            return self._send_without_end(f"bytes {first}-{last}/{len(data)}")
         if self.fault == "shifted" and first:
             first, last = first + 1, last + 1
         headers["Content-Range"] = f"bytes {first}-{last}/{len(data)}"
@@ -173,8 +174,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self.counts["now"] -= 1
         self.wfile.write(data)
 
-    def _send_without_end(self, content_range: str) -> None:
-        head = b"HTTP/1.1 206 Partial Content\r\nContent-Range: " + content_range.encode()
+    def _send_without_end(self, wanted: str, size: int) -> None:
+        if self.fault == "stall":
+            with self.counting:
+                self.counts["stalled"] += 1
+            threading.Event().wait()
+        head = b"HTTP/1.1 206 Partial Content\r\nContent-Range: "
+        head += f"{wanted.replace('=', ' ')}/{size}".encode()
         self.wfile.write(head + (b"\r\n\r\n" if self.fault == "endless" else b"\r\nX-Drip: "))
         self.close_connection = True
         with contextlib.suppress(ConnectionError):
@@ -188,7 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _serve_ranges(folder: str, fault: str) -> None:
     _Handler.folder = Path(folder)
-    _Handler.fault = fault
+    _Handler.fault, _, after = fault.partition(":")
+    _Handler.after = int(after or 0)
     server = ThreadingHTTPServer((HOST, 0), _Handler)
     server.daemon_threads = True
     _tell(server.server_address[1])

@@ -55,7 +55,6 @@ HOMES = {
     "ai_edge_litert": {"models"},
     "cv2": {"features", "captioning"},
     "httpx": {"media", "models", "captioning"},
-    "httpcore": {"captioning"},
     "xllamacpp": {"captioning"},
     "transformers": {"captioning"},
     "sqlite3": {"ledger"},

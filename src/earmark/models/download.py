@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from earmark.errors import ModelMissing
+from earmark.errors import ModelMissing, summarise
 
 if TYPE_CHECKING:
     import httpx
 
-SILENCE_TIMEOUT = 30.0
-"""Seconds a server may be silent."""
+CHUNK_TIMEOUT = 60.0
+"""Seconds a server may take for a chunk: a line of 17 kB a second is still in time."""
 
 PACKAGE_TIMEOUT = 1800.0
 """Seconds a package manager may take."""
@@ -66,26 +66,28 @@ class Address:
         """What the server sends; a connection that breaks half way is `ModelMissing` too."""
         import httpx
 
+        from earmark.media.http_client import HttpClient
+
+        client = HttpClient(uses_proxies=True, follows_redirects=True)
         with ExitStack() as stack:
             try:
-                reply = stack.enter_context(
-                    httpx.stream("GET", self.url, timeout=SILENCE_TIMEOUT, follow_redirects=True)
-                )
+                request = client.request("GET", self.url)
+                reply, chunks = stack.enter_context(client.stream(request, seconds=CHUNK_TIMEOUT))
             except (OSError, httpx.HTTPError) as error:
-                raise ModelMissing(f"{self} cannot be reached ({error})") from error
+                raise ModelMissing(f"{self} cannot be reached ({summarise(error)})") from error
             if not reply.is_success:
                 raise ModelMissing(f"{self} answers {reply.status_code} {reply.reason_phrase}")
-            yield self._chunks(reply)
+            yield self._checked(chunks, reply)
 
-    def _chunks(self, reply: httpx.Response) -> Iterator[bytes]:
+    def _checked(self, chunks: Iterator[bytes], reply: httpx.Response) -> Iterator[bytes]:
         """The body; `ModelMissing` where fewer bytes came than the server announced."""
         import httpx
 
         try:
-            yield from reply.iter_bytes(CHUNK)
+            yield from chunks
         except (OSError, httpx.HTTPError) as error:
             missing = int(reply.headers.get("content-length", 0)) - reply.num_bytes_downloaded
-            where = f"{missing:,} bytes before the end" if missing > 0 else f"({error})"
+            where = f"{missing:,} bytes before the end" if missing > 0 else f"({summarise(error)})"
             raise ModelMissing(f"{self} broke off {where}") from error
 
 

@@ -135,6 +135,8 @@ class ModelStore:
                     start = start or chunk[:4]
                     digest.update(chunk)
                     size += file.write(chunk)
+                    if size > (model.size_bytes or size):
+                        break  # another file, or one without end
                     if progress is not None:
                         progress(size, model.size_bytes)
             model.check(size, digest.hexdigest(), origin)
