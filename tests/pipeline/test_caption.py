@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
+from earmark.media import open_recording
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
@@ -28,6 +30,7 @@ from earmark.reporting.run_result import CaptionResult
 from fault_server import fault_server
 from killing import kill_and_resume
 from making import make_audio, make_video, read_number
+from servers import range_server
 
 
 @pytest.fixture(scope="module")
@@ -386,6 +389,72 @@ def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
     with Ledger.open(tmp_path, {}) as ledger:
         assert ledger.interrupted == 2
         assert ledger.spent().calls == 2
+
+
+IN_A_HURRY = """
+import json, os, signal, sys, threading, time, urllib.request
+from pathlib import Path
+from earmark.cli import main
+from earmark.ledger.run_reader import Run
+
+folder, model, media, *words = sys.argv[1:]
+
+def read(url):
+    with urllib.request.urlopen(url) as page:
+        return json.load(page)
+
+def until(is_so):
+    while not is_so():
+        time.sleep(0.01)
+
+def awaits_answers():
+    frame, names = sys._current_frames()[threading.main_thread().ident], set()
+    while frame:
+        names.add(frame.f_code.co_name)
+        frame = frame.f_back
+    return "_await_all" in names
+
+def kept():
+    with Run.open(Path(folder)) as run:
+        return run.totals().answered
+
+def interrupt_twice():
+    until(lambda: read(model + "/count")["count"] == 2 and read(media + "?stats")["stalled"])
+    os.kill(os.getpid(), signal.SIGINT)
+    until(awaits_answers)
+    read(model + "/release/1")
+    until(kept)
+    os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=interrupt_twice, daemon=True).start()
+sys.argv[1:] = words
+main()
+"""
+
+
+def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tmp_path):
+    """One call is never answered and one window never decoded; what has arrived is kept."""
+    shutil.copy(video, tmp_path / "far.mp4")
+    with range_server(tmp_path) as media:
+        open_recording(media.url("far.mp4"))
+        requests = media.stats()["requests"]
+    run = tmp_path / "run"
+    with (
+        fault_server(then="hold") as model,
+        range_server(tmp_path, fault=f"stall:{requests}") as media,
+    ):
+        command = [sys.executable, "-c", IN_A_HURRY, str(run), model.url.removesuffix("/v1")]
+        command += [media.url(), "caption", str(video), media.url("far.mp4"), "--run", str(run)]
+        command += ["--rule", "uniform", "--budget", "2", "--workers", "1", "--no-cache"]
+        command += ["--vlm", model.url, "--concurrency", "2", "--no-sounds"]
+        child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+    assert child.returncode == 130, child.stderr
+    assert "what was finished is kept" in child.stderr
+    with Run.open(run) as kept:
+        assert kept.totals().answered == 1
+    with Ledger.open(run, {}) as ledger:
+        assert ledger.interrupted == 1, "the other is in doubt"
 
 
 def heed_interrupts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import signal
 import sys
 
@@ -21,7 +22,8 @@ def main() -> None:
     """Run the `earmark` command; one line and exit code 1 where something stands in the way.
 
     A polite request to end (SIGTERM, as batch schedulers send) is treated like Ctrl-C: answers
-    still in flight are awaited and kept.
+    still in flight are awaited and kept. The second one waits for nothing: what has arrived is
+    kept, and threads that decode or call are ended with the process.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file's name may be no text: print it as it is
@@ -40,4 +42,7 @@ def main() -> None:
     except SystemExit as leaving:
         if leaving.code == INTERRUPTED:
             err.print("earmark: stopped; what was finished is kept, the same command goes on")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(INTERRUPTED)
         raise

@@ -146,9 +146,8 @@ async def _within(seconds: float, step: Coroutine[Any, Any, Value]) -> Value:
 
 def _reason(error: BaseException) -> str:
     """Why nobody answers, in the words of the system and not of the libraries in between."""
-    cause: BaseException | None = error
-    while cause := cause.__cause__ or cause.__context__:
-        error = cause = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
+    while cause := error.__cause__ or error.__context__:
+        error = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else cause
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number and number > 0 else str(error)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from earmark.errors import MediaError
 from earmark.media.frame import Frame
@@ -54,40 +56,64 @@ def prefetch(requests: Iterable[FrameRequest]) -> Generator[DecodedFrames, None,
 
 
 class DecoderPool:
-    """A few threads that decode frames, each with one recording open."""
+    """A few threads that decode frames, each with one recording open.
+
+    Whoever is interrupted does not wait for what they are at, not even when the process ends.
+    """
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS)
-        self._open: dict[int, tuple[Recording, FrameReader]] = {}
-        """What each thread has open, by the thread's number."""
+        self._queue: SimpleQueue[_Item | None] = SimpleQueue()
+        self._threads = [
+            threading.Thread(target=_decode_all, args=(self._queue,), daemon=True)
+            for _ in range(THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def __enter__(self) -> DecoderPool:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        for held in self._open.values():
-            held[1].close()
+    def __exit__(self, error: object, *_: object) -> None:
+        with suppress(Empty):
+            while True:
+                self._queue.get_nowait()
+        for _thread in self._threads:
+            self._queue.put(None)
+        if error is None:
+            for thread in self._threads:
+                thread.join()
 
     def submit(self, request: FrameRequest) -> Future[DecodedFrames]:
         """What `request` asks for, once a thread has come to it."""
-        return self._pool.submit(self._decode, request)
+        future: Future[DecodedFrames] = Future()
+        self._queue.put((request, future))
+        return future
 
-    def _decode(self, request: FrameRequest) -> DecodedFrames:
-        try:
-            reader = self._reader(request.recording)
-            decoded, read = reader.stats.decoded, reader.stats.meter.bytes_read
-            frames = reader.frames(request.times)
-        except MediaError as error:
-            return DecodedFrames([], failure=str(error))
-        stats = reader.stats
-        return DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
 
-    def _reader(self, recording: Recording) -> FrameReader:
-        thread = threading.get_ident()
-        held = self._open.get(thread)
-        if held is None or held[0] != recording:
-            if held is not None:
-                held[1].close()
-            held = self._open[thread] = recording, recording.frame_reader()
-        return held[1]
+_Item = tuple[FrameRequest, Future[DecodedFrames]]
+
+
+def _decode_all(queue: SimpleQueue[_Item | None]) -> None:
+    """Decode what is in the queue until there is to be no more."""
+    recording: Recording | None = None
+    with ExitStack() as stack:
+        while (item := queue.get()) is not None:
+            request, future = item
+            try:
+                if request.recording != recording:
+                    stack.close()
+                    recording = None
+                    reader = stack.enter_context(request.recording.frame_reader())
+                    recording = request.recording
+                future.set_result(_decode(reader, request))
+            except MediaError as error:
+                future.set_result(DecodedFrames([], failure=str(error)))
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that asked
+                future.set_exception(error)
+
+
+def _decode(reader: FrameReader, request: FrameRequest) -> DecodedFrames:
+    decoded, read = reader.stats.decoded, reader.stats.meter.bytes_read
+    frames = reader.frames(request.times)
+    stats = reader.stats
+    return DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
