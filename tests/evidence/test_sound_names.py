@@ -1,4 +1,4 @@
-"""Names are remembered, and a memory that is damaged is made anew."""
+"""Names are cached, and a cache that is damaged is made anew."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_what_was_named_is_heard_once_unless_it_is_damaged(tmp_path: Path, damag
     recording = open_recording(make_audio(tmp_path / "a.flac", duration=2.0, clicks=[1.0]))
     heard = tmp_path / "heard"
     heard.mkdir()
-    namer = SoundNamer(Listens(str(heard)), tmp_path / "memory")
+    namer = SoundNamer(Listens(str(heard)), tmp_path / "cache")
     first = namer(recording, SPANS)
     assert namer(recording, SPANS[1:]) == {SPANS[1]: first[SPANS[1]]}
-    assert namer.recall(recording, SPANS) == first
+    assert namer.cached(recording) == first
     assert len(list(heard.iterdir())) == 1
-    (kept,) = tmp_path.glob("memory/names/*/*.json")
+    (kept,) = tmp_path.glob("cache/names/*/*.json")
     kept.write_bytes(damage)
-    assert namer.recall(recording, SPANS) is None
+    assert namer.cached(recording) == {}
     assert namer(recording, SPANS) == first
     assert len(list(heard.iterdir())) == 2
 

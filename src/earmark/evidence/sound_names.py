@@ -1,4 +1,4 @@
-"""Names for what is heard in a window, remembered so that a recording is heard for them once."""
+"""Names for what is heard in a window, cached so that a recording is heard for them once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earmark.media.atomic_file import replacing
 from earmark.models import ModelStore
 from earmark.timeline import Span
 
-Named = dict[Span, tuple[str, ...]]
+SoundNames = dict[Span, tuple[str, ...]]
 """The names of the sounds in each span, likeliest first."""
 
 
@@ -29,16 +29,16 @@ class Namer(Protocol):
         """The name that goes into a plan."""
         ...
 
-    def __call__(self, recording: Recording, spans: Sequence[Span]) -> Named:
+    def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
         """The names of each of `spans`; nothing is listened to for none."""
         ...
 
-    def recall(self, recording: Recording, spans: Sequence[Span]) -> Named | None:
-        """The names of each of `spans` as far as they are remembered; None where one is not."""
+    def cached(self, recording: Recording) -> SoundNames:
+        """The names that are known without listening; none where nothing is kept."""
         ...
 
-    def learn(self, recording: Recording, names: Named) -> None:
-        """Remember what another has named."""
+    def keep(self, recording: Recording, names: SoundNames) -> None:
+        """Add `names` to what is cached, where there is a cache."""
         ...
 
 
@@ -48,40 +48,24 @@ class SoundNamer:
 
     encoder: YAMNet
     folder: Path | None = None
-    """Where to remember; None listens every time."""
+    """Of the cache; None listens every time."""
 
     @property
     def model(self) -> str:
         """The name that goes into a plan."""
         return "yamnet"
 
-    def __call__(self, recording: Recording, spans: Sequence[Span]) -> Named:
+    def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
         """The names of each of `spans`, likeliest first; empty where nothing is recognised."""
-        known = self._remembered(recording) if spans else {}
+        known = self.cached(recording) if spans else {}
         missing = [span for span in spans if span not in known]
         if missing:
-            known |= dict(zip(missing, self.encoder.tags(recording, missing), strict=True))
-            self._remember(recording, known)
+            known |= zip(missing, self.encoder.tags(recording, missing), strict=True)
+            self.keep(recording, known)
         return {span: known[span] for span in spans}
 
-    def recall(self, recording: Recording, spans: Sequence[Span]) -> Named | None:
-        """The names of each of `spans` as far as they are remembered; None where one is not."""
-        known = self._remembered(recording) if spans else {}
-        return {span: known[span] for span in spans} if known.keys() >= set(spans) else None
-
-    def learn(self, recording: Recording, names: Named) -> None:
-        """Remember what another has named."""
-        if self.folder is not None:
-            self._remember(recording, self._remembered(recording) | names)
-
-    def _path(self, recording: Recording) -> Path | None:
-        if self.folder is None:
-            return None
-        parts = f"{recording.key} {recording.audio_track} {self.encoder!r}"
-        name = hashlib.sha256(parts.encode()).hexdigest()
-        return self.folder / "names" / name[:2] / f"{name}.json"
-
-    def _remembered(self, recording: Recording) -> Named:
+    def cached(self, recording: Recording) -> SoundNames:
+        """The names that are known without listening; none where the cache is damaged."""
         path = self._path(recording)
         try:
             rows = json.loads(path.read_text(encoding="utf-8")) if path else []
@@ -89,13 +73,22 @@ class SoundNamer:
             return {}
         return {Span(start, end): tuple(names) for start, end, names in rows}
 
-    def _remember(self, recording: Recording, known: Named) -> None:
+    def keep(self, recording: Recording, names: SoundNames) -> None:
+        """Add `names` to what is cached."""
         path = self._path(recording)
         if path is None:
             return
-        rows = [(span.start, span.end, names) for span, names in sorted(known.items())]
+        known = sorted((self.cached(recording) | names).items())
         with replacing(path) as scratch:
+            rows = [(span.start, span.end, words) for span, words in known]
             scratch.write_text(json.dumps(rows), encoding="utf-8")
+
+    def _path(self, recording: Recording) -> Path | None:
+        if self.folder is None:
+            return None
+        parts = f"{recording.key} {recording.audio_track} {self.encoder!r}"
+        name = hashlib.sha256(parts.encode()).hexdigest()
+        return self.folder / "names" / name[:2] / f"{name}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +110,7 @@ class NamingWork:
 
     namer: Namer
 
-    def __call__(self, item: NamingItem) -> Named:
+    def __call__(self, item: NamingItem) -> SoundNames:
         """The names of each span."""
         return self.namer(item.recording, item.spans)
 
@@ -128,8 +121,8 @@ Spread = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem,
 
 def name_sounds(
     namer: Namer | None, wanted: Iterable[tuple[Recording, Sequence[Span]]], spread: Spread
-) -> list[Named]:
-    """The names of the sounds in spans of several recordings, in order; what is known is recalled.
+) -> list[SoundNames]:
+    """The names of the sounds in spans of several recordings, in order; what is known is not heard.
 
     None are named where there is no namer, and in a recording without sound.
     """
@@ -139,13 +132,14 @@ def name_sounds(
     ]
     if namer is None:
         return [{} for _ in items]
-    named = {item.place: namer.recall(item.recording, item.spans) for item in items}
-    for item, names in spread(NamingWork(namer), [i for i in items if named[i.place] is None]):
+    named = [namer.cached(item.recording) if item.spans else {} for item in items]
+    missing = [item for item in items if not named[item.place].keys() >= set(item.spans)]
+    for item, names in spread(NamingWork(namer), missing):
         if isinstance(names, EarmarkError):
             raise names
         named[item.place] = names
-        namer.learn(item.recording, names)
-    return [names or {} for _, names in sorted(named.items())]
+        namer.keep(item.recording, names)
+    return named
 
 
 def sound_namer(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
-from earmark.evidence.sound_names import Named, Namer, name_sounds
+from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger
@@ -84,7 +84,7 @@ def _paid_windows(
 
 
 def _keep_choice(
-    run: Run, recording: Recording, choice: Choice, names: Named, tasks: Tasks
+    run: Run, recording: Recording, choice: Choice, names: SoundNames, tasks: Tasks
 ) -> None:
     """Keep the picks of one recording, and what is heard in each."""
     heard = run.heard(recording.key)
