@@ -1,0 +1,140 @@
+"""Secrets planted wherever one can be given; every file and stream is searched for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from earmark.ledger.run_reader import Run
+from fault_server import completion, fault_server
+from making import make_video
+from servers import range_server
+
+SECRETS = (
+    "userpass1",
+    "amzsign2",
+    "tokenval3",
+    "vlmpass4",
+    "vlmkey5",
+    "sk-openai6",
+    "oddvalue7",
+    "gonepass8",
+    "ftppass9",
+    "bWU6dmxtcGFzczQ=",  # as it is sent
+)
+FORMATS = ("jsonl", "csv", "edl", "srt")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of two recordings, and a list that names one with a secret."""
+    folder = tmp_path_factory.mktemp("served")
+    make_video(folder / "a.mp4", duration=16.0, clicks=(1.0, 9.0), fps=5)
+    shutil.copy(folder / "a.mp4", folder / "b.mp4")
+    os.utime(folder / "b.mp4", (1, 1))  # another recording by its entity tag
+    return folder
+
+
+def earmark(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """The command, as a user runs it in `folder`."""
+    env = {**os.environ, "OPENAI_API_KEY": "sk-openai6", "XDG_CACHE_HOME": str(folder / "cache")}
+    command = [sys.executable, "-m", "earmark", *words]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
+
+
+def with_user(url: str, user: str) -> str:
+    return url.replace("//", f"//{user}@")
+
+
+def leaks(folder: Path, *streams: bytes) -> list[str]:
+    """Where a secret stands: files beneath `folder`, by content and by name, and streams."""
+    texts = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    texts |= {f"stream {place}": text for place, text in enumerate(streams)}
+    texts["names"] = "\n".join(map(str, folder.rglob("*"))).encode("utf-8", "replace")
+    return [
+        f"{word} in {name}" for word in SECRETS for name, t in texts.items() if word.encode() in t
+    ]
+
+
+def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
+    echo = json.dumps(completion("Bearer $KEY on /v1?api-key=vlmkey5"))
+    refusal = json.dumps({"error": {"message": "Authorization: Bearer $KEY is wrong"}})
+    with (
+        range_server(served) as media,
+        fault_server(f"json:{refusal}", "html", then=f"json:{echo}") as model,
+    ):
+        paths = [
+            with_user(media.url("a.mp4?X-Amz-Signature=amzsign2&id=1"), "me:userpass1"),
+            media.url("b.mp4?token=tokenval3&q=oddvalue7"),
+            with_user(media.url("gone.mp4?sig=tokenval3"), "me:gonepass8"),
+            "ftp://me:ftppass9@127.0.0.1:1/c.mp4",
+        ]
+        vlm = with_user(f"{model.url}?api-key=vlmkey5", "me:vlmpass4")
+        ask = [
+            "--budget",
+            "2",
+            "--workers",
+            "1",
+            "--model",
+            "scripted",
+            "--log",
+            "json",
+            "--no-sounds",
+            "--concurrency",
+            "1",
+        ]
+        main = ["caption", *paths, *ask, "--frontline", "energy", "--run", "run"]
+        main += ["--vlm", f"{model.url}?api-key=vlmkey5"]
+        said = [
+            earmark(tmp_path, *main),
+            earmark(tmp_path, *main, "--dry-run"),
+            earmark(tmp_path, "caption", paths[0], *ask, "--vlm", vlm),  # the run has no name
+            earmark(tmp_path, "caption", paths[0], "--vlm", vlm.replace("http", "htp")),
+            *(earmark(tmp_path, "select", *paths, "--format", f) for f in ("table", "json", "edl")),
+            earmark(tmp_path, "probe", *paths),
+            earmark(tmp_path, "probe", *paths, "--format", "json"),
+            earmark(tmp_path, "plan", *paths),
+            earmark(tmp_path, "doctor", "--vlm", vlm),
+            earmark(tmp_path, "doctor", "--vlm", vlm, "--format", "json"),
+            *(
+                earmark(tmp_path, "export", "run", "--format", f, "--out", f"x.{f}")
+                for f in FORMATS
+            ),
+            earmark(tmp_path, "export", "run", "--format", "csv"),
+            earmark(tmp_path, "report", "run"),
+            earmark(tmp_path, "search", "run", "Bearer"),
+        ]
+        with Run.open(tmp_path / "run") as run:
+            totals, recordings = run.totals(), run.recordings()
+        batch = earmark(
+            tmp_path, "export", "run", "--format", "batch", "--model", "m", "--out", "b.jsonl"
+        )
+    streams = [stream for done in (*said, batch) for stream in (done.stdout, done.stderr)]
+    assert leaks(tmp_path, *streams) == []
+    assert totals.answered == 2, said[0].stderr
+    assert b"Bearer *** on" in said[-1].stdout
+    assert recordings[0].path == media.url("a.mp4?id=1&***")
+    assert (tmp_path / "x.csv").read_text().count("?") >= totals.picks
+    assert batch.returncode == 1
+    assert b"cannot be opened again: what is secret in its address was not kept" in batch.stderr
+
+
+def test_a_run_is_resumed_with_an_address_signed_anew(served, tmp_path):
+    with range_server(served) as media, fault_server() as model:
+        words = ["--run", "run", "--budget", "2", "--frontline", "energy", "--vlm", model.url]
+        words += ["--log", "json", "--no-sounds"]
+        for signature in ("amzsign2", "tokenval3"):
+            url = media.url(f"a.mp4?X-Amz-Signature={signature}")
+            done = earmark(tmp_path, "caption", url, *words)
+            assert done.returncode == 0, done.stderr
+        assert model.count() == 2, "nothing is asked again"
+    last = json.loads(done.stderr.splitlines()[-1])
+    assert last["unchanged"] == 1, "nor listened to again"
+    with Run.open(tmp_path / "run") as run:
+        assert len(run.recordings()) == 1
