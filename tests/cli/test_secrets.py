@@ -89,7 +89,7 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
             "--concurrency",
             "1",
         ]
-        main = ["caption", *paths, *ask, "--frontline", "energy", "--run", "run"]
+        main = ["--verbose", "caption", *paths, *ask, "--frontline", "energy", "--run", "run"]
         main += ["--vlm", f"{model.url}?api-key=vlmkey5"]
         said = [
             earmark(tmp_path, *main),

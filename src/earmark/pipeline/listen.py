@@ -78,15 +78,15 @@ def listen_all(
     work = partial(listen_unless_known, plan=plan, known=known or {}, progress=told)
     for source, result in backend.map(work, sources):
         if isinstance(result, EarmarkError):
-            logger.info("%s could not be listened to", source.uris[0], exc_info=result)
+            logger.info("%s could not be listened to", source.path, exc_info=result)
             now.update(missed=now.missed + 1, trouble=str(result))
         elif isinstance(result, Recording):
-            logger.info("%s is as it was; its windows are in the ledger", source.uris[0])
+            logger.info("%s is as it was; its windows are in the ledger", source.path)
             now.update(heard=now.heard + 1, unchanged=now.unchanged + 1)
         else:
             logger.info(
                 "%s: %d windows; listening took %.2f s, %d bytes read (%s)",
-                source.uris[0],
+                source.path,
                 len(result.windows),
                 result.heard.seconds,
                 result.heard.bytes_read,

@@ -21,11 +21,11 @@ def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
     found: dict[str, Source] = {}
     for source in find([str(path) for path in paths]):
         if "://" not in source.uris[0] and not Path(source.uris[0]).exists():
-            raise AnnotationError(f"there are no media at {source.uris[0]}")
+            raise AnnotationError(f"there are no media at {source.path}")
         name = Path(name_of(source.uris[0])).stem
         if name in found:
             raise AnnotationError(
-                f"two media files are called {name}: {found[name].uris[0]} and {source.uris[0]}"
+                f"two media files are called {name}: {found[name].path} and {source.path}"
             )
         found[name] = source
     return found
