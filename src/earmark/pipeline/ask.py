@@ -49,7 +49,7 @@ class Tasks:
     def __len__(self) -> int:
         return sum(self.open.values())
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Generator[Task, None, None]:
         with self.ledger.run() as run:
             for key in (key for key, count in self.open.items() if count):
                 waiting = (row for row in list(run.picks(key)) if not row.is_settled)

@@ -8,6 +8,7 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def caption(
         log = CallRecorder(plan.limits, ledger, now, sum(tasks.open.values()))
         now.count_calls(log.tally, log.calls)
         logger.info("%d calls to make to %s", log.calls, captioner.model)
-        tally = backend.ask(iter(tasks), captioner, plan.limits, log)
+        with closing(iter(tasks)) as waiting:
+            tally = backend.ask(waiting, captioner, plan.limits, log)
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)
