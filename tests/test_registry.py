@@ -33,7 +33,9 @@ def test_our_own_come_first_and_an_address_is_followed_when_needed(declared):
     assert list(declared) == ["first", "second", "broken", "third"]
     assert len(declared) == 4
     assert declared["first"] is int, "another package cannot take a name of ours"
+    assert declared.get("second") == pytest.approx(6.283, abs=1e-3)
     assert declared["second"] == pytest.approx(6.283, abs=1e-3)
+    assert declared.get("fourth") is None
 
 
 def test_another_package_adds_its_own(declared):

@@ -66,6 +66,10 @@ class Registry(dict[str, Item]):
         found: Item = item
         return found
 
+    def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+        """The item called `name`, loaded; `default` where there is none."""
+        return self[name] if name in self else default
+
     def values(self) -> list[Item]:  # type: ignore[override]
         """Every item, loaded."""
         return [self[name] for name in self]
