@@ -66,9 +66,9 @@ class Registry(dict[str, Item]):
         found: Item = item
         return found
 
-    def get(self, name: str, default: Any = None) -> Any:  # type: ignore[override]
+    def get(self, name: str, default: Any = None) -> Any:
         """The item called `name`, loaded; `default` where there is none."""
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 - this is `get`
 
     def values(self) -> list[Item]:  # type: ignore[override]
         """Every item, loaded."""

@@ -217,7 +217,7 @@ def test_a_gate_may_be_told_where_its_encoders_files_are(recording, tmp_path):
     default_gate().save(tmp_path / "mine.gate")
     chosen = selected(recording, "-f", tmp_path / "mine.gate", "-b", "1")
     assert chosen["frontline"] == "mine.gate"
-    for option, complaint in (("device=cuda", "LogMel has no option"), ("bands=3", "gate fixes")):
+    for option, complaint in (("device=cuda", "FloorMel has no option"), ("bands=3", "gate fixes")):
         said = earmark("select", recording, "-f", f"{tmp_path / 'mine.gate'}:{option}")
         assert isinstance(said.exception, ValueError) and complaint in str(said.exception)
 
