@@ -13,7 +13,7 @@ from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
 from fault_server import fault_server
 from making import make_video
-from scale_work import Listens
+from scale_work import Listens, StumblesAt
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +77,25 @@ def test_what_others_named_is_remembered_here_and_no_answer_is_asked_again(
         done = caption([archive], run=tmp_path / "run", workers=2, **choices)
         assert (server.count(), len(listeners(heard))) == (6, 3)
     assert done.totals.answered == 6
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sounds_that_cannot_be_named_are_a_note_and_the_others_have_names(
+    archive, heard, tmp_path, workers
+):
+    namer = SoundNamer(StumblesAt("1", str(heard)))
+    choices = {"budget": "2", "frontline": "flux", "namer": namer, "workers": workers}
+    done = caption([archive], run=tmp_path / "run", **choices)
+    assert (done.missed, done.totals.picks) == (0, 6)
+    with done.open() as run:
+        for recording in run.recordings():
+            (notes, is_named) = (
+                run.choice(recording.id).notes,
+                any("sound at" in tag for row in run.picks(recording.id) for tag in row.tags),
+            )
+            if recording.path.endswith("1.mp4"):
+                assert "its sounds have no names" in notes[0]
+                assert not is_named
+            else:
+                assert notes == ()
+                assert is_named

@@ -121,25 +121,28 @@ Spread = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem,
 
 def name_sounds(
     namer: Namer | None, wanted: Iterable[tuple[Recording, Sequence[Span]]], spread: Spread
-) -> list[SoundNames]:
+) -> list[tuple[SoundNames, str]]:
     """The names of the sounds in spans of several recordings, in order; what is known is not heard.
 
-    None are named where there is no namer, and in a recording without sound.
+    None are named where there is no namer, in a recording without sound, and where naming fails:
+    then the names come with the reason in a line.
     """
     items = [
         NamingItem(place, recording, tuple(spans) if recording.has_audio else ())
         for place, (recording, spans) in enumerate(wanted)
     ]
     if namer is None:
-        return [{} for _ in items]
+        return [({}, "") for _ in items]
     named = [namer.cached(item.recording) if item.spans else {} for item in items]
     missing = [item for item in items if not named[item.place].keys() >= set(item.spans)]
+    reasons = [""] * len(items)
     for item, names in spread(NamingWork(namer), missing):
         if isinstance(names, EarmarkError):
-            raise names
+            named[item.place], reasons[item.place] = {}, f"its sounds have no names: {names}"
+            continue
         named[item.place] = names
         namer.keep(item.recording, names)
-    return named
+    return list(zip(named, reasons, strict=True))
 
 
 def sound_namer(

@@ -42,7 +42,7 @@ def choose_tasks(
     listening = plan.listening
     key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
     windows = StoredWindows(ledger, key, listening.frontline.survival, [], [])
-    paid = [_paid_windows(one, windows, tasks, namer) for one in recordings.values()]
+    paid = [_paid_windows(one, windows, tasks, namer, backend) for one in recordings.values()]
     keys = [one.key for one in recordings.values()]
     windows = replace(windows, recordings=keys, paid=paid)
     weights = [source.weight for source in recordings]
@@ -51,15 +51,19 @@ def choose_tasks(
     with ledger.run() as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
-            for (one, choice), names in zip(
-                some, name_sounds(namer, spans, backend.map), strict=True
-            ):
-                _keep_choice(run, one, choice, names, tasks)
+            named = name_sounds(namer, spans, backend.map)
+            for (one, choice), (names, unnamed) in zip(some, named, strict=True):
+                notes = "; ".join(filter(None, [choice.note, unnamed]))
+                _keep_choice(run, one, replace(choice, note=notes), names, tasks)
     return tasks
 
 
 def _paid_windows(
-    recording: Recording, windows: StoredWindows, tasks: Tasks, namer: Namer | None
+    recording: Recording,
+    windows: StoredWindows,
+    tasks: Tasks,
+    namer: Namer | None,
+    backend: Backend,
 ) -> tuple[int, ...]:
     """The windows of `recording` whose answer, to this very question, is kept already.
 
@@ -71,10 +75,9 @@ def _paid_windows(
     grid = windows.read(recording.key)
     places = {round(span.start / grid.length) for span in answered.values()}
     picks = explain(grid, sorted(place for place in places if place < len(grid)), lambda *_: "")
-    spans = [pick.span for pick in picks if recording.has_audio]
-    sounds = sounds_in(
-        [pick.span for pick in picks], level=None, names=namer(recording, spans) if namer else {}
-    )
+    spans = [pick.span for pick in picks]
+    ((names, _),) = name_sounds(namer, [(recording, spans)], backend.map)
+    sounds = sounds_in(spans, level=None, names=names)
     return tuple(
         pick.window
         for pick in picks
