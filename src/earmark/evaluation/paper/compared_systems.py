@@ -93,7 +93,7 @@ _KNOWN = (
     _rule("aks", "recursive split", paper="AKS"),
     _rule("bolt", "inverse transform sampling", paper="BOLT"),
     System(
-        "gate", "a `where` head over 16 log-mel channels, 5 heads averaged", 5.6,
+        "gate", "a `where` head over 16 log-mel channels, 5 heads averaged",
         stands_for="Ours, the gate",
     ),
     _rule("separated", "minimum separation", paper="Ours, the rule"),
