@@ -140,8 +140,8 @@ def make_version_3(folder: Path) -> None:
         )
 
 
-def test_version_3_is_mended_on_its_way_to_4(tmp_path: Path):
-    assert set(MIGRATIONS) == {2, 3}
+def test_version_3_is_mended_on_its_way(tmp_path: Path):
+    assert set(MIGRATIONS) == {2, 3, 4}
     make_version_3(tmp_path)
     with Run.open(tmp_path) as run:
         assert [row.status for row in run.picks("a")] == ["not asked", "answered"]

@@ -17,6 +17,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import VERSION
 from earmark.timeline import Span
 from ledger_version_2 import OLD, PRESENT, make_version_2
 
@@ -116,7 +117,7 @@ def test_opening_to_write_migrates_and_asks_nothing_again(old: Path):
             "old 1": Span(4.0, 8.0),
             "present 1": Span(8.0, 16.0),
         }
-    assert version_of(old) == 4
+    assert version_of(old) == VERSION
 
 
 def test_a_migrated_run_has_the_tables_of_a_new_one(old: Path, tmp_path: Path):

@@ -132,11 +132,27 @@ WHEN (NEW.state = 'answered') <> EXISTS (SELECT 1 FROM answers WHERE call = NEW.
     SELECT RAISE(ABORT, 'a call is answered if and only if there is an answer'); END;
 PRAGMA user_version = 4;
 """,
+    4: """
+CREATE TABLE evidence (
+    id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
+    "start" REAL NOT NULL, "end" REAL NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('heard', 'said', 'read', 'seen')),
+    text TEXT NOT NULL, confidence REAL NOT NULL, origin TEXT NOT NULL, data TEXT);
+CREATE INDEX evidence_of ON evidence (recording, kind, "start");
+CREATE TABLE corrections (
+    id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
+    "start" REAL NOT NULL, "end" REAL NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('right', 'wrong', 'reworded', 'missed')),
+    text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls);
+CREATE INDEX corrections_of ON corrections (recording, "start");
+PRAGMA user_version = 5;
+""",
 }
 """By the version they start from; each ends by setting the next.
 
 2: picks, tags, calls and frames become known by their span instead of their place on a grid.
 3: a call is answered if and only if there is an answer; what it may cost is noted when it is sent.
+4: evidence over the whole of a recording, and what people say of answers, have places of their own.
 """
 
 

@@ -3,7 +3,9 @@
     plans ──┬── choices, picks ──┐
             │                    ├── calls ──┬── answers
     recordings ─┬── heard        │           └── failures
-                └── frames, tags ┘               words: full text over captions and tags
+                ├── frames, tags ┘               words: full text over captions and tags
+                ├── evidence     what was heard, said, read or seen, wherever it lies
+                └── corrections  what people say of it, beside the answers and never over them
 
 A pick is known by its recording and its span, wherever a later grid lays its windows. A call is
 answered when there is an answer to it and not otherwise: triggers see to that.
@@ -28,7 +30,7 @@ from earmark.ledger.migrations import MIGRATIONS, migrate
 FILE = "run.db"
 """Name of the database in a run's folder."""
 
-VERSION = 4
+VERSION = 5
 """Of the tables below; a change to them is a new version, and a migration to it."""
 
 APPLICATION = 0x6561726D
@@ -99,6 +101,18 @@ CREATE TABLE failures (
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, spend REAL NOT NULL,
     at TEXT NOT NULL);
 CREATE INDEX failures_of_call ON failures (call);
+CREATE TABLE evidence (
+    id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
+    "start" REAL NOT NULL, "end" REAL NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('heard', 'said', 'read', 'seen')),
+    text TEXT NOT NULL, confidence REAL NOT NULL, origin TEXT NOT NULL, data TEXT);
+CREATE INDEX evidence_of ON evidence (recording, kind, "start");
+CREATE TABLE corrections (
+    id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
+    "start" REAL NOT NULL, "end" REAL NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('right', 'wrong', 'reworded', 'missed')),
+    text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls);
+CREATE INDEX corrections_of ON corrections (recording, "start");
 CREATE VIRTUAL TABLE words USING fts5(
     caption, tags, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
