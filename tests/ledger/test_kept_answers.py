@@ -135,6 +135,8 @@ def make_version_3(folder: Path) -> None:
             INSERT INTO calls VALUES (2, 'm1//3', 1, 12.0, 16.0, 'm1', 'answered', 1, 0);
             INSERT INTO answers VALUES (2, 'a drill', 'm1', 'caption', NULL, -3, 10, 0.5, 'images',
                 'stop', '', -0.5, '2026-01-01T00:00:00.000+00:00');
+            DROP TABLE evidence;
+            DROP TABLE corrections;
             PRAGMA user_version = 3;
             """
         )
