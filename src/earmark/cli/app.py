@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from earmark.cli.console import show_log, warn
 from earmark.version import VERSION
 
+VERBOSE = "--verbose"
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -132,9 +133,26 @@ models_group = _group(
 )
 encoder_group = _group("encoder", "Published audio encoders.", {"export": Entry("encoder:export")})
 
+
+class EarmarkGroup(LazyGroup):
+    """Every command; what is said of all of them acts when it is read, before or after the name."""
+
+    entries = COMMANDS
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"callback": None})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--verbose` from wherever it stands."""
+        if VERBOSE in args:
+            show_log()
+        rest: list[str] = super().parse_args(ctx, [word for word in args if word != VERBOSE])
+        return rest
+
+
 app = typer.Typer(
     name="earmark",
-    cls=type("EarmarkGroup", (LazyGroup,), {"entries": COMMANDS}),
+    cls=EarmarkGroup,
     help="Listens to a whole recording so that a vision model need look at only a little of it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -149,13 +167,12 @@ def _show_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _top(
-    version: Annotated[  # noqa: ARG001 - its callback does all there is to do
+def _declare(
+    version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Log on stderr, with tracebacks of bugs.")
+        bool, typer.Option(VERBOSE, help="Log on stderr, with tracebacks of bugs.")
     ] = False,
 ) -> None:
-    if verbose:
-        show_log()
+    """What can be said of every command; never called."""

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
@@ -25,6 +25,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from earmark.redaction import redact
@@ -90,6 +91,27 @@ def emit_json(value: Any) -> None:
 def emit(text: str) -> None:
     """Print `text` for a machine, byte for byte; where a person is looking, what is printable."""
     sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: Collection[str] = (),
+    whole: Collection[str] = (),
+    title: str | None = None,
+) -> None:
+    """Print `rows` under `columns`: numbers to the right, and `words` to the left.
+
+    On a narrow terminal cells are folded, but for those of the columns in `whole`.
+    """
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for name in columns:
+        side = "left" if name in words else "right"
+        table.add_column(name, justify=side, overflow="fold", no_wrap=name in whole)  # type: ignore[arg-type]
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
 
 
 def warn(message: str) -> None:

@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.cli.console import emit_json, err, out, warn
+from earmark.cli.console import emit_json, err, out, print_table, warn
 from earmark.cli.plan import parse_share
 from earmark.cli.progress_display import show_progress
-from earmark.cli.result_table import print_table
 from earmark.errors import EarmarkError
 from earmark.gate.episode_cost import Found, find_episodes
 from earmark.gate.episodes import Episodes

@@ -13,9 +13,8 @@ import typer
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.prompt import Prompt
-from earmark.cli.console import Format, emit_json, err, progress_bar
+from earmark.cli.console import Format, emit_json, err, print_table, progress_bar
 from earmark.cli.evaluate import words
-from earmark.cli.result_table import print_table
 from earmark.errors import EarmarkError
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from earmark.cli.console import Format, emit_json, out
+from earmark.cli.console import Format, emit_json, out, print_table
 from earmark.cli.models import Folder
 from earmark.cli.options import checkpoint_folder, model_store
-from earmark.cli.result_table import print_table
 from earmark.evaluation.paper.compared_systems import System, systems
 
 

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.progress import Progress
 
-from earmark.cli.console import Format, emit_json, out, progress_bar, warn
+from earmark.cli.console import Format, emit_json, out, print_table, progress_bar, warn
 from earmark.cli.options import model_store
-from earmark.cli.result_table import print_table
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import MODELS, PRETRAINED, Address, Model, ModelStore, StoredModel
 from earmark.reporting.text_format import as_size

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import CURRENCY
-from earmark.cli.console import Format, emit_json, err, out, warn
+from earmark.cli.console import Format, emit_json, err, out, print_table, warn
 from earmark.cli.options import BACKEND, LISTENING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
-from earmark.cli.result_table import print_table
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.text_format import as_share, counted, noted

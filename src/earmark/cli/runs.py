@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.console import emit, emit_json, err, out, warn
-from earmark.cli.result_table import print_table
+from earmark.cli.console import emit, emit_json, err, out, print_table, warn
 from earmark.errors import LedgerError
 from earmark.ledger.records import SearchHit, Totals
 from earmark.ledger.run_reader import Run, find_runs

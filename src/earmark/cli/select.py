@@ -10,10 +10,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from earmark.cli.console import emit, emit_json, err, out, warn
+from earmark.cli.console import emit, emit_json, err, out, print_table, warn
 from earmark.cli.options import BACKEND, LISTENING, SPENDING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
-from earmark.cli.result_table import print_table
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.csv_rows import write_csv
@@ -108,9 +107,9 @@ def summary(chosen: Chosen) -> str:
 
 def show_chosen(chosen: Chosen) -> None:
     """One recording: its picks, and the best windows that were not chosen, in order of time."""
+    rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in chosen.picks]
     out.print(summary(chosen), style="bold")
-    if chosen.picks:
-        rows = [_cells(pick, pick.start, pick.end, pick.instant) for pick in chosen.picks]
+    if rows:
         print_table(("window", "start", "end", "look at", *NUMBERS, "why"), rows, words=["why"])
     if chosen.left_out:
         others, shown = chosen.windows - len(chosen.picks), len(chosen.left_out)
