@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import call_state
@@ -31,6 +32,7 @@ from earmark.ledger.row_values import (
     pack,
     recording_values,
     remember_plan,
+    replace_evidence,
     unpack,
 )
 from earmark.ledger.run_lock import RunLock
@@ -285,6 +287,28 @@ class Ledger:
                     frames.bytes_read,
                 ),
             )
+
+    def keep_evidence(
+        self,
+        recording: str,
+        entries: Iterable[EvidenceEntry],
+        *,
+        kinds: Collection[str],
+        origin: str = "",
+        within: Span | None = None,
+    ) -> None:
+        """Keep what is known of a recording, in place of what it had of the same sort.
+
+        Args:
+            recording: Its id.
+            entries: In any order; read while they are written.
+            kinds: What is replaced, together with the two below.
+            origin: Only what this model said is replaced; empty replaces that of every model.
+            within: Only what lies in it is replaced; None replaces that of the whole recording.
+        """
+        with self._transaction() as database:
+            number = number_of(database, recording)
+            replace_evidence(database, number, entries, kinds=kinds, origin=origin, within=within)
 
     def unanswered(self, wanted: Iterable[CallRow]) -> list[CallRow]:
         """Those of `wanted` no answer is kept for, in order; failed ones are among them.

@@ -8,13 +8,14 @@ import math
 import os
 import platform
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from earmark.captioning.request import Answer
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.records import RecordingRow
 from earmark.media.source import as_place, as_text
 from earmark.redaction import redact
@@ -138,6 +139,41 @@ def keep_tags(
         "INSERT INTO words (rowid, caption, tags) VALUES (?, '', ?)", (-number, " ".join(words))
     )
     return int(number)
+
+
+def replace_evidence(
+    database: sqlite3.Connection,
+    recording: int,
+    entries: Iterable[EvidenceEntry],
+    *,
+    kinds: Collection[str],
+    origin: str,
+    within: Span | None,
+) -> None:
+    """Delete what a recording has of `kinds`, from `origin` and in `within`; insert `entries`."""
+    start, end = (within.start, within.end) if within else (0.0, math.inf)
+    database.execute(
+        "DELETE FROM evidence WHERE recording = ? AND kind IN (SELECT value FROM json_each(?))"
+        ' AND (? = \'\' OR origin = ?) AND "start" >= ? AND "end" <= ?',
+        (recording, json.dumps(sorted(kinds)), origin, origin, start, end),
+    )
+    database.executemany(
+        'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin, data)'
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                recording,
+                entry.span.start,
+                entry.span.end,
+                entry.kind,
+                redact(as_text(entry.text)),
+                entry.confidence,
+                entry.origin,
+                None if entry.data is None else json.dumps(entry.data, ensure_ascii=False),
+            )
+            for entry in entries
+        ),
+    )
 
 
 def pack(values: FloatArray, kind: str = EXACT) -> bytes:

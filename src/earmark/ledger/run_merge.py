@@ -44,6 +44,12 @@ INSERT OR IGNORE INTO main.heard
 INSERT OR IGNORE INTO main.frames
     SELECT new, "start", "end", thumbnail, frames_decoded, frames_sent, bytes_read
     FROM other.frames JOIN recording_of ON old = recording;
+INSERT INTO main.evidence (recording, "start", "end", kind, text, confidence, origin, data)
+    SELECT new, "start", "end", kind, text, confidence, origin, data
+    FROM other.evidence theirs JOIN recording_of ON old = recording WHERE NOT EXISTS (
+        SELECT 1 FROM main.evidence ours WHERE ours.recording = new AND ours.kind = theirs.kind
+            AND ours."start" = theirs."start" AND ours."end" = theirs."end"
+            AND ours.text = theirs.text AND ours.origin = theirs.origin);
 CREATE TEMP TABLE tagged AS SELECT coalesce(max(id), 0) AS before FROM main.tags;
 INSERT OR IGNORE INTO main.tags (recording, "start", "end", words)
     SELECT new, "start", "end", words FROM other.tags JOIN recording_of ON old = recording;

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from earmark.captioning.request import Answer
+from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
 from earmark.gate.survival import Survival
 from earmark.ledger.records import (
     ChoiceRow,
@@ -272,6 +274,30 @@ class Run:
             span.end,
         )
         return [_kept(row) for row in rows]
+
+    def evidence(
+        self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None
+    ) -> Iterator[EvidenceEntry]:
+        """What is known of a recording without a vision model, in order of time.
+
+        Args:
+            recording: Its id.
+            kinds: Of evidence.
+            within: Only what shares more than nothing with it; None gives all.
+        """
+        rows = self._rows(
+            'SELECT "start", "end", kind, text, confidence, origin, data FROM evidence'
+            " JOIN recordings ON number = recording"
+            " WHERE recordings.id = ? AND kind IN (SELECT value FROM json_each(?))"
+            ' AND "start" < ? AND "end" > ? ORDER BY "start", "end", evidence.id',
+            recording,
+            json.dumps(sorted(kinds)),
+            within.end if within else math.inf,
+            within.start if within else -math.inf,
+        )
+        for start, end, kind, text, confidence, origin, data in rows:
+            known = json.loads(data) if data else None
+            yield EvidenceEntry(Span(start, end), kind, text, confidence, origin, known)
 
     def last_model(self) -> str:
         """The model that was asked for the latest answer kept; empty where none was."""
