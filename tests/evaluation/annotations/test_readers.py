@@ -20,6 +20,21 @@ P1_0,P1,P1_01,00:00:02.069,00:00:02.993,clang / clatter,collision
 TRAIN = """narration_id,participant_id,video_id,start_timestamp,stop_timestamp,verb,noun,uda_file
 P1_0,P1,P1_01,00:00:00.14,00:00:03.37,,,source_train
 """
+CAPTAINCOOK = """"recording_id","step_id","start_time","end_time","description","has_errors"
+"1_7","3","7.072","46.288","Coat-Coat a ramekin cup","False"
+"1_7","4","-1.0","-1.0","Microwave-Microwave the cup","True"
+"1_7","3","50.0","82.31","Coat-Coat a ramekin cup","True"
+"""
+EGOEXO = """video_id,annotation_id,start_sec,end_sec,verb,noun,scenario
+bee-1,ObTc,320.1,322.6,[100],[],kitchen
+bee-2,L4zd,267.3,269.0,[66],"[105, 268]",lab
+"""
+FACTORY = (
+    "start_timestamp,end_timestamp,activity,process,factory,worker,source_file,case_id,"
+    "start_seconds_from_video_start,end_seconds_from_video_start,duration_seconds\n"
+    "2000-01-01 00:00:03,2000-01-01 00:01:08,load blank,Stamping,f1,w1,f1_w1_00000.csv,f1_w1,"
+    "3,68,65\n"
+)
 GENERIC = "recording,start,end,label\na,1.5,2.5,cut\nb,00:01:00,00:01:30.5,stir\n"
 FRAMES = "4,8,0,14,0\n5,8,0,15,0\n5,5,0,-35,-18\n7,8,0,14,0\n7,8,1,90,0\n"
 AUDACITY = "1.500000\t2.500000\tcut\n\\\t100.0\t200.0\n3,25\t4.0\t\n"
@@ -70,6 +85,24 @@ CASES: list[tuple[str, str, str, Rows]] = [
     ),
     ("epic", "sounds.csv", SOUNDS, {"P1_01": [(2.069, 2.993, "collision")]}),
     ("epic", "train.csv", TRAIN, {"P1_01": [(0.14, 3.37, "")]}),
+    (
+        "captaincook4d",
+        "steps.csv",
+        CAPTAINCOOK,
+        {
+            "1_7": [
+                (7.072, 46.288, "Coat-Coat a ramekin cup"),
+                (50.0, 82.31, "Coat-Coat a ramekin cup"),
+            ]
+        },
+    ),
+    (
+        "egoexolearn",
+        "ego.csv",
+        EGOEXO,
+        {"bee-1": [(320.1, 322.6, "[100] []")], "bee-2": [(267.3, 269.0, "[66] [105, 268]")]},
+    ),
+    ("factory10k", "factory.csv", FACTORY, {"f1_w1_00000": [(3.0, 68.0, "load blank")]}),
     ("csv", "mine.csv", GENERIC, {"a": [(1.5, 2.5, "cut")], "b": [(60.0, 90.5, "stir")]}),
     (
         "dcase",
@@ -125,6 +158,22 @@ def test_substeps_and_all_levels_of_goalstep(tmp_path: Path):
     assert read_annotations(path, format="goalstep-all").actions == 3
     assert substeps.durations == {"v1": 90.0, "v2": 10.0}
     assert substeps.duration_source["v1"] == "annotations"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (CAPTAINCOOK, "a.csv: 1 step not carried out, and passed over"),
+        (
+            EGOEXO,
+            "a file lists one split of the actions: more goes on than is marked",
+        ),
+        (FACTORY, "labels made by a machine: good for lengths and density, not for what happened"),
+    ],
+)
+def test_what_the_marks_of_a_data_set_are_worth_is_said(tmp_path: Path, text: str, said: str):
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+    assert said in read_annotations(tmp_path / "a.csv").notes()
 
 
 def test_unreadable_egosound_times_are_counted(tmp_path: Path):

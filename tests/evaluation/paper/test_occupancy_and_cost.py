@@ -48,6 +48,25 @@ def test_the_paper_s_rows_stand_beneath_its_own_window_length_alone():
     assert len(occupancy_table(mine, window=4.0).rows) == 5
 
 
+@pytest.mark.parametrize(
+    ("folder", "recordings", "actions", "occupied"),
+    [
+        ("captaincook4d", 384, 5413, 87.9),
+        ("egoexolearn", 421, 24954, 40.8),
+        ("factory10k", 322, 10698, 93.1),
+    ],
+)
+def test_other_worlds_are_as_full_as_was_measured(
+    shared_data: Path, folder: str, recordings: int, actions: int, occupied: float
+):
+    if not (shared_data / folder).is_dir():
+        pytest.skip(f"no {folder}/ among the annotations")
+    ((_, marked),) = read_data_sets([str(shared_data / folder)]).items()
+    assert (len(marked.recordings), marked.actions) == (recordings, actions)
+    share = count_occupancy(marked, window=4.0).occupancy
+    assert 100 * share == pytest.approx(occupied, abs=0.06)
+
+
 def test_a_tier_can_be_named_in_a_data_set(tmp_path: Path):
     path = tmp_path / "s.eaf"
     path.write_text(

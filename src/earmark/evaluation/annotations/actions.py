@@ -188,7 +188,7 @@ def gather(
             else:
                 excluded["no time between start and end"] += 1
     ordered = {name: sorted(actions) for name, actions in kept.items()}
-    remarks = tuple(note for file in files for note in file.notes)
+    remarks = tuple(dict.fromkeys(note for file in files for note in file.notes))
     return Annotations(ordered, lengths, sources, dict(excluded), remarks)
 
 

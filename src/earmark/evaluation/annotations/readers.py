@@ -31,6 +31,9 @@ READERS: Registry[Reader] = Registry(
     "earmark.readers",
     {
         "epic": table_readers.read_epic,
+        "captaincook4d": table_readers.read_captaincook4d,
+        "egoexolearn": table_readers.read_egoexolearn,
+        "factory10k": table_readers.read_factory10k,
         "csv": table_readers.read_table,
         "dcase": table_readers.read_frames,
         "audacity": table_readers.read_audacity,

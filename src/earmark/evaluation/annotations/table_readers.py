@@ -1,4 +1,4 @@
-"""Annotations kept one row a line: EPIC and generic CSV, DCASE frames, Audacity labels.
+"""Annotations kept one row a line: data sets' own and generic CSV, DCASE frames, Audacity labels.
 
 A CSV may be cut by commas, semicolons or tabs; with the latter two a decimal comma is a point. Its
 columns may come in any order and case, with more beside them.
@@ -11,14 +11,29 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from sys import intern
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import AnnotationFile, AnnotationRow
+from earmark.reporting.text_format import counted
 
 FRAME = 0.1
 """Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
+
+COLUMNS = {
+    "epic": ("video_id", "start_timestamp", "stop_timestamp"),
+    "csv": ("recording", "start", "end"),
+    "captaincook4d": ("recording_id", "start_time", "end_time", "step_id"),
+    "egoexolearn": ("video_id", "start_sec", "end_sec"),
+    "factory10k": (
+        "source_file",
+        "start_seconds_from_video_start",
+        "end_seconds_from_video_start",
+    ),
+}
+"""By what columns each table is known: that of the recording, of the start and of the end first."""
 
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d{1,2}(?:\.\d+)?)")
 
@@ -44,10 +59,9 @@ def detect(path: Path, head: str) -> str:
             f"its format (--spans-format)"
         )
     columns = set(_columns(next(csv.reader([lines[0]], delimiter=_delimiter(lines[0])))))
-    if {"video_id", "start_timestamp", "stop_timestamp"} <= columns:
-        return "epic"
-    if {"recording", "start", "end"} <= columns:
-        return "csv"
+    for name, needed in COLUMNS.items():
+        if set(needed) <= columns:
+            return name
     if re.fullmatch(r"\d+(,-?\d+(\.\d+)?){4,5}", lines[0].strip()):
         return "dcase"
     if _label_times(lines[0]):
@@ -58,10 +72,9 @@ def detect(path: Path, head: str) -> str:
     )
 
 
-def read_table(
-    path: Path, *, name: str = "recording", start: str = "start", end: str = "end"
-) -> AnnotationFile:
+def read_table(path: Path, *, columns: Sequence[str] = COLUMNS["csv"]) -> AnnotationFile:
     """A CSV with columns for recording, start, end and, if it likes, label and id."""
+    name, start, end, *_ = columns
     rows = []
     for row in csv_rows(path, (start, end), name=name):
         place = row[PLACE]
@@ -74,13 +87,36 @@ def read_table(
 
 def read_epic(path: Path) -> AnnotationFile:
     """EPIC-KITCHENS-100 actions, EPIC-SOUNDS events, or the train-split file."""
-    return read_table(path, name="video_id", start="start_timestamp", end="stop_timestamp")
+    return read_table(path, columns=COLUMNS["epic"])
+
+
+def read_captaincook4d(path: Path) -> AnnotationFile:
+    """CaptainCook4D steps; those that were not carried out have no time, and are passed over."""
+    file = read_table(path, columns=COLUMNS["captaincook4d"])
+    done = tuple(row for row in file.rows if row.end >= 0)
+    skipped = len(file.rows) - len(done)
+    note = f"{path.name}: {counted(skipped, 'step')} not carried out, and passed over"
+    return replace(file, rows=done, notes=(note,) if skipped else ())
+
+
+def read_egoexolearn(path: Path) -> AnnotationFile:
+    """EgoExoLearn fine-grained actions; verbs and nouns are the numbers of their classes."""
+    note = "a file lists one split of the actions: more goes on than is marked"
+    return replace(read_table(path, columns=COLUMNS["egoexolearn"]), notes=(note,))
+
+
+def read_factory10k(path: Path) -> AnnotationFile:
+    """Event logs of egocentric factory work, in seconds from the start of each video."""
+    file = read_table(path, columns=COLUMNS["factory10k"])
+    rows = tuple(replace(row, recording=intern(Path(row.recording).stem)) for row in file.rows)
+    note = "labels made by a machine: good for lengths and density, not for what happened"
+    return replace(file, rows=rows, notes=(note,))
 
 
 def _label(row: dict[str, str]) -> str:
     """The label, the narration, the sound class, or verb and noun, whichever the file has."""
     verb_and_noun = f"{row.get('verb', '')} {row.get('noun', '')}".strip()
-    known = (row.get(column) for column in ("label", "narration", "class"))
+    known = (row.get(column) for column in ("label", "narration", "class", "activity"))
     return next(filter(None, known), verb_and_noun or row.get("description", ""))
 
 
