@@ -180,7 +180,11 @@ def test_half_a_surrogate_pair_is_kept_as_text(tmp_path: Path):
     assert "half ? of a face" in path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", EXPORTERS)
+OF_PICKS = sorted(EXPORTERS.keys() - {"corrections"})
+"""What people said is tried in tests/ledger/test_corrections.py."""
+
+
+@pytest.mark.parametrize("name", OF_PICKS)
 def test_every_exporter_keeps_the_contract(name: str, run: Run, tmp_path: Path):
     kind = EXPORTERS.named(name)
     assert kind.__doc__ != Exporter.__doc__
@@ -273,3 +277,7 @@ def test_no_csv_cell_is_a_formula(tmp_path: Path, sign: str):
         f"{sign}1+1",
         f"{sign}cmd",
     }
+
+
+def test_subtitles_make_the_folder_they_are_to_go_into(run: Run, tmp_path: Path):
+    assert export(run, tmp_path / "subtitles", format="srt") == [tmp_path / "subtitles" / "a.srt"]

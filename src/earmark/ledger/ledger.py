@@ -126,11 +126,11 @@ class Ledger:
             )
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
-                " name, chapters) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+                " name, chapters, began) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
                 " duration = excluded.duration, size_bytes = excluded.size_bytes,"
                 " frame_rate = excluded.frame_rate, frame_count = excluded.frame_count,"
-                " name = excluded.name, chapters = excluded.chapters,"
+                " name = excluded.name, chapters = excluded.chapters, began = excluded.began,"
                 " failure = NULL, is_replaced = 0",
                 recording_values(recording),
             )
@@ -141,7 +141,7 @@ class Ledger:
         with self._transaction() as database:
             database.execute(
                 "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
-                " name, chapters, failure) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " name, chapters, began, failure) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure,"
                 " name = excluded.name, is_replaced = 0",
                 (*recording_values(unknown), redact(as_text(reason))),

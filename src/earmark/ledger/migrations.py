@@ -133,6 +133,7 @@ WHEN (NEW.state = 'answered') <> EXISTS (SELECT 1 FROM answers WHERE call = NEW.
 PRAGMA user_version = 4;
 """,
     4: """
+ALTER TABLE recordings ADD COLUMN began TEXT NOT NULL DEFAULT '';
 CREATE TABLE evidence (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
     "start" REAL NOT NULL, "end" REAL NOT NULL,
@@ -143,7 +144,8 @@ CREATE TABLE corrections (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
     "start" REAL NOT NULL, "end" REAL NOT NULL,
     verdict TEXT NOT NULL CHECK (verdict IN ('right', 'wrong', 'reworded', 'missed')),
-    text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls);
+    text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls,
+    withdrawn TEXT);
 CREATE INDEX corrections_of ON corrections (recording, "start");
 PRAGMA user_version = 5;
 """,

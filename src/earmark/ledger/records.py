@@ -32,6 +32,8 @@ class RecordingRow:
     """What the user's manifest calls it; empty where none does."""
     chapters: tuple[tuple[str, float], ...] = ()
     """Its files and the second each begins at, where there are several."""
+    began: str = ""
+    """When its recording began, as its container says it; empty where that does not."""
 
     @classmethod
     def of(cls, recording: Recording) -> RecordingRow:
@@ -48,6 +50,7 @@ class RecordingRow:
             chapters=tuple(zip(recording.source.paths, starts, strict=True))
             if len(starts) > 1
             else (),
+            began=recording.began,
         )
 
 
@@ -225,6 +228,29 @@ class RecordingSummary:
     recording: RecordingRow
     totals: Totals
     """Calls, tokens and spend are those of the answers its picks are shown with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What one person says of one answer, or of a moment that was missed."""
+
+    recording: str
+    span: Span
+    verdict: str
+    """`right`, `wrong` or `reworded` of the answer about this very span; `missed` of no answer."""
+    author: str
+    text: str = ""
+    """Better words, or what was missed; may be empty unless it is `reworded`."""
+    id: int = 0
+    """Its number in the run; 0 before it is kept."""
+    at: str = ""
+    """When it was kept, in UTC."""
+    call: str = ""
+    """Identity of the call whose answer was judged."""
+    caption: str = ""
+    """That answer, as it is read back."""
+    withdrawn: str = ""
+    """When it was taken back; empty where it counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ def recording_values(recording: RecordingRow) -> tuple[object, ...]:
         recording.frame_count,
         redact(as_text(recording.name)),
         json.dumps(chapters, ensure_ascii=False),
+        recording.began,
     )
 
 

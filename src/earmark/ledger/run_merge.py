@@ -19,15 +19,16 @@ _TAKE = """
 INSERT OR IGNORE INTO main.notes
     SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
 INSERT INTO main.recordings
-    (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced)
+    (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced,
+    began)
     SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure,
-        is_replaced
+        is_replaced, began
     FROM other.recordings WHERE true
     ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
         size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
         frame_count = excluded.frame_count, name = excluded.name,
         chapters = excluded.chapters, failure = excluded.failure,
-        is_replaced = excluded.is_replaced
+        is_replaced = excluded.is_replaced, began = excluded.began
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
     SELECT 1 FROM main.recordings found WHERE found.path = lost.path
@@ -93,6 +94,22 @@ INSERT INTO main.failures (call, reason, prompt_tokens, completion_tokens, spend
     FROM other.failures JOIN call_of ON old = call WHERE NOT EXISTS (
         SELECT 1 FROM main.failures ours
         WHERE ours.call = new AND ours.reason = failures.reason AND ours.at = failures.at);
+INSERT INTO main.corrections
+    (recording, "start", "end", verdict, text, author, at, call, withdrawn)
+    SELECT r.new, "start", "end", verdict, text, author, at, c.new, withdrawn
+    FROM other.corrections theirs JOIN recording_of r ON r.old = recording
+        LEFT JOIN call_of c ON c.old = call
+    WHERE NOT EXISTS (
+        SELECT 1 FROM main.corrections ours
+        WHERE ours.recording = r.new AND ours."start" = theirs."start" AND ours.at = theirs.at
+            AND ours."end" = theirs."end" AND ours.verdict = theirs.verdict
+            AND ours.author = theirs.author AND ours.text = theirs.text)
+    ORDER BY theirs.id;
+UPDATE main.corrections AS ours SET withdrawn = theirs.withdrawn
+    FROM other.corrections theirs JOIN recording_of r ON r.old = theirs.recording
+    WHERE ours.withdrawn IS NULL AND ours.recording = r.new AND ours.at = theirs.at
+        AND ours."start" = theirs."start" AND ours.author = theirs.author
+        AND ours.verdict = theirs.verdict;
 
 DELETE FROM main.picks WHERE plan = (SELECT ours FROM plan_of) AND recording IN (
     SELECT new FROM other.choices JOIN recording_of ON old = recording

@@ -15,6 +15,7 @@ from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
 from earmark.gate.survival import Survival
 from earmark.ledger.records import (
     ChoiceRow,
+    Correction,
     FailedRecording,
     HeardRow,
     PickRow,
@@ -84,6 +85,7 @@ _SUMS = (
 
 _SUMMARIES = """
 SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
+    r.began,
     coalesce(h.windows, 0) AS windows, coalesce(h.expected, 0.0) AS expected,
     count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
     coalesce(sum(c.state = 'failed'), 0) AS failed, total(p.expected) AS touched,
@@ -173,7 +175,7 @@ class Run:
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
         rows = self._rows(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters"
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began"
             " FROM present ORDER BY path, id"
         )
         return [_recording(row) for row in rows]
@@ -299,6 +301,18 @@ class Run:
             known = json.loads(data) if data else None
             yield EvidenceEntry(Span(start, end), kind, text, confidence, origin, known)
 
+    def corrections(self, recording: str | None = None) -> list[Correction]:
+        """All that people said, of one recording or of all, as it was said; see `settle`."""
+        rows = self._rows(
+            'SELECT r.id, c."start", c."end", verdict, author, c.text, c.id, c.at,'
+            " coalesce(identity, ''), coalesce(a.text, ''), coalesce(withdrawn, '')"
+            " FROM corrections c JOIN present r ON r.number = c.recording"
+            " LEFT JOIN calls ON calls.id = c.call LEFT JOIN answers a ON a.call = c.call"
+            " WHERE ?1 IS NULL OR r.id = ?1 ORDER BY c.id",
+            recording,
+        )
+        return [Correction(key, Span(start, end), *rest) for key, start, end, *rest in rows]
+
     def last_model(self) -> str:
         """The model that was asked for the latest answer kept; empty where none was."""
         row = self._row(
@@ -369,8 +383,8 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def _recording(row: tuple[Any, ...]) -> RecordingRow:
-    chapters = tuple((path, start) for path, start in json.loads(row[-1]))
-    return RecordingRow(*(*row[:-1], chapters))
+    chapters = tuple((path, start) for path, start in json.loads(row[-2]))
+    return RecordingRow(*(*row[:-2], chapters, row[-1]))
 
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:

@@ -43,7 +43,7 @@ CREATE TABLE recordings (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
     name TEXT NOT NULL, chapters TEXT NOT NULL, duration REAL NOT NULL, size_bytes INTEGER NOT NULL,
     frame_rate REAL NOT NULL, frame_count INTEGER NOT NULL, failure TEXT,
-    is_replaced INTEGER NOT NULL DEFAULT 0);
+    is_replaced INTEGER NOT NULL DEFAULT 0, began TEXT NOT NULL DEFAULT '');
 CREATE INDEX recordings_at ON recordings (path);
 CREATE VIEW present AS SELECT * FROM recordings WHERE failure IS NULL AND NOT is_replaced;
 CREATE TABLE heard (
@@ -111,7 +111,8 @@ CREATE TABLE corrections (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
     "start" REAL NOT NULL, "end" REAL NOT NULL,
     verdict TEXT NOT NULL CHECK (verdict IN ('right', 'wrong', 'reworded', 'missed')),
-    text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls);
+    text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls,
+    withdrawn TEXT);
 CREATE INDEX corrections_of ON corrections (recording, "start");
 CREATE VIRTUAL TABLE words USING fts5(
     caption, tags, content='', tokenize='porter unicode61 remove_diacritics 2');
@@ -162,6 +163,12 @@ def _move_to(address: str, connection: sqlite3.Connection) -> sqlite3.Connection
     with closing(connection):
         connection.backup(copy)
     return copy
+
+
+def version_of(folder: Path) -> int:
+    """The version of the tables of the run in `folder`."""
+    with closing(_open(_address(folder / FILE, to_write=False))) as connection:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 @contextmanager

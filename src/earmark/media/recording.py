@@ -51,6 +51,8 @@ class Recording:
     bytes_read: int
     """Bytes that describing it took."""
     parts: tuple[Part, ...]
+    began: str = ""
+    """When it began, as its container says it, in ISO 8601; empty where it does not."""
 
     @property
     def name(self) -> str:

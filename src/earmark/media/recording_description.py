@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import cast
 
@@ -26,6 +27,9 @@ _LEAST_BYTES_A_SECOND = {False: 20, True: 60}
 
 _LONGEST = 7 * 24 * 3600.0
 """Seconds of one file; a damaged clock may promise months of nothing."""
+
+_FIRST_YEAR = 1980
+"""Of a clock that was set."""
 
 _NOTHING = Extent(0.0, 0.0)
 """Of a stream without a packet."""
@@ -50,13 +54,14 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     meter = Meter()
     parts: list[Part] = []
     keys: list[str] = []
-    container = reason = ""
+    container = reason = began = ""
     for uri in source.uris:
         start = parts[-1].end if parts else 0.0
         with open_media(uri, meter, index_only=True) as file:
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             container = container or file.container.format.name
+            began = began if len(parts) > 1 else _began(file)
             reason = reason if reason and not parts[-1].has_index else file.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
@@ -70,7 +75,20 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         key=_join_keys(keys),
         bytes_read=meter.bytes_read,
         parts=tuple(parts),
+        began=began,
     )
+
+
+def _began(file: MediaFile) -> str:
+    """When a file says that it began, in ISO 8601 to the second; empty where it does not.
+
+    Cameras whose clock was never set say 1904 or 1970.
+    """
+    try:
+        said = datetime.fromisoformat(file.container.metadata.get("creation_time", ""))
+    except ValueError:
+        return ""
+    return said.isoformat(timespec="seconds") if said.year > _FIRST_YEAR else ""
 
 
 def content_key(source: Source) -> str:

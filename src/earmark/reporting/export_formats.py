@@ -40,6 +40,16 @@ class JsonLines(Exporter):
                 file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
 
 
+class Corrections(Exporter):
+    """What people agree on, as JSON lines: annotations that `evaluate` and `train` read."""
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for row in export.corrections:
+                file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+
+
 class Csv(Exporter):
     """A header and one row a pick; tags are joined by semicolons, what is not known is empty.
 
@@ -93,6 +103,7 @@ EXPORTERS: Registry[type[Exporter]] = Registry(
         "edl": EditList,
         "srt": SubRip,
         "vtt": WebVtt,
+        "corrections": Corrections,
     },
     kind="export format",
 )
@@ -103,7 +114,7 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     """Write `run` to `path`; the files written, each whole or not there.
 
     A format that holds one recording a file makes several: with several recordings, or where it is
-    one, `path` is a folder and each file is named after its recording.
+    one or its name has no ending, `path` is a folder and each file is named after its recording.
 
     Raises:
         MissingExtra: Parquet without pyarrow.
@@ -111,7 +122,8 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     """
     write = EXPORTERS.named(format)()
     files = {path: run.recordings()}
-    if write.is_per_recording and (len(run.recordings()) != 1 or path.is_dir()):
+    is_folder = path.is_dir() or not path.suffix
+    if write.is_per_recording and (len(run.recordings()) != 1 or is_folder):
         names = _distinct(map(_stem, run.recordings()))
         files = {
             path / f"{name}.{format}": [recording]

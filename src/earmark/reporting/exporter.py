@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Protocol
 
+from earmark.ledger.corrections import settle
 from earmark.ledger.records import PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
+from earmark.media.source import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,25 @@ class ExportRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectedSpan:
+    """A stretch of a recording that people agree on, as annotations name it."""
+
+    recording: str
+    """The name of its file without the ending, which annotations know it by."""
+    path: str
+    duration: float
+    """Of the recording."""
+    start: float
+    end: float
+    verdict: str
+    """`right`, `reworded` or `missed`: something is done here; `wrong`: what was said is not."""
+    label: str
+    """What is done, in the words of the model or of who corrected it."""
+    author: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """What one file is to hold."""
 
@@ -53,11 +74,14 @@ class Export:
     recordings: Sequence[RecordingRow]
     rows: Iterable[ExportRow]
     """Every pick of the present plan, by recording and time, read as they are come to."""
+    corrections: Iterable[CorrectedSpan] = ()
+    """What people agree on, by recording and time, read as they are come to."""
 
     @classmethod
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
         """The picks of some recordings of `run`."""
-        return cls(run.folder.resolve().name, recordings, _rows(run, recordings))
+        title = run.folder.resolve().name
+        return cls(title, recordings, _rows(run, recordings), _corrected(run, recordings))
 
 
 class Exporter(Protocol):
@@ -82,6 +106,22 @@ def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
     for recording in recordings:
         for pick in run.picks(recording.id):
             yield _row(recording, pick)
+
+
+def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[CorrectedSpan]:
+    for row in recordings:
+        for one in settle(run.corrections(row.id)):
+            yield CorrectedSpan(
+                recording=PurePath(name_of(row.path)).stem,
+                path=row.path,
+                duration=row.duration,
+                start=one.span.start,
+                end=min(one.span.end, max(row.duration, one.span.start)),
+                verdict=one.verdict,
+                label=one.text or one.caption,
+                author=one.author,
+                at=one.at,
+            )
 
 
 def _row(recording: RecordingRow, row: PickRow) -> ExportRow:

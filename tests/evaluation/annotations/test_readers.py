@@ -124,6 +124,13 @@ CASES: list[tuple[str, str, str, Rows]] = [
         {"7": [(10.0, 11.0, "?"), (40.0, 41.0, "?")], "8": [(60.0, 65.0, "?")]},
     ),
     ("elan", "s.eaf", ELAN, {"s": [(1.5, 2.5, "cut")]}),
+    (
+        "corrections",
+        "said.jsonl",
+        '{"recording": "a", "duration": 9, "start": 4, "end": 8, "verdict": "right", "label": "c"}'
+        '\n{"recording": "b", "duration": 9, "start": 4, "end": 8, "verdict": "wrong", "label": ""}',
+        {"a": [(4.0, 8.0, "c")], "b": []},
+    ),
 ]
 
 

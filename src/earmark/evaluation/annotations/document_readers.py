@@ -1,4 +1,4 @@
-"""Annotations kept as documents: GoalStep and EgoSound JSON, ELAN XML."""
+"""Annotations kept as documents: GoalStep, EgoSound and earmark's own JSON, ELAN XML."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def detect(path: Path, head: str) -> str:
     """The JSON format that `head`, the beginning of a file, looks like; an error where none."""
     if '"video_uid"' in head or '"segments"' in head:
         return "goalstep"
+    if '"verdict"' in head and '"label"' in head:
+        return "corrections"
     if '"timestamp"' in head and '"question"' in head:
         return "egosound"
     raise AnnotationError(
-        f"{path.name} is JSON but neither GoalStep (videos with segments) nor EgoSound "
-        f"(questions with timestamps)"
+        f"{path.name} is JSON but neither GoalStep (videos with segments), EgoSound (questions "
+        f"with timestamps) nor corrections (verdicts with labels)"
     )
 
 
@@ -91,6 +93,24 @@ def read_egosound(path: Path) -> AnnotationFile:
         label, key = (str(item.get(column, "")) for column in ("question", "question_id"))
         rows.append(AnnotationRow(name, start, end, label, place, key))
     return AnnotationFile(tuple(rows), recordings=tuple(names), unreadable=unreadable)
+
+
+def read_corrections(path: Path) -> AnnotationFile:
+    """What people corrected in a run, as `earmark export --format corrections` writes it.
+
+    What is right, reworded or missed is an action; what is wrong is none, and its recording is
+    still one that was looked at.
+    """
+    rows: list[AnnotationRow] = []
+    durations: dict[str, float] = {}
+    for number, item in enumerate(_items(path), 1):
+        place = f"{path.name} line {number}"
+        name = str(_field(item, "recording", place))
+        durations[name] = _number(item, "duration", place)
+        if _field(item, "verdict", place) != "wrong":
+            start, end = _number(item, "start", place), _number(item, "end", place)
+            rows.append(AnnotationRow(name, start, end, str(item.get("label", "")), place))
+    return AnnotationFile(tuple(rows), durations, tuple(durations))
 
 
 def _moment(text: str) -> tuple[float, float]:

@@ -42,6 +42,7 @@ READERS: Registry[Reader] = Registry(
         "goalstep-all": partial(document_readers.read_goalstep, depths=(0, 1)),
         "egosound": document_readers.read_egosound,
         "elan": document_readers.read_elan,
+        "corrections": document_readers.read_corrections,
     },
     kind="annotation format",
 )

@@ -1,0 +1,200 @@
+"""What people say of answers: kept in the run beside them, with who and when, and never over them.
+
+Several people and processes may correct a run, also while another process is at work on it. So a
+correction is not written through the `Ledger`, which is one process's: it is one short transaction
+on a connection of its own, which waits its turn and is on the disk when it is over. Nothing of it
+is ever overwritten: who has changed their mind says so again, or withdraws what they said.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from earmark.errors import LedgerError
+from earmark.ledger.records import Correction
+from earmark.ledger.row_values import now, number_of
+from earmark.ledger.run_lock import RunLock
+from earmark.ledger.schema import FILE, VERSION, clearly, connect, version_of
+from earmark.media.source import as_text
+from earmark.redaction import redact
+
+VERDICTS = ("right", "wrong", "reworded", "missed")
+"""Of an answer the first three; the last marks a moment that was not picked."""
+
+MOST_TEXT, MOST_AUTHOR = 4000, 80
+"""Characters of what is said, and of who says it."""
+
+_JUDGED = """
+SELECT calls.id, identity, text FROM calls JOIN answers ON call = calls.id
+WHERE calls.recording = ?1 AND calls."start" = ?2 AND calls."end" = ?3 AND kind = 'caption'
+ORDER BY EXISTS (
+    SELECT 1 FROM picks JOIN notes ON name = 'plan' AND value = plan WHERE picks.call = calls.id
+) DESC, at DESC LIMIT 1
+"""
+"""The answer a span is shown with: that of the present plan, else the latest."""
+
+
+def correct(folder: Path, correction: Correction) -> Correction:
+    """Keep what somebody says of the run in `folder`; as it was kept, with its number and time.
+
+    Raises:
+        ValueError: the recording is unknown, there is no answer to judge, words are missing or too
+            long, or the span is no part of the recording.
+        LedgerError: there is no such run, or it cannot be written.
+    """
+    made = _checked(correction)
+    with _writing(folder) as database:
+        number = number_of(database, made.recording)
+        _check_span(database, number, made)
+        place = (number, made.span.start, made.span.end)
+        judged = database.execute(_JUDGED, place).fetchone() if made.verdict != "missed" else None
+        if judged is None and made.verdict != "missed":
+            raise ValueError(
+                f"there is no answer from {made.span.start:g} to {made.span.end:g} s to judge; "
+                "mark what was overlooked as missed"
+            )
+        call, identity, caption = judged or (None, "", "")
+        at = now()
+        (key,) = database.execute(
+            'INSERT INTO corrections (recording, "start", "end", verdict, text, author, at, call)'
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (*place, made.verdict, made.text, made.author, at, call),
+        ).fetchone()
+    return replace(made, id=key, at=at, call=identity, caption=caption)
+
+
+def withdraw(folder: Path, key: int) -> None:
+    """Take a correction back by its number; it stays in the run and counts no longer.
+
+    Raises:
+        ValueError: there is none with that number.
+        LedgerError: there is no such run, or it cannot be written.
+    """
+    with _writing(folder) as database:
+        found = database.execute(
+            "UPDATE corrections SET withdrawn = coalesce(withdrawn, ?) WHERE id = ?", (now(), key)
+        )
+        if not found.rowcount:
+            raise ValueError(f"the run in {folder} has no correction {key}")
+
+
+def settle(corrections: Iterable[Correction]) -> list[Correction]:
+    """What the corrections come to: one for each answer and each missed moment, in order of time.
+
+    Of one person the latest word counts, of several the word of most; where as many say one thing
+    as another, the answer is disputed and left out. Of several rewordings the latest is taken.
+    """
+    latest: dict[tuple[str, ...], Correction] = {}
+    missed: dict[tuple[object, ...], Correction] = {}
+    for one in sorted(corrections, key=lambda one: (one.at, one.id)):
+        if one.withdrawn:
+            continue
+        if one.verdict == "missed":
+            missed.setdefault((one.recording, one.span, one.text.casefold()), one)
+        else:
+            latest[one.recording, one.call, one.author] = one
+    judged: dict[tuple[str, ...], list[Correction]] = defaultdict(list)
+    for (recording, call, _), one in latest.items():
+        judged[recording, call].append(one)
+    agreed = (_majority(said) for said in judged.values())
+    settled = [*(one for one in agreed if one is not None), *missed.values()]
+    return sorted(settled, key=lambda one: (one.recording, one.span, one.at))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How often the model was right, as far as people have said."""
+
+    right: int = 0
+    judged: int = 0
+    """Answers that people agree on."""
+    reworded: int = 0
+    """Of those judged: better words were given, so the answer was not right as it stood."""
+    missed: int = 0
+    """Moments marked that were not picked."""
+
+    @classmethod
+    def of(cls, corrections: Iterable[Correction]) -> Agreement:
+        """What `corrections` come to."""
+        counts = Counter(one.verdict for one in settle(corrections))
+        judged = counts["right"] + counts["wrong"] + counts["reworded"]
+        return cls(counts["right"], judged, counts["reworded"], counts["missed"])
+
+    @property
+    def share(self) -> float | None:
+        """Of the answers judged, those that are right; None where none was judged."""
+        return self.right / self.judged if self.judged else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Where the share of all answers lies, with 95 % confidence, if those judged are typical.
+
+        Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+        """
+        if not self.judged:
+            return None
+        z, n, share = 1.959964, self.judged, self.right / self.judged
+        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _majority(said: list[Correction]) -> Correction | None:
+    """The latest of what most say; None where there is no most."""
+    ordered = Counter(one.verdict for one in said).most_common()
+    if len(ordered) > 1 and ordered[0][1] == ordered[1][1]:
+        return None
+    return max((one for one in said if one.verdict == ordered[0][0]), key=lambda one: one.at)
+
+
+def _checked(correction: Correction) -> Correction:
+    """The correction as it can be kept."""
+    text, author = (
+        redact(as_text(words.strip())) for words in (correction.text, correction.author)
+    )
+    if correction.verdict not in VERDICTS:
+        raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not {correction.verdict!r}")
+    if not author or len(author) > MOST_AUTHOR:
+        raise ValueError(f"say who corrects, in 1 to {MOST_AUTHOR} characters")
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"a correction has at most {MOST_TEXT} characters, not {len(text)}")
+    if correction.verdict == "reworded" and not text:
+        raise ValueError("say what the better words are")
+    return replace(correction, text=text, author=author)
+
+
+def _check_span(database: sqlite3.Connection, number: int, made: Correction) -> None:
+    query = "SELECT duration FROM recordings WHERE number = ?"
+    (duration,) = database.execute(query, (number,)).fetchone()
+    # A window may end where the grid does, a little after the recording.
+    if made.verdict == "missed" and not 0 <= made.span.start < made.span.end <= duration + 1:
+        raise ValueError(
+            f"{made.span.start:g} to {made.span.end:g} s is no part of a recording of "
+            f"{duration:g} s"
+        )
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
+    """One short transaction beside whoever is at work on the run."""
+    if not (folder / FILE).is_file():
+        raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
+    with clearly(folder):
+        if version_of(folder) != VERSION:  # whoever holds the run has brought it here already
+            with closing(RunLock(folder)):
+                connect(folder, to_write=True).close()
+        with closing(connect(folder, to_write=True)) as database:
+            database.execute("PRAGMA synchronous = FULL")
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+                database.execute("COMMIT")
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
