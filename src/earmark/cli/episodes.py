@@ -14,7 +14,7 @@ from earmark.cli.console import emit_json, err, out, print_table, warn
 from earmark.cli.plan import parse_share
 from earmark.cli.progress_display import show_progress
 from earmark.errors import EarmarkError
-from earmark.gate.episode_cost import Found, find_episodes
+from earmark.selection.episode_cost import Found, find_episodes
 from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
 from earmark.pipeline.listen import listen

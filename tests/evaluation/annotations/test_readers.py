@@ -128,7 +128,7 @@ CASES: list[tuple[str, str, str, Rows]] = [
         "corrections",
         "said.jsonl",
         '{"recording": "a", "duration": 9, "start": 4, "end": 8, "verdict": "right", "label": "c"}'
-        '\n{"recording": "b", "duration": 9, "start": 4, "end": 8, "verdict": "wrong", "label": ""}',
+        '\n{"recording": "b", "duration": 9, "start": 4, "end": 8, "verdict": "wrong", "label":""}',
         {"a": [(4.0, 8.0, "c")], "b": []},
     ),
 ]
