@@ -13,13 +13,13 @@ import typer
 from typer.testing import CliRunner
 
 from earmark.cli.episodes import episodes, show_table
-from earmark.gate.episode_cost import Found
 from earmark.gate.episodes import bill
 from earmark.gate.gate import default_gate
 from earmark.gate.score_cache import ScoreCache
 from earmark.media import find
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
+from earmark.selection.episode_cost import Found
 from earmark.timeline import Span, Track
 from making import make_audio, make_video
 

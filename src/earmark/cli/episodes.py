@@ -14,13 +14,13 @@ from earmark.cli.console import emit_json, err, out, print_table, warn
 from earmark.cli.plan import parse_share
 from earmark.cli.progress_display import show_progress
 from earmark.errors import EarmarkError
-from earmark.selection.episode_cost import Found, find_episodes
 from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.text_format import counted
+from earmark.selection.episode_cost import Found, find_episodes
 from earmark.timeline import format_clock
 
 EpisodesAs = Literal["table", "json", "csv"]
