@@ -26,7 +26,9 @@ from earmark.evaluation.benchmark import (
 from earmark.evaluation.score_sources import SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage
-from earmark.selection import RULES
+from earmark.grid import Windows
+from earmark.selection import RULES, Pick
+from earmark.selection.pick import explain
 from made_kitchen import kitchen
 
 SMALL = BenchmarkDesign(
@@ -59,6 +61,26 @@ def test_every_rule_can_be_evaluated():
     rows = run_case(case("1234.321", (3, 9)), COMPARED, [0.5, 1.0]).rows
     assert len(rows) == 2 * len(COMPARED)
     assert all(row.covered == 1 for row in rows if row.budget == 1.0)
+
+
+class LastOnly:
+    """A rule of another package, which listens to nothing."""
+
+    is_blind = True
+
+    def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
+        count = len(windows)
+        return explain(windows, range(count - min(budget, count), count), lambda *_: "late")
+
+
+def test_rules_of_other_packages_are_compared_like_our_own(monkeypatch):
+    monkeypatch.setitem(RULES, "last", LastOnly)
+    design = BenchmarkDesign(rules=("rank", "last"), budgets=(0.25,), subject="last")
+    assert design.rules_for(is_first=False) == ("rank",)
+    (row,) = run_case(case("1234.321", (29, 31)), ["last"], design.budgets).rows
+    assert (row.rule, row.calls, row.covered) == ("last", 2, 1)
+    with pytest.raises(ValueError, match=r"no rule 'first'; there are .*last"):
+        BenchmarkDesign(rules=("first",))
 
 
 def test_a_recording_that_says_nothing_is_spread_evenly():

@@ -45,11 +45,16 @@ ORACLE = "oracle"
 PHASES = "phases"
 """Even spacing averaged over where it starts: the blind baseline without a lucky phase."""
 
-UNHEARD = ("full", "uniform", "strata", PHASES, ORACLE)
-"""Rules that come to the same whatever listens, so that one frontline's rows are enough."""
+REFERENCES = (PHASES, ORACLE)
+"""What rules are compared with, and no user may name to spend a budget."""
 
-COMPARED = (*(name for name in RULES if name != "full"), PHASES, ORACLE)
-"""Every rule that can be evaluated below a full scan."""
+COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
+"""Every rule that can be evaluated below a full scan; of other packages too."""
+
+
+def is_unheard(rule: str) -> bool:
+    """Whether a rule comes to the same whatever listens: one frontline's rows are then enough."""
+    return rule in REFERENCES or bool(getattr(RULES.get(rule), "is_blind", False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,9 +281,10 @@ class BenchmarkDesign:
 
     def __post_init__(self) -> None:
         named = (*self.rules, self.subject, self.baseline)
-        unknown = [rule for rule in named if rule not in (*COMPARED, "full")]
+        known = dict.fromkeys([*COMPARED, *RULES])
+        unknown = [rule for rule in named if rule not in known]
         if unknown:
-            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join((*COMPARED, 'full'))}")
+            raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(known)}")
         if not self.rules or not self.budgets:
             raise ValueError("an evaluation needs at least one rule and one budget")
         for budget in self.budgets:
@@ -292,7 +298,7 @@ class BenchmarkDesign:
 
     def rules_for(self, is_first: bool) -> tuple[str, ...]:
         """The rules to run on a frontline: those that do not listen on the first one alone."""
-        return tuple(rule for rule in self.rules if is_first or rule not in UNHEARD)
+        return tuple(rule for rule in self.rules if is_first or not is_unheard(rule))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from earmark.evaluation.benchmark import UNHEARD, BenchmarkRow
+from earmark.evaluation.benchmark import BenchmarkRow, is_unheard
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_saved
 
 System = tuple[str, str]
@@ -82,5 +82,5 @@ class BenchmarkResults:
 
     def label(self, system: System) -> str:
         """The name of a system: its rule, and its frontline where it matters which."""
-        alone = len(self.frontlines) == 1 or system[1] in UNHEARD
+        alone = len(self.frontlines) == 1 or is_unheard(system[1])
         return system[1] if alone else f"{system[0]} / {system[1]}"
