@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,24 @@ def test_a_frontline_of_one_channel_needs_no_settings(
     heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
     assert frontline.encoder.channels == 1
     assert len(heard.scores) == 24 * 25
+
+
+def test_the_paper_s_recipe_with_development_recordings_named(
+    media: Path, marks: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "paper"
+    few = ("--recipe", "paper", "--encoder", "log-mel", "--steps", 4, "--batch", 2, "--crop", 8)
+    named = ("--recordings", "P00_1,P01_1,P02_1", "--dev", "P02_1")
+    rates = ("--learning-rate", 1e-3, "--tau", "2,4", "--dropout", 0.1, "--threads", 1)
+    run(marks, "--media", media, "--out", out, *few, *named, *rates)
+    kept = json.loads((out / "run.json").read_text())
+    assert kept["held_out"] == ["P02_1"] and kept["recordings"] == 3
+    settings = kept["settings"]
+    assert (settings["objective"], settings["width"], settings["batch"]) == ("span", 192, 2)
+    assert (settings["learning_rate"], settings["dropout"], settings["crop"]) == (1e-3, 0.1, 8)
+    assert set(kept["taus"]) == {"2", "4"}
+    with pytest.raises(AnnotationError, match="P09_1"):
+        run(marks, "--media", media, "--out", out, *few, "--dev", "P09_1")
 
 
 def test_what_does_not_fit_is_named(media: Path, marks: Path, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import drawing
@@ -12,6 +14,7 @@ from earmark.errors import EarmarkError, LedgerError, UnreadableFile
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.benchmark import (
     COMPARED,
+    DRAWS,
     PER_RECORDING,
     BenchmarkDesign,
     BenchmarkRun,
@@ -27,8 +30,10 @@ from earmark.evaluation.score_sources import SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.grid import Windows
+from earmark.pipeline.run_plan import make_plan
 from earmark.selection import RULES, Pick
 from earmark.selection.pick import explain
+from earmark.selection.rules.random_spans import RandomSpans
 from made_kitchen import kitchen
 
 SMALL = BenchmarkDesign(
@@ -89,6 +94,30 @@ def test_a_recording_that_says_nothing_is_spread_evenly():
     assert choose(flat, "rank", [3]) == strata
     assert choose(flat, "coverage", [3]) == strata
     assert choose(flat, "oracle", [3]) != strata
+
+
+@pytest.mark.parametrize("rule", ["uniform", "strata", "random", "phases"])
+def test_a_rule_that_listens_to_nothing_looks_at_the_middle(rule: str):
+    """Its strict coverage is that of a real run, whatever instants were heard."""
+    heard = case("1234.321", (4.1, 4.3), (5.9, 6.1), (21.9, 22.1))
+    late = replace(heard.windows, instants=np.arange(8) * 4.0 + 0.2)  # window 1 is heard at 4.2 s
+    found = run_case(replace(heard, windows=late), [rule, "rank"], [1.0]).rows
+    assert (found[0].covered, found[0].strict) == (3, 2)  # 6 s and 22 s are middles
+    assert (found[1].covered, found[1].strict) == (3, 1)
+    plan = make_plan(rule="uniform")
+    assert plan.listening.frontline.name == "none"  # as a run does: nothing is heard
+
+
+def test_random_spans_are_the_mean_of_many_draws():
+    drawn = case("9.9.....", (4, 8))
+    row = run_case(drawn, ["random"], [0.25]).rows[0]
+    single = [
+        count_picks(drawn, RandomSpans(seed)(drawn.windows, budget=2)).covered
+        for seed in range(DRAWS)
+    ]
+    assert row.covered == sum(single) / DRAWS and 0 < row.covered < 1
+    assert row.calls == 2
+    assert make_plan(rule="random").listening.frontline.name != "none"  # it hears the lengths
 
 
 def test_phases_average_over_every_start():

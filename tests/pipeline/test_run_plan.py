@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import earmark
 from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.gate.gate import default_gate
 from earmark.media import Source
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.selection.rule_registry import RULES
+from earmark.selection.rules.separated import MinimumSeparation
 from making import make_video
 
 
@@ -22,6 +25,7 @@ from making import make_video
         {"budget": "price=0.4", "across": True, "frontline": "flux", "window": 2.0},
         {"rule": "separated", "budget": "120", "audio_track": 1},
         {"rule": "strata"},
+        {"budget": "25%", "rounding": "floor"},
         {"server": "http://127.0.0.1:1/v1", "model": "m", "frames": 4, "max_calls": 9},
         {"engine": "batch", "batch": Path("requests.jsonl"), "shard": "2/3", "cache": "kept"},
     ],
@@ -39,6 +43,21 @@ def test_a_plan_written_down_and_read_is_the_same(choices):
 def test_options_of_a_rule_are_kept():
     plan = make_plan(rule=RULES["separated"](separation=5))
     assert Plan.from_json(plan.to_json()).rule == plan.rule
+
+
+def test_the_delta_a_gate_was_found_best_with_is_used():
+    """By name the rule takes the gate's; a rule that says its own keeps it."""
+    gate = replace(default_gate(), separation=4)
+    line = gate.frontline()
+    assert make_plan(rule="separated", frontline=line).rule == MinimumSeparation(4)
+    assert make_plan(rule=MinimumSeparation(3), frontline=line).rule == MinimumSeparation(3)
+    assert make_plan(rule="separated", frontline="flux").rule == MinimumSeparation(2)
+
+
+def test_a_share_may_be_cut_to_whole_calls():
+    assert make_plan(budget="25%", rounding="floor").budget.calls(6) == 1
+    with pytest.raises(ValueError, match="rounding is round or floor, not up"):
+        make_plan(rounding="up")
 
 
 def test_an_object_that_cannot_be_written_down_is_refused_with_the_way_out():

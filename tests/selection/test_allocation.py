@@ -195,7 +195,7 @@ def test_choices_are_made_a_recording_at_a_time(name: str, across: bool) -> None
 
 def test_what_a_rule_offers_is_read_from_it() -> None:
     blind = {name for name in RULES if is_blind(rule_named(name))}
-    assert blind == {"full", "uniform", "strata", "random"}
+    assert blind == {"full", "uniform", "strata"}
     assert fixed_budget(Full()) == Budget(share=1.0)
     assert {name for name in RULES if fixed_budget(rule_named(name))} == {"full"}
     assert {name for name in RULES if isinstance(rule_named(name), ArchiveRule)} == {"coverage"}

@@ -74,3 +74,11 @@ def test_a_budget_is_one_thing() -> None:
 
 def test_auto_is_a_stated_price():
     assert Budget.parse("auto") == Budget.parse(" AUTO ") == Budget(price=AUTO_PRICE)
+
+
+def test_a_cut_share_is_written_and_read_back():
+    """Equation 3 of the paper cuts; its tables, and the default, round."""
+    cut = Budget.parse("25% floor")
+    assert (cut.calls(6), Budget.parse("25%").calls(6)) == (1, 2)
+    assert str(cut) == "25% floor" and Budget.parse(str(cut)) == cut
+    assert Budget.parse("25%", rounding="floor") == cut

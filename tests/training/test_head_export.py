@@ -68,3 +68,15 @@ def test_a_wrong_export_is_not_believed() -> None:
     other = Panel(lone, contexts(1), OBJECTIVES["rate"]).eval()
     with pytest.raises(ModelMismatch, match="the export is wrong"):
         prove(panel, scorer(other), [features(60)])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_heads_without_a_context_are_their_mean_score(count: int) -> None:
+    chosen, objective = heads(count, 0), OBJECTIVES["span"]
+    panel = Panel(chosen, [], objective).eval()
+    assert prove(panel, scorer(panel), [features(steps) for steps in (1, 30, 138, 1700)]) <= 1e-4
+    rows = features(100)
+    local = np.mean([score(head, objective, rows) for head in chosen], axis=0)
+    with torch.no_grad():
+        got = panel(torch.from_numpy(rows)[None])[0].numpy()
+    np.testing.assert_allclose(got, local, atol=1e-5)

@@ -14,8 +14,16 @@ from earmark.errors import AnnotationError
 from earmark.gate.gate import Gate, OperatingPoints
 from earmark.timeline import Track
 from earmark.training.dataset import Material
-from earmark.training.recipe import Provenance, Step, fit_heads, score_whole, train
-from earmark.training.settings import PAPER, Settings
+from earmark.training.optimisation import make_head
+from earmark.training.recipe import (
+    Provenance,
+    Step,
+    fit_heads,
+    score_whole,
+    train,
+    train_each_tau,
+)
+from earmark.training.settings import PAPER, Settings, settings_of
 from earmark.training.split import fold
 from gate_making import SMALL, kitchen
 
@@ -107,7 +115,53 @@ def test_settings_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             Settings(**wrong)  # type: ignore[arg-type]
+    for wrong, message in (
+        ({"tau": 0.0}, "tau is more than 0"),
+        ({"learning_rate": 0.0}, "learning_rate is more than 0"),
+        ({"weight_decay": -1.0}, "weight_decay is 0 or more"),
+        ({"context_channels": 0}, "loudness is read from the channels of the context"),
+        ({"cooling": 2.0}, "cooling is a share"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Settings(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_paper_s_recipe_is_one_head_and_nothing_beside_it(tmp_path: Path) -> None:
+    assert (PAPER.encoder, PAPER.objective, PAPER.tau, PAPER.seeds) == ("beats", "span", 4.0, 1)
     assert (PAPER.width, PAPER.steps, PAPER.batch, PAPER.learning_rate) == (192, 3000, 16, 3e-4)
+    assert PAPER.rate_at(3000) == PAPER.learning_rate  # no cooling
+    assert settings_of("paper", "log-mel", steps=4, width=None) == replace(
+        PAPER, encoder="log-mel", steps=4
+    )
+    head = make_head(447, PAPER)
+    assert round(sum(each.numel() for each in head.parameters()) / 1e6, 2) == 0.42
+    narrow = make_head(447, replace(PAPER, width=128))
+    assert round(sum(each.numel() for each in narrow.parameters()) / 1e6, 1) == 0.2
+    settings = settings_of("paper", "log-mel", steps=4, width=8, batch=2, crop=8.0, folds=2)
+    trained = train(kitchen(), settings, folder=tmp_path, origin=Provenance("x", "y"))
+    assert not list(tmp_path.glob("checkpoints/*context*"))
+    assert trained.gate.card.settings["context_channels"] == 0
+    with pytest.raises(ValueError, match="no recipe 'cake'; there are earmark, paper"):
+        settings_of("cake")
+
+
+def test_tau_is_chosen_on_the_development_recordings(tmp_path: Path) -> None:
+    settings = settings_of("paper", "log-mel", steps=4, width=8, batch=2, crop=8.0)
+    named = ["P00_0", "P01_4"]
+    trained = train_each_tau(
+        kitchen(), settings, [1.0, 4.0], folder=tmp_path, origin=Provenance("x", "y"),
+        held_out=named,
+    )  # fmt: skip
+    run = json.loads((tmp_path / "run.json").read_text())
+    assert run["held_out"] == named
+    reached = run["taus"]
+    best = max(reached, key=lambda tau: reached[tau])
+    assert run["settings"]["tau"] == float(best) == trained.gate.card.settings["tau"]
+    assert (tmp_path / "gate.gate").read_bytes() == (
+        tmp_path / f"tau-{best}" / "gate.gate"
+    ).read_bytes()
+    other = tmp_path / f"tau-{next(each for each in ('1', '4') if each != best)}"
+    assert Gate.load(other / "gate.gate").digest != trained.gate.digest
 
 
 def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: float) -> float:

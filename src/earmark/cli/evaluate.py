@@ -92,9 +92,10 @@ def evaluate(
     window: options.WindowLength = 4.0,
     subject: Annotated[str, typer.Option(help="The rule compared with all others.")] = "coverage",
     baseline: Annotated[str, typer.Option(help="The rule savings are measured by.")] = "uniform",
-    floor: Annotated[
-        bool, typer.Option("--floor", help="Round calls down, not to the nearest number.")
-    ] = False,
+    rounding: Annotated[
+        str, typer.Option(help="How a share becomes calls: `round`, or `floor` as in Eq. 3.")
+    ] = "round",
+    floor: Annotated[bool, typer.Option("--floor", help="The same as --rounding floor.")] = False,
     downsample: Annotated[
         bool, typer.Option("--downsample", help="Also try looks where a gate keeps nothing.")
     ] = False,
@@ -143,7 +144,7 @@ def evaluate(
         window=window,
         subject=subject,
         baseline=baseline,
-        rounding="floor" if floor else "round",
+        rounding="floor" if floor else rounding,  # type: ignore[arg-type]
         allow_missing=allow_missing,
         downsample=downsample,
         development=tuple(names(dev)),

@@ -134,6 +134,12 @@ def option(kind: Any, help: str, *names: str, default: Any = None, **more: Any) 
 
 SPENDING = {
     "budget": (BudgetText, DEFAULT_BUDGET),
+    "rounding": option(
+        str,
+        "How a share becomes calls: `round`, as in the paper's tables, or `floor`, its Eq. 3: "
+        "25% of 6 windows are 2 calls, or 1.",
+        default="round",
+    ),
     "rule": option(str, f"One of {', '.join(RULES)}.", "--rule", "-r", default=DEFAULT_RULE),
     "across": option(
         bool, "One budget over all recordings, at one price.", "--across", default=False

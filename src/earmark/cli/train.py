@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from earmark.cli.console import err, out, progress_bar
+from earmark.cli.evaluate import names, words
 from earmark.cli.options import with_checkpoints
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
-from earmark.features import encoder_named
 from earmark.reporting.text_format import as_share
 
 if TYPE_CHECKING:
     from earmark.training.recipe import Step, Trained
+
+
+CHOSEN = (
+    "objective", "seeds", "first_seed", "folds", "steps", "batch", "crop", "learning_rate",
+    "weight_decay", "cooling", "dropout", "width", "bands", "context_channels", "loudness",
+    "check_every", "takes",
+)  # fmt: skip
+"""Options that are fields of `Settings`."""
 
 
 def train(
@@ -29,26 +37,87 @@ def train(
     out_folder: Annotated[Path, typer.Option("--out", help="Where the run is kept.")] = Path(
         "gate"
     ),
-    objective: Annotated[str, typer.Option(help="One of where, rate, span, frame.")] = "where",
+    recipe: Annotated[
+        str, typer.Option(help="`earmark`, or `paper`: its head, loss and settings.")
+    ] = "earmark",
+    objective: Annotated[
+        str | None,
+        typer.Option(help="One of where, rate, span, frame.", show_default="where; paper: span"),
+    ] = None,
     encoder: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="What the gate listens to, options after colons.", callback=with_checkpoints
+            help="What the gate listens to, options after colons.",
+            callback=lambda name: name and with_checkpoints(name),
+            show_default="floor-mel; paper: beats",
         ),
-    ] = "floor-mel",
+    ] = None,
+    recordings: Annotated[
+        str | None,
+        typer.Option(help="Use these alone: names, or a file of them.", show_default="all"),
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            help="Those of them to choose and calibrate on: names, or a file.",
+            show_default="the people of one fold",
+        ),
+    ] = None,
+    tau: Annotated[
+        str | None,
+        typer.Option(
+            help="Sharpness of `span`; of several, with commas, the best on --dev.",
+            show_default="4",
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings; single ones are unstable.")] = 1,
+    first_seed: Annotated[int, typer.Option(help="Seed of the first of them.")] = 0,
     folds: Annotated[
         int, typer.Option(help="Parts the people are divided into; one is calibrated on.")
     ] = 3,
     steps: Annotated[
-        int | None, typer.Option(help="Steps of one head.", show_default="by encoder")
+        int | None, typer.Option(help="Steps of one head.", show_default="by recipe")
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Crops a step.", show_default="by recipe")
+    ] = None,
+    crop: Annotated[
+        float | None, typer.Option(help="Seconds of a crop.", show_default="by recipe")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Of AdamW.", show_default="by recipe")
+    ] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Of AdamW.", show_default="by recipe")
+    ] = None,
+    cooling: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the steps that slow down.",
+            show_default="by recipe",
+        ),
+    ] = None,
+    dropout: Annotated[
+        float | None,
+        typer.Option(help="Share of channels left out.", show_default="by recipe"),
     ] = None,
     width: Annotated[
-        int | None, typer.Option(help="Width of one head.", show_default="by encoder")
+        int | None, typer.Option(help="Width of one head.", show_default="by recipe")
     ] = None,
     bands: Annotated[
         int | None,
-        typer.Option(help="Bands a head reads; 0 reads the features.", show_default="by encoder"),
+        typer.Option(help="Bands a head reads; 0: all.", show_default="by recipe"),
+    ] = None,
+    context_channels: Annotated[
+        int | None,
+        typer.Option(help="Read by the context; 0: none.", show_default="by recipe"),
+    ] = None,
+    loudness: Annotated[
+        float | None,
+        typer.Option(help="Weight of the level.", show_default="by recipe"),
+    ] = None,
+    check_every: Annotated[
+        int | None, typer.Option(help="Steps between two checkpoints.", show_default="by recipe")
     ] = None,
     takes: Annotated[int, typer.Option(help="Times each recording is heard, altered.")] = 1,
     threads: Annotated[int, typer.Option(help="Cores to use.")] = 2,
@@ -61,49 +130,45 @@ def train(
     """Train, calibrate and export a gate; a stopped training goes on where it was.
 
     Recordings are split by participant (`P01` of `P01_11`), never by time: heads are trained on
-    some people, and the gate they make is calibrated on the others. The folder gets `gate.gate`,
-    one gate a seed, `run.json` and `curves.png`.
+    some people, and the gate they make is calibrated on the others (--dev names them). The folder
+    gets `gate.gate`, one gate a seed, `run.json` and `curves.png`. The recipe `paper` is one head
+    of width 192 with the span-level loss, 3,000 steps of AdamW over BEATs, and no context.
 
     For example:
 
       earmark train marks.csv --media recordings/ --out mygate
 
       earmark select shift.mp4 --frontline mygate/gate.gate
+
+      earmark train EPIC_100_train.csv --media audio/ --recipe paper --tau 2,4,8 --dev dev.txt
     """
+    said = {name: value for name, value in locals().items() if name in CHOSEN}
     try:
         from earmark.training.dataset import gather
         from earmark.training.optimisation import use_threads
-        from earmark.training.recipe import Provenance
-        from earmark.training.recipe import train as run_training
-        from earmark.training.settings import recommended
+        from earmark.training.recipe import Provenance, train_each_tau
+        from earmark.training.settings import settings_of
     except ModuleNotFoundError as error:
         raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
     use_threads(threads)
-    settings = recommended(
-        encoder,
-        encoder_named(encoder).channels,
-        objective=objective,
-        seeds=seeds,
-        folds=folds,
-        steps=steps,
-        width=width,
-        bands=bands,
-        takes=takes,
-    )
+    settings = settings_of(recipe, encoder, **said)
+    tried = [number(word) for word in words(tau or "")] or [settings.tau]
     marked = read_annotations(spans)
-    heard = list(find_media([media]))
+    marked = marked.only(names(recordings)) if recordings else marked
+    heard = [name for name in find_media([media]) if not recordings or name in marked.recordings]
     marked = marked.only(reconcile(list(marked.recordings), heard, allow_missing=allow_missing))
+    held_out = list(marked.only(names(dev)).recordings)  # says which are not among them
     with progress_bar("steps") as bar:
         listening = bar.add_task("listening", total=len(marked.recordings))
         material = gather(
             marked,
             media,
-            encoder=encoder,
+            encoder=settings.encoder,
             takes=takes,
             cache=out_folder / "features",
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
-        training = bar.add_task("training", total=seeds * settings.steps)
+        training = bar.add_task("training", total=len(tried) * seeds * settings.steps)
 
         def watch(step: Step) -> None:
             told = f"seed {step.seed}: loss {step.check.loss:.4f}"
@@ -112,8 +177,22 @@ def train(
             err.print(f"{told} at step {step.check.step}")
 
         origin = Provenance(data or spans.name, licence or "not stated", _commit())
-        trained = run_training(material, settings, folder=out_folder, origin=origin, watch=watch)
+        options: dict[str, Any] = {
+            "folder": out_folder,
+            "origin": origin,
+            "held_out": held_out,
+            "watch": watch,
+        }
+        trained = train_each_tau(material, settings, tried, **options)
     show(trained, out_folder)
+
+
+def number(word: str) -> float:
+    """A number that was written."""
+    try:
+        return float(word)
+    except ValueError:
+        raise ValueError(f"{word!r} is no number: write --tau 4, or --tau 2,4,8") from None
 
 
 def show(trained: Trained, folder: Path) -> None:

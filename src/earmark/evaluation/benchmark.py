@@ -10,9 +10,9 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Literal, TypeVar, get_type_hints
+from typing import Literal, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
 from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
+from earmark.selection.rules.random_spans import RandomSpans
+from earmark.selection.rules.separated import MinimumSeparation
 from earmark.selection.rules.strata import Strata
 
 BUDGETS = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
@@ -47,6 +49,12 @@ PHASES = "phases"
 
 REFERENCES = (PHASES, ORACLE)
 """What rules are compared with, and no user may name to spend a budget."""
+
+RANDOM = "random"
+"""Random spans: what the lengths of picked stretches are worth, averaged over `DRAWS`."""
+
+DRAWS = 20
+"""Seeds that random spans are averaged over."""
 
 COMPARED = (*(name for name in RULES if name != "full"), *REFERENCES)
 """Every rule that can be evaluated below a full scan; of other packages too."""
@@ -65,6 +73,8 @@ class Case:
     frontline: str
     windows: Windows
     actions: Sequence[Action]
+    separation: int | None = None
+    """The delta of `separated` that its frontline was found best with; the paper's if none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +138,9 @@ def run_case(
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
     result = CaseResult([], [])
     for rule in rules:
-        if rule == PHASES:
-            counted = [average_phases(case, each) for each in calls]
+        if rule in (PHASES, RANDOM):
+            average = average_phases if rule == PHASES else average_draws
+            counted = [average(case, each) for each in calls]
         else:
             picked = choose(case, rule, calls)
             counted = [count_picks(case, picks) for picks in picked]
@@ -159,18 +170,40 @@ def _forecast(
 def choose(case: Case, rule: str, calls: Sequence[int]) -> list[list[Pick]]:
     """The picks of the rule called `rule` for each number of calls.
 
-    A recording whose windows all score the same goes to `strata`, as it would in a real run.
+    As in a real run: a recording whose windows all score the same goes to `strata`, and a rule
+    that listens to nothing looks at the middle of its windows.
     """
     chosen: Rule
     if rule == ORACLE:
         chosen = Oracle(tuple(case.actions))
     else:
         chosen = rule_named(rule)
+        if case.separation and isinstance(chosen, MinimumSeparation):
+            chosen = MinimumSeparation(case.separation)
         if not (case.windows.has_evidence or is_blind(chosen)):
             chosen = Strata()
+    if is_blind(chosen):
+        case = unheard(case)
     if isinstance(chosen, Coverage):
         return chosen.each([case.windows] * len(calls), budgets=calls)
     return [chosen(case.windows, budget=budget) for budget in calls]
+
+
+def unheard(case: Case) -> Case:
+    """The case as a rule that listens to nothing finds it: every instant is a window's middle."""
+    windows = case.windows
+    starts = np.arange(len(windows)) * windows.length
+    ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
+    return replace(case, windows=replace(windows, instants=(starts + ends) / 2))
+
+
+def average_draws(case: Case, calls: int) -> CoverageCounts:
+    """Random spans averaged over `DRAWS` seeds; counts are means, so fractions."""
+    rules = [RandomSpans(seed) for seed in range(DRAWS)]
+    drawn = [count_picks(case, rule(case.windows, budget=calls)) for rule in rules]
+    total = sum(drawn, CoverageCounts())
+    reached = total.covered / DRAWS, total.strict / DRAWS
+    return CoverageCounts(drawn[0].windows, drawn[0].calls, drawn[0].actions, *reached)
 
 
 def average_phases(case: Case, calls: int) -> CoverageCounts:
@@ -179,6 +212,7 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
     M = 10, K = 3    ^..^..^...    .^..^..^..    ..^..^..^.    ...^..^..^
     """
     size, length = len(case.windows), case.windows.length
+    instants = unheard(case).windows.instants
     if calls == 0:
         return CoverageCounts(size, 0, len(case.actions), 0, 0)
     step = size / calls
@@ -187,7 +221,7 @@ def average_phases(case: Case, calls: int) -> CoverageCounts:
     for offset in offsets:
         chosen = (offset + np.floor(np.arange(calls) * step).astype(np.intp)) % size
         hit += covered(case.actions, chosen, windows=size, length=length).sum()
-        strict += holding(case.actions, case.windows.instants[chosen]).sum()
+        strict += holding(case.actions, instants[chosen]).sum()
     return CoverageCounts(size, calls, len(case.actions), hit / len(offsets), strict / len(offsets))
 
 
@@ -285,6 +319,8 @@ class BenchmarkDesign:
         unknown = [rule for rule in named if rule not in known]
         if unknown:
             raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(known)}")
+        if self.rounding not in get_args(Rounding):
+            raise ValueError(f"rounding is {' or '.join(get_args(Rounding))}, not {self.rounding}")
         if not self.rules or not self.budgets:
             raise ValueError("an evaluation needs at least one rule and one budget")
         for budget in self.budgets:

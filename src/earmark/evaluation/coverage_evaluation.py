@@ -26,7 +26,8 @@ from earmark.evaluation.benchmark import (
     run,
 )
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
-from earmark.evaluation.paper.downsampling import AnnotatedScores, Unit, downsample_table
+from earmark.evaluation.paper.downsampling import downsample_table
+from earmark.evaluation.paper.operating_points import AnnotatedScores, Unit
 from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage

@@ -113,7 +113,8 @@ class MediaScores:
     def case(self, frontline: str, name: str) -> Case:
         """A recording scored by a frontline."""
         windows = self._hear(frontline, name).windows
-        return Case(name, frontline, windows, self.annotations.recordings[name])
+        delta = frontline_named(frontline).separation
+        return Case(name, frontline, windows, self.annotations.recordings[name], delta)
 
     def track(self, name: str) -> Track:
         """The scores of a recording by the first frontline, on its own clock."""

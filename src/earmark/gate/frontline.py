@@ -28,6 +28,8 @@ class Frontline:
     survival: Survival = EVERYDAY
     error: ForecastError | None = None
     """How far its forecasts may be off; none where nobody has measured it."""
+    separation: int | None = None
+    """Windows between two calls that suited the rule `separated` best; none where not measured."""
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The scores of `recording`, in order, a stretch at a time."""

@@ -209,6 +209,7 @@ class Gate:
             rates=self.rates,
             survival=self.survival,
             error=self.error,
+            separation=self.separation,
         )
 
     def episodes(self, *, recall: float) -> Episodes:

@@ -19,22 +19,28 @@ class Layout:
     """Steps that a chunk speaks for; where chunks overlap, they are averaged."""
     lead: int = 0
     """Steps of a chunk that lie before those it speaks for."""
+    block: int = 1
+    """Steps of one decision; chunks lie whole decisions apart, so that these fall together."""
 
     def every(self, seconds: float) -> Layout:
         """The same with another hop; a model of one row a chunk speaks for the middle of it."""
         hop = round(seconds * CLOCK_RATE)
-        if not (abs(hop * HOP - seconds) < 1e-6 and 0 < hop <= self.chunk):
+        fits = hop % self.block == 0 and 0 < hop <= self.chunk
+        if not (abs(hop * HOP - seconds) < 1e-6 and fits):
             raise ValueError(
                 f"chunks of {self.chunk * HOP:g} s cannot lie {seconds} s apart: "
-                f"choose a multiple of {HOP:g} s up to their length"
+                f"choose a multiple of {self.block * HOP:g} s up to their length"
             )
-        if self.rows == self.chunk:
+        if self.lead == 0:
             return replace(self, hop=hop)
         return replace(self, hop=hop, rows=hop, lead=(self.chunk - hop) // 2)
 
 
 TEN_SECONDS = Layout()
 """Ten seconds of sound, every five: the paper's."""
+
+DECISIONS = Layout(hop=120, rows=248, block=8)
+"""Ten seconds of sound, every 4.8: 31 decisions of 0.32 s that fall on those of other chunks."""
 
 CLIPS = Layout(chunk=50, hop=10, rows=10, lead=20)
 """Two seconds of sound for each 0.4 s in their middle."""

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from earmark.errors import MissingExtra, ModelMismatch
-from earmark.models.architecture import CLIPS, Architecture
+from earmark.models.architecture import CLIPS, DECISIONS, Architecture
 from earmark.models.download import Address, Npm, Origin, Wheel
 from earmark.registry import Registry
 
@@ -176,6 +176,7 @@ _ROWS = (
         architecture=Architecture(
             width=2048,
             sample_rate=32_000,
+            layout=DECISIONS,
             section="model",
             unused=("spectrogram_extractor.", "logmel_extractor."),
         ),

@@ -33,6 +33,7 @@ from earmark.selection import (
     rule_named,
 )
 from earmark.selection.cost_forecast import Forecast
+from earmark.selection.rules.separated import MinimumSeparation
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -229,7 +230,8 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
             `frontline`, `window`, `audio_track`, `cache` (of listening); `server`, `model`, `gguf`,
             … (of the model); `frames`, `tokens`, … (of the question); `concurrency`, `max_spend`, …
             (of the limits); `engine`, `workers`, `address` (of the backend). Budgets, rules,
-            frontlines and shards may be written as on the command line. A blind rule listens to
+            frontlines and shards may be written as on the command line; `rounding` says how a share
+            becomes calls. A blind rule listens to
             nothing unless a frontline is named outright.
 
     Raises:
@@ -239,6 +241,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     before = plan or Plan()
     rule = chosen["rule"] = rule_named(chosen.get("rule", before.rule))
     budget = Budget.parse(chosen.get("budget", before.budget))
+    budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
     chosen["budget"] = fixed_budget(rule) or budget  # a full scan of a part would be none
     if "frontline" in chosen or (plan is None and "listening" not in chosen):
         named = chosen.get("frontline", AUTO)
@@ -250,6 +253,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         chosen["shard"] = Shard.parse(chosen["shard"])
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
+    chosen["rule"] = _suited(rule, choices.get("rule"), chosen.get("frontline"))
     for part, kind in PARTS.items():
         own = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if own:
@@ -258,6 +262,14 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
     return _checked(replace(before, **chosen))
+
+
+def _suited(rule: Rule, named: Any, frontline: Frontline | None) -> Rule:
+    """`separated` with the delta that the gate was found best with, where the rule is but named."""
+    delta = frontline.separation if frontline else None
+    if delta and isinstance(named, str) and isinstance(rule, MinimumSeparation):
+        return replace(rule, separation=delta)
+    return rule
 
 
 def _checked(plan: Plan) -> Plan:

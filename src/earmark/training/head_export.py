@@ -39,6 +39,8 @@ OPSET, IR_VERSION = 18, 9
 class Panel(nn.Module):
     """Heads of one shape that listen together: their mean score, by how likely work is going on.
 
+    How likely that is the `contexts` say; without any the mean score is all there is.
+
     With `loudness` the score is meaned over a second and grows with the level above the floor, so
     that it is highest in the middle of a sound and not at its edge.
 
@@ -61,13 +63,16 @@ class Panel(nn.Module):
         self.local = _side_by_side(
             [head.tower for head in heads], [head.settled_enter() for head in heads]
         )
-        self.wide = _side_by_side(
-            [each.tower for each in contexts], [each.tower.enter for each in contexts]
-        )
-        self.seconds = contexts[0]
+        self.wide = None
+        """The contexts; None for heads that are by themselves."""
+        self.seconds = contexts[0] if contexts else None
         """Its channels, usual values and spreads; those of the others are the same."""
+        longest = heads[0].context + AROUND
+        if contexts:
+            towers = [each.tower for each in contexts]
+            self.wide = _side_by_side(towers, [tower.enter for tower in towers])
+            longest = max(longest, contexts[0].context)
         self.channels = heads[0].channels
-        longest = max(heads[0].context + AROUND, contexts[0].context)
         self.context = math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
         """Steps on each side that a score depends on, in whole seconds."""
         self.objective = objective
@@ -80,6 +85,8 @@ class Panel(nn.Module):
         steps = features.shape[1]
         features = in_whole_seconds(features)
         local = self.objective.score(self.local(self.front(features))).mean(1)
+        if self.seconds is None or self.wide is None:
+            return local[:, :steps]
         if self.loudness:
             level = features[:, :, : self.seconds.channels].mean(2)
             local = _mean_around(local) * torch.exp(self.loudness * _mean_around(level))
@@ -155,8 +162,11 @@ def export(panel: Panel) -> bytes:
     logits = _write_towers(graph, _write_front(graph, panel.front), panel.local)
     scores = graph.add(ACTIVATIONS[panel.objective.activation], logits)
     scores = graph.add("ReduceMean", scores, graph.constant([1]), keepdims=1)
+    if panel.seconds is None or panel.wide is None:
+        graph.add("Squeeze", scores, graph.constant([1]), output="scores")
+        return graph.serialise(panel.channels)
     if panel.loudness:
-        scores = _write_loudness(graph, scores, panel)
+        scores = _write_loudness(graph, scores, panel.loudness, panel.seconds.channels)
     scores = graph.add("Squeeze", scores, graph.constant([1]))
     logits = _write_towers(graph, _write_seconds(graph, panel.seconds), panel.wide)
     chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), graph.constant([1]), keepdims=0)
@@ -167,12 +177,12 @@ def export(panel: Panel) -> bytes:
     return graph.serialise(panel.channels)
 
 
-def _write_loudness(graph: _Graph, scores: str, panel: Panel) -> str:
+def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) -> str:
     """The nodes that mean the scores, `(1, 1, steps)`, over a second and weigh them by level."""
-    read = graph.slice("features", 0, panel.seconds.channels, axis=2)
+    read = graph.slice("features", 0, channels, axis=2)
     level = graph.add("ReduceMean", read, graph.constant([2]), keepdims=1)
     level = graph.average(graph.add("Transpose", level, perm=[0, 2, 1]), AROUND, padded=False)
-    weight = graph.add("Exp", graph.add("Mul", level, graph.constant(panel.loudness)))
+    weight = graph.add("Exp", graph.add("Mul", level, graph.constant(loudness)))
     return graph.add("Mul", graph.average(scores, AROUND, padded=False), weight)
 
 

@@ -17,7 +17,7 @@ from earmark.timeline import FloatArray
 from earmark.training.crops import Crops
 from earmark.training.dataset import TrainingRecording, fingerprint
 from earmark.training.head import Context, Head
-from earmark.training.objectives import OBJECTIVES, Objective
+from earmark.training.objectives import Objective
 from earmark.training.settings import Settings
 
 STEEPEST = 5.0
@@ -98,7 +98,7 @@ def fit(
     """
     torch.manual_seed(seed)
     head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
-    objective = OBJECTIVES[settings.objective]
+    objective = settings.loss
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )

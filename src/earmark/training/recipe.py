@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import Case
+from earmark.evaluation.benchmark import Case, count_picks
 from earmark.features import encoder_named
 from earmark.features.encoder_spec import portable, split_name
 from earmark.gate.card import Card
@@ -23,12 +24,13 @@ from earmark.gate.onnx_scorer import OnnxScorer
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
+from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.calibration import calibrate, fit_survival, mean_coverage
 from earmark.training.dataset import Material, TrainingRecording, check_actions, fingerprint
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
-from earmark.training.objectives import NEAR, OBJECTIVES
+from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
 from earmark.training.settings import Settings
 from earmark.training.split import fold
@@ -66,6 +68,8 @@ class Trained:
     coverage: dict[str, dict[float, float]]
     """Mean dev coverage of the rule `coverage` by budget: `seed 0`, ..., and `all`."""
     curves: dict[str, list[Check]] = field(default_factory=dict)
+    held_out: tuple[str, ...] = ()
+    """The dev recordings."""
 
     def spread(self, budget: float) -> tuple[float, float]:
         """Mean and standard deviation over the seeds of the dev coverage at `budget`."""
@@ -78,17 +82,17 @@ Watch = Callable[[Step], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ensemble:
-    """What the seeds trained, in order: a head and a context each."""
+    """What the seeds trained, in order: a head and, if the settings have one, a context each."""
 
     heads: dict[int, Fitted[Head]]
     contexts: dict[int, Fitted[Context]]
+    """Empty without a context."""
 
     def panel(self, seeds: Sequence[int], settings: Settings) -> Panel:
         """The heads and contexts of `seeds` together."""
         heads = [self.heads[seed].head for seed in seeds]
-        contexts = [self.contexts[seed].head for seed in seeds]
-        objective = OBJECTIVES[settings.objective]
-        return Panel(heads, contexts, objective, loudness=settings.loudness).eval()
+        contexts = [self.contexts[seed].head for seed in seeds if seed in self.contexts]
+        return Panel(heads, contexts, settings.loss, loudness=settings.loudness).eval()
 
 
 def train(
@@ -124,9 +128,54 @@ def train(
         gate, coverage["all"] = gates[settings.first_seed], coverage[f"seed {settings.first_seed}"]
     gate.save(folder / "gate.gate")
     curves = {f"seed {seed}": each.checks for seed, each in ensemble.heads.items()}
-    trained = Trained(gate, gates, coverage, curves)
+    trained = Trained(gate, gates, coverage, curves, tuple(held_out))
     keep_run(folder, run, trained)
     return trained
+
+
+def train_each_tau(
+    material: Material, settings: Settings, taus: Sequence[float], *, folder: Path, **run: Any
+) -> Trained:
+    """Train with each of `taus`, and keep the gate that covers most of its dev recordings.
+
+    That is with the rule `separated`, at a quarter of the calls. `run` is what `train` takes. With
+    one tau it is `train`; with several each has a folder of its own within `folder`, which gets the
+    gates and `run.json` of the best and says in `taus` what each came to.
+    """
+    if len(taus) == 1:
+        return train(material, replace(settings, tau=taus[0]), folder=folder, **run)
+    done = {
+        tau: train(material, replace(settings, tau=tau), folder=folder / f"tau-{tau:g}", **run)
+        for tau in taus
+    }
+    reached = {tau: separated_coverage(trained, material) for tau, trained in done.items()}
+    best = max(reached, key=lambda tau: reached[tau])
+    for path in (folder / f"tau-{best:g}").iterdir():
+        if path.is_file():
+            with replacing(folder / path.name) as scratch:
+                shutil.copyfile(path, scratch)
+    kept = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    kept["taus"] = {f"{tau:g}": round(share, 5) for tau, share in reached.items()}
+    with replacing(folder / "run.json") as scratch:
+        scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
+    return done[best]
+
+
+def separated_coverage(trained: Trained, material: Material) -> float:
+    """Mean dev coverage at a quarter of the calls by the paper's rule, with the gate's delta."""
+    gate, found = trained.gate, []
+    rule = MinimumSeparation(gate.separation)
+    for heard in (material[name] for name in trained.held_out):
+        if heard.actions:
+            windows = Grid().score(
+                Track(score_whole(gate.scorer, heard.features)),
+                heard.duration,
+                rates=gate.rates,
+                survival=gate.survival,
+            )
+            picks = rule(windows, budget=round(0.25 * len(windows)))
+            found.append(count_picks(Case(heard.name, "dev", windows, heard.actions), picks))
+    return float(np.mean([counts.coverage for counts in found]))
 
 
 def fit_heads(
@@ -137,10 +186,11 @@ def fit_heads(
     folder: Path,
     watch: Watch,
 ) -> Ensemble:
-    """A head and a context for each seed, none of which has met `held_out`."""
+    """A head for each seed, and a context if there is one; none of them has met `held_out`."""
     met = [heard for name, heard in sorted(material.items()) if name not in held_out]
     check_actions({heard.name: heard for heard in met})
-    bouts = [in_bouts(heard, settings.context_channels) for heard in met]
+    channels = settings.context_channels
+    bouts = [in_bouts(heard, channels) for heard in met] if channels else []
     ensemble, steps = Ensemble({}, {}), settings.seeds * settings.steps
 
     def measure(head: Head) -> float:
@@ -151,14 +201,15 @@ def fit_heads(
         def report(check: Check, seed: int = seed, done: int = number * settings.steps) -> None:
             watch(Step(seed, check, done + check.step, steps))
 
-        ensemble.contexts[seed] = fit(
-            make_context(settings, seed=seed),
-            bouts,
-            settings.of_context(),
-            seed=seed,
-            measure=lambda _: math.nan,
-            checkpoint=folder / "checkpoints" / f"seed-{seed}-context.pt",
-        )
+        if bouts:
+            ensemble.contexts[seed] = fit(
+                make_context(settings, seed=seed),
+                bouts,
+                settings.of_context(),
+                seed=seed,
+                measure=lambda _: math.nan,
+                checkpoint=folder / "checkpoints" / f"seed-{seed}-context.pt",
+            )
         ensemble.heads[seed] = fit(
             make_head(met[0].takes[0].shape[1], settings, seed=seed),
             met,
@@ -187,7 +238,7 @@ def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
     """Mean coverage of `names` at a quarter of the calls, by rank of the score: no calibration."""
-    objective, judged = OBJECTIVES[settings.objective], []
+    objective, judged = settings.loss, []
     survival = fit_survival(material, [name for name in material if name not in names])
     for name in names:
         heard = material[name]

@@ -87,6 +87,14 @@ def test_events_are_matched_as_many_as_can_be(reference: list[Action], found: li
     assert match_events(reference, found) == MatchCounts(int(best), len(reference), len(found))
 
 
+def test_boundaries_and_events_have_one_tolerance():
+    """0.7 + 0.5 is 1.2, and not a hair more: apart by exactly the tolerance is a match in both."""
+    found = 0.1 + 0.2 + 0.9  # 1.2000000000000002
+    assert found - 0.7 > 0.5
+    assert match_boundaries([0.7], [found], tolerance=0.5).hits == 1
+    assert match_events([Action(0.7, 1, "a")], [Action(found, 2, "a")], collar=0.5).hits == 1
+
+
 def test_class_hits_add_up_to_all_hits():
     reference = [Action(0, 1, "a"), Action(2, 3, "a"), Action(2, 3, "b")]
     found = [Action(0.2, 1, "a"), Action(2, 3, "c")]

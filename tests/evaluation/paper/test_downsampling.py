@@ -9,14 +9,23 @@ import pytest
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.paper.downsampling import (
-    AnnotatedScores,
     DownsampleSetting,
     choose_settings,
     count_setting,
     downsample_table,
-    keep_above,
     look_between,
 )
+from earmark.evaluation.paper.operating_points import (
+    MEDIANS,
+    AnnotatedScores,
+    EpisodeShape,
+    choose_rules,
+    choose_shape,
+    find_episodes,
+    measure_points,
+    points_table,
+)
+from earmark.gate.episodes import Episodes
 from earmark.timeline import Span, Track
 
 
@@ -27,13 +36,47 @@ def scores(drawing: str, *actions: tuple[float, float]) -> AnnotatedScores:
     return AnnotatedScores("a", Track(values, hop=1.0), float(len(drawing)), marked)
 
 
-def test_stretches_above_a_threshold():
-    one = scores("..99.9..5.")
-    assert keep_above(one.track, 0.9, 10.0) == [Span(2, 4), Span(5, 6)]
-    assert keep_above(one.track, 0.5, 8.5) == [Span(2, 4), Span(5, 6), Span(8, 8.5)]
-    fine = Track(np.array([1, 0, 1, *[0] * 8, 1.0]), hop=0.1)
-    (kept,) = keep_above(fine, 0.5, 1.2)  # the gap is closed, the speck dropped
-    assert (kept.start, kept.end) == pytest.approx((0.0, 0.3))
+def test_what_is_kept_are_the_episodes_of_the_gate():
+    """Hysteresis and the median filter, specks dropped before gaps are closed, 0.6 s left open."""
+    #        a speck beside a stretch, a gap of exactly 0.6 s, a dip that stays above the closing
+    values = [0, 9, 0, 9, 9, 0, 0, 0, 0, 0, 0, 9, 9, 5, 9, 9, 0]
+    one = AnnotatedScores("a", Track(np.array(values) / 10, hop=0.1), 1.7, [])
+    plain = find_episodes(one, EpisodeShape().rule(0.9))
+    assert [(round(s.start, 2), round(s.end, 2)) for s in plain] == [(0.3, 0.5), (1.1, 1.6)]
+    assert plain == list(Episodes(0.9, 0.9)([one.track]))
+    held = find_episodes(one, EpisodeShape(off_share=0.4).rule(0.9))
+    assert [(round(s.start, 2), round(s.end, 2)) for s in held] == [(0.3, 0.5), (1.1, 1.6)]
+    apart = AnnotatedScores(
+        "b", Track(np.array([9, 9, 9, 5, 5, 5, 5, 5, 5, 9, 9]) / 10, hop=0.1), 1.1, []
+    )
+    assert len(find_episodes(apart, EpisodeShape().rule(0.9))) == 2
+    assert len(find_episodes(apart, EpisodeShape(off_share=0.5).rule(0.9))) == 1
+    smooth = find_episodes(one, EpisodeShape(median=3).rule(0.9))
+    assert [(round(s.start, 2), round(s.end, 2)) for s in smooth] == [(0.2, 0.5), (1.1, 1.6)]
+
+
+def test_closing_threshold_and_filter_are_chosen_on_the_development_recordings():
+    """A score that dips inside an action costs two calls without hysteresis, and one with it."""
+    dips = scores("9.9.9.9.............", (0, 7))
+    assert choose_shape([dips], window=4.0) == EpisodeShape()
+    flickers = AnnotatedScores(
+        "f", Track(np.tile([0.9, 0.1, 0.1, 0.9, 0.9], 20), hop=0.04), 4.0, [Action(2.0, 2.04)]
+    )
+    assert choose_shape([flickers], window=4.0).median in MEDIANS
+    rules = choose_rules([dips], [0.5, 1.0], window=4.0)
+    assert all(rule and rule.on == 0.9 for rule in rules.values())
+
+
+def test_operating_points_are_chosen_on_some_and_judged_on_others():
+    dev = scores("..9...5.....", (2, 3), (6, 7))
+    test = scores("5.9.........", (0, 1), (2, 3), (8, 9))
+    half, all_ = measure_points("ear", [dev], [test], window=4.0, targets=[0.5, 1.0])
+    assert half.rule and (half.rule.on, half.counts.reached) == (0.9, 1)
+    assert all_.rule and (all_.rule.on, all_.counts.reached) == (0.5, 2)
+    table = points_table({"ear": [half, all_]})
+    assert table.rows[0][:3] == ("ear", "50 %", pytest.approx(100 / 3))
+    assert table.rows[0][3] == pytest.approx(100 * 11 / 12)
+    assert table.rows[0][5] == 4.0  # one second is charged a quarter of a call, and costs one
 
 
 def test_looks_lie_in_the_gaps():
@@ -46,16 +89,19 @@ def test_looks_lie_in_the_gaps():
 def test_the_setting_that_throws_most_away_at_the_target():
     # Two loud actions and one silent one: the threshold alone must keep everything to reach all.
     one = scores("..99............99..", (2, 4), (9, 11), (16, 18))
-    alone = choose_settings([one], [0.6, 1.0], every=[None], window=4.0)
-    assert alone[0.6] == DownsampleSetting(0.9)
-    assert alone[1.0] == DownsampleSetting(0.0)
-    looking = choose_settings([one], [1.0], every=[None, 4.0], window=4.0)
-    assert looking[1.0] == DownsampleSetting(0.9, 4.0)
-    kept = count_setting([one], 0.9, [4.0], window=4.0)[0]
+    plain = EpisodeShape()
+    alone = choose_settings([one], plain, [0.6, 1.0], every=[None], window=4.0)
+    assert alone[0.6] == DownsampleSetting(plain.rule(0.9))
+    assert alone[1.0] == DownsampleSetting(plain.rule(0.0))
+    looking = choose_settings([one], plain, [1.0], every=[None, 4.0], window=4.0)
+    assert looking[1.0] == DownsampleSetting(plain.rule(0.9), 4.0)
+    kept = count_setting([one], plain.rule(0.9), [4.0], window=4.0)[0]
     assert (kept.recall, kept.kept) == (1.0, 10.0)
     assert kept.calls == 5  # but every window is called: seconds hide it
-    counted = choose_settings([one], [1.0], every=[None, 4.0], window=4.0, unit="calls")
-    assert counted[1.0] == DownsampleSetting(0.0)  # nothing is saved, so the first of equals
+    counted = choose_settings([one], plain, [1.0], every=[None, 4.0], window=4.0, unit="calls")
+    assert counted[1.0] == DownsampleSetting(
+        plain.rule(0.0)
+    )  # nothing is saved, so the first of equals
 
 
 def test_the_table_has_a_dash_where_no_setting_reaches_the_target():

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 
 from earmark.features.pretrained.chunks import hear_in_chunks
+from earmark.features.pretrained.panns import hold
 from earmark.media import Sound
+from earmark.models import MODELS
 from earmark.models.architecture import CLIPS, TEN_SECONDS, Layout
 
 RATE = 250
@@ -139,3 +142,28 @@ def test_sound_at_another_rate_is_refused():
 def test_a_hop_off_the_clock_is_refused(seconds):
     with pytest.raises(ValueError, match=r"chunks of 10 s cannot lie"):
         TEN_SECONDS.every(seconds)
+
+
+@pytest.mark.parametrize("offset", [0, 8])
+def test_decisions_of_overlapping_chunks_fall_together(offset: int):
+    """Cnn14 decides every eight steps: what changes, changes between two decisions."""
+    layout = MODELS.named("panns").network.layout
+    rng = np.random.default_rng(0)
+
+    def hear(chunks: np.ndarray) -> np.ndarray:
+        decided = torch.from_numpy(rng.standard_normal((len(chunks), 31, 1)))
+        return hold(decided).numpy().astype(np.float32)
+
+    sound = blocks(np.zeros((610 + offset) * STEP, np.float32), 640)
+    pieces = hear_in_chunks(sound, hear, layout=layout, sample_rate=RATE, batch=2)
+    rows = np.concatenate([rows for rows, _ in pieces])[:, 0]
+    assert len(rows) == 610 + offset
+    changed = np.flatnonzero(np.diff(rows)) + 1
+    assert len(changed) > 70 and (changed % 8 == 0).all()
+
+
+def test_chunks_lie_whole_decisions_apart():
+    layout = MODELS.named("panns").network.layout
+    assert layout.every(3.2).hop == 80
+    with pytest.raises(ValueError, match=r"choose a multiple of 0.32 s"):
+        layout.every(5.0)

@@ -17,6 +17,9 @@ TOLERANCES = (0.5, 1.0, 2.0)
 ONSET_COLLAR = 0.5
 """Seconds an event's onset may be away; the paper's, wider than DCASE's 0.2 s."""
 
+ROUNDING = 1e-9
+"""Seconds that the arithmetic of times is forgiven: exactly one tolerance apart is a match."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts(Addable):
@@ -63,8 +66,8 @@ def match_boundaries(
     `compare_boundaries` does.
     """
     truth, guesses = np.sort(reference), np.sort(found)
-    low = np.searchsorted(guesses, truth - tolerance - 1e-9, side="left").tolist()
-    high = np.searchsorted(guesses, truth + tolerance + 1e-9, side="right").tolist()
+    low = np.searchsorted(guesses, truth - tolerance - ROUNDING, side="left").tolist()
+    high = np.searchsorted(guesses, truth + tolerance + ROUNDING, side="right").tolist()
     pairs = [
         (abs(float(truth[marked] - guesses[guess])), marked, guess)
         for marked in range(len(truth))
@@ -126,7 +129,7 @@ def match_by_class(
         hits = left = right = 0
         while left < len(marked) and right < len(guesses):
             gap = guesses[right] - marked[left]
-            matched = abs(gap) <= collar
+            matched = abs(gap) <= collar + ROUNDING
             hits += matched
             left += matched or gap > 0
             right += matched or gap <= 0

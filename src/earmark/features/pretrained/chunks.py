@@ -84,7 +84,7 @@ class _Overlap:
     def add(self, values: FloatArray) -> FloatArray:
         """Lay the next chunk's rows over those before; gives the steps up to the chunk after."""
         layout = self._layout
-        values = np.repeat(values, layout.rows // len(values), axis=0)
+        values = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
         assert len(values) == layout.rows
         if self._total is None:
             self._total = np.zeros_like(values)

@@ -21,8 +21,8 @@ from earmark.models.architecture import Architecture, Layout
 
 Reads = Literal["logits", "activity", "embeddings"]
 
-UNHEARD = ("weights", "store", "batch", "threads", "expects")
-"""Options that do not change what is heard."""
+UNHEARD = ("weights", "store", "batch", "threads", "expects", "hop")
+"""Options that do not change what is heard, and the hop, which the layout says."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,7 +80,7 @@ class PretrainedEncoder(ChunkEncoder):
             held = WeightsFile.of(self._file()).digest
         except EarmarkError:
             held = "absent"
-        return f"{type(self).__name__}({options}, weights={held})"
+        return f"{type(self).__name__}({options}, layout={self.layout}, weights={held})"
 
     @property
     def architecture(self) -> Architecture:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,11 +20,11 @@ class RandomSpans:
         random       .^....^^....^^^.
 
     As many stretches, of the same lengths, never touching one another; so whatever ranking gains
-    over this comes from where the scores are high and not from how picks clump. A recording
+    over this comes from where the scores are high and not from how picks clump. It listens for
+    these lengths and for nothing else: each pick looks at the middle of its window. A recording
     without evidence has single windows for stretches.
     """
 
-    is_blind: ClassVar[bool] = True
     seed: int = 0
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
@@ -40,7 +39,8 @@ class RandomSpans:
         free = len(windows) - calls
         before = np.sort(rng.choice(free + 1, size=len(lengths), replace=False))
         chosen = np.arange(calls) + np.repeat(before, lengths)
-        return explain(windows, chosen, lambda *_: f"random place, seed {self.seed}")
+        picks = explain(windows, chosen, lambda *_: f"random place, seed {self.seed}")
+        return [replace(pick, instant=(pick.start + pick.end) / 2) for pick in picks]
 
 
 def _stretches(windows: Windows, calls: int) -> IndexArray:
