@@ -6,8 +6,8 @@
     for pick in selection.recordings[0].picks:
         print(pick.start, pick.end, pick.reason)
 
-The verbs are `select`, `plan`, `caption`, `train` and `evaluate`; each is loaded when it is first
-used.
+The verbs are `select`, `plan`, `sounds`, `caption`, `train` and `evaluate`; each is loaded when it
+is first used.
 """
 
 from importlib import import_module
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview, preview
     from earmark.pipeline.run_plan import Plan, make_plan
     from earmark.pipeline.select import select
+    from earmark.pipeline.sounds import SoundListing, sounds
     from earmark.reporting.progress import Progress
     from earmark.reporting.run_result import CaptionResult
     from earmark.selection import Budget, Pick
@@ -46,6 +47,7 @@ _HOMES = {
     "Recording": "earmark.media",
     "ScoreCache": "earmark.gate.score_cache",
     "Selection": "earmark.selection.result",
+    "SoundListing": "earmark.pipeline.sounds",
     "Span": "earmark.timeline",
     "Track": "earmark.timeline",
     "caption": "earmark.pipeline.caption",
@@ -55,6 +57,7 @@ _HOMES = {
     "plan": "earmark.pipeline.plan",
     "preview": "earmark.pipeline.preview",
     "select": "earmark.pipeline.select",
+    "sounds": "earmark.pipeline.sounds",
     "train": "earmark.training.recipe",
 }
 """Where each public name lives."""
@@ -72,6 +75,7 @@ __all__ = [
     "Recording",
     "ScoreCache",
     "Selection",
+    "SoundListing",
     "Span",
     "Track",
     "__version__",
@@ -82,6 +86,7 @@ __all__ = [
     "plan",
     "preview",
     "select",
+    "sounds",
     "train",
 ]
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "plan": Entry("plan:plan", "Choose"),
     "probe": Entry("probe:probe", "Choose"),
     "episodes": Entry("episodes:episodes", "Choose"),
+    "sounds": Entry("sounds:sounds", "Choose"),
     "frontlines": Entry("frontlines:frontlines", "Choose"),
     "schema": Entry("select:schema", "Choose"),
     "caption": Entry("caption:caption", "Caption"),

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from earmark.errors import EarmarkError
+from earmark.evidence.sound_listener import SoundListener
+from earmark.evidence.sound_track import CELL
 from earmark.features.yamnet import YAMNet
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
@@ -60,9 +62,21 @@ class SoundNamer:
         known = self.cached(recording) if spans else {}
         missing = [span for span in spans if span not in known]
         if missing:
-            known |= zip(missing, self.encoder.tags(recording, missing), strict=True)
+            known |= zip(missing, self._name(recording, missing), strict=True)
             self.keep(recording, known)
         return {span: known[span] for span in spans}
+
+    @property
+    def listener(self) -> SoundListener | None:
+        """What follows the same sounds over a whole recording; None for an encoder that cannot."""
+        is_known = isinstance(self.encoder, YAMNet)
+        return SoundListener(self.encoder, self.folder) if is_known else None
+
+    def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
+        track = self.listener.find(recording) if self.listener else None
+        if track is None:
+            return self.encoder.tags(recording, spans)
+        return [track.names_in(span) for span in spans]
 
     def cached(self, recording: Recording) -> SoundNames:
         """The names that are known without listening; none where the cache is damaged."""
@@ -162,4 +176,4 @@ def sound_namer(
     is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
     if wanted is False or (wanted is None and not is_here):
         return None
-    return SoundNamer(YAMNet(weights=store.find("yamnet")), folder)
+    return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)

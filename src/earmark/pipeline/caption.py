@@ -19,6 +19,7 @@ from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.pipeline.sounds import keep_sounds
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_result import CaptionResult
@@ -53,7 +54,7 @@ def caption(
         LedgerError: the run is in use, damaged or of another version.
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
-    plan = make_plan(paths, plan, **choices)
+    plan = make_plan(paths, plan, **choices).with_sounds_heard()
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
@@ -63,6 +64,7 @@ def caption(
         Ledger.open(Path(run), described) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
+        keep_sounds(recordings, plan, ledger, backend)
         tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend)
         log = CallRecorder(plan.limits, ledger, now, sum(tasks.open.values()))
         now.count_calls(log.tally, log.calls)

@@ -41,7 +41,14 @@ def listen(
         MediaError: the recording cannot be read as asked.
     """
     line, track = plan.frontline, plan.audio_track
-    heard = listen_cached(source, line, plan.cache, audio_track=track, on_seconds=on_seconds)
+    heard = listen_cached(
+        source,
+        line,
+        plan.cache,
+        audio_track=track,
+        on_seconds=on_seconds,
+        beside=plan.beside.overhear if plan.beside else None,
+    )
     return plan.grid.lay(heard, line)
 
 

@@ -37,6 +37,7 @@ from earmark.selection.rules.separated import MinimumSeparation
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
+    from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.sound_names import Namer
 
 Paths = Sequence[str | Path | Source]
@@ -51,6 +52,8 @@ class ListenPlan:
     grid: Grid = field(default_factory=Grid)
     audio_track: int = 0
     cache: ScoreCache | None = None
+    beside: SoundListener | None = None
+    """Names sounds in the same pass, where what it hears can be kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,11 @@ class Plan:
 
         cache = self.listening.cache
         return sound_namer(self.sounds, cache.folder if cache else None, store=self.store)
+
+    def with_sounds_heard(self) -> Plan:
+        """The plan whose listening names sounds in the same pass, where they are named at all."""
+        listener = getattr(self.open_namer(), "listener", None)
+        return replace(self, listening=replace(self.listening, beside=listener))
 
     def to_json(self) -> dict[str, Any]:
         """Every choice as plain values; `from_json` makes the same plan of them.

@@ -1,0 +1,139 @@
+"""`earmark sounds`: named sounds over whole recordings."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from earmark.cli import options
+from earmark.cli.console import emit, emit_json, err, out, print_table, warn
+from earmark.cli.progress_display import show_progress
+from earmark.media.source import place_of
+from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.sounds import RecordingSounds, SoundListing
+from earmark.pipeline.sounds import sounds as list_sounds
+from earmark.reporting.csv_rows import write_csv
+from earmark.reporting.text_format import counted
+from earmark.timeline import format_clock
+
+SoundsAs = Literal["table", "json", "csv", "labels"]
+"""How sounds are printed; `labels` are a label track of Audacity."""
+
+PathsAndWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH... [WORDS]",
+        help="Files, folders, globs, http(s):// and s3:// addresses. What to look for may come "
+        "last: words that name no file.",
+    ),
+]
+
+
+def sounds(
+    paths: PathsAndWords,
+    words: Annotated[
+        str | None, typer.Option("--words", help="What to look for, said outright.")
+    ] = None,
+    format: Annotated[SoundsAs, typer.Option(help="How to print them.")] = "table",
+    audio_track: options.AudioTrack = 0,
+    cache: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
+    workers: Annotated[
+        int | None, typer.Option(help="At work at once.", show_default="cores", min=1)
+    ] = None,
+) -> None:
+    """List the named sounds of whole recordings, or those that some words mean.
+
+    `drill` also finds power tools, and says which it was. Needs YAMNet (`earmark models get
+    yamnet`); with MiniLM (`minilm` and `minilm-tokenizer` likewise) words also find what
+    means much the same. No video frame is decoded, and what was heard is kept.
+
+    For example:
+
+      earmark sounds shift.mp4
+
+      earmark sounds archive/ drill
+
+      earmark sounds shift.mp4 "running water" --format labels > labels.txt
+    """
+    if words is None:
+        paths, words = split_words(paths)
+    plan = make_plan(
+        options.sources_at(paths),
+        audio_track=audio_track,
+        cache=options.cache_at(cache, no_cache),
+        store=options.model_store(),
+        workers=workers,
+    )
+    with show_progress() as progress:
+        found = list_sounds(words=words, plan=plan, progress=progress)
+    show(found, format)
+    for missed in found.failures:
+        err.print(f"earmark: {missed.error}", style="red")
+    if found.failures:
+        raise typer.Exit(1)
+
+
+def split_words(said: list[str]) -> tuple[list[str], str]:
+    """The paths, and the words behind them if the last of several is no path."""
+    last = said[-1]
+    is_path = "://" in last or any(sign in last for sign in "*?[/\\") or Path(last).exists()
+    return (said, "") if len(said) == 1 or is_path else (said[:-1], last)
+
+
+def show(found: SoundListing, format: SoundsAs) -> None:
+    """Print what was found; what the words were taken to mean goes to stderr."""
+    if format == "json":
+        emit_json(found.to_json())
+        return
+    if format == "labels" and len(found.recordings) > 1:
+        raise ValueError("a label track is of one recording: give one, or use --format csv")
+    if format != "table":
+        rows = [
+            (one.path, event.span, event.name, event.confidence)
+            for one in found.recordings
+            for event in one.events
+        ]
+        if format == "labels":
+            lines = (f"{span.start:.3f}\t{span.end:.3f}\t{name}\n" for _, span, name, _ in rows)
+            emit("".join(lines))
+            return
+        cells = (
+            [path, f"{span.start:.2f}", f"{span.end:.2f}", name, f"{sure:.3f}"]
+            for path, span, name, sure in rows
+        )
+        write_csv(sys.stdout, ["recording", "start", "end", "sound", "confidence"], cells)
+        return
+    tell_matches(found)
+    for one in found.recordings:
+        show_table(one, found)
+
+
+def tell_matches(found: SoundListing) -> None:
+    """What the words were taken to mean."""
+    if found.words and not found.matches:
+        warn(f"no sound that has a name means {found.words!r}; `earmark sounds PATH` lists all")
+    elif found.words:
+        meant = (
+            f"{each.name} ({each.reason})" if each.reason else each.name
+            for each in found.matches.values()
+        )
+        err.print(f"listening for {'; '.join(meant)}")
+
+
+def show_table(one: RecordingSounds, found: SoundListing) -> None:
+    """One recording and its sounds."""
+    what = counted(len(one.events), "sound")
+    out.print(f"{place_of(one.path)}: {what} in {format_clock(one.duration)}", style="bold")
+    if not one.events:
+        return
+    columns = ("start", "end", "sound", "confidence", *(("found as",) if found.words else ()))
+    rows = []
+    for event in one.events:
+        reason = (found.matches[event.name].reason or "named so",) if found.words else ()
+        times = format_clock(event.span.start), format_clock(event.span.end)
+        rows.append((*times, event.name, f"{event.confidence:.2f}", *reason))
+    print_table(columns, rows, words=("sound", "found as"))

@@ -1,0 +1,98 @@
+"""Hears a whole recording for its named sounds, once: what was heard is kept in a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from earmark.errors import EarmarkError
+from earmark.evidence.sound_track import SoundTrack, SoundTracker
+from earmark.features.yamnet import YAMNet
+from earmark.media import Meter, Recording, Sound
+from earmark.media.atomic_file import replacing
+
+LAYOUT = 1
+"""Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundListener:
+    """Follows named sounds over whole recordings; cheap to send to a worker."""
+
+    encoder: YAMNet
+    folder: Path | None = None
+    """Of the cache; None listens every time."""
+
+    def __call__(
+        self, recording: Recording, *, on_seconds: Callable[[float, float], None] | None = None
+    ) -> SoundTrack:
+        """The sounds of `recording`: from the cache, or listened to now and kept there.
+
+        Raises:
+            MediaError: it has no sound, or cannot be read.
+        """
+        known = self.find(recording)
+        if known is not None:
+            return known
+        tracker = SoundTracker(self.encoder)
+        for block in tracker.overhear(recording.sound(sample_rate=16_000, meter=Meter())):
+            if on_seconds is not None:
+                on_seconds(block.start + len(block) / block.sample_rate, recording.duration)
+        return self.keep(recording, tracker.track())
+
+    def overhear(self, recording: Recording, sound: Iterable[Sound]) -> Iterator[Sound]:
+        """Pass the `sound` of `recording` on as it is, and keep what is heard in it.
+
+        Nothing is heard where it is known, or there is no cache to keep it in.
+        """
+        if self.folder is None or self.find(recording) is not None:
+            yield from sound
+            return
+        tracker = SoundTracker(self.encoder)
+        yield from tracker.overhear(sound)
+        self.keep(recording, tracker.track())
+
+    def find(self, recording: Recording) -> SoundTrack | None:
+        """What was heard of `recording` before; None if nothing was, or the cache is damaged."""
+        path = self._path(recording)
+        if path is None:
+            return None
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                hop, duration = (float(value) for value in kept["times"])
+                arrays = kept["cells"].astype(np.intp), kept["classes"], kept["logits"]
+        except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
+            return None
+        return SoundTrack(self.encoder.names, hop, duration, *arrays)
+
+    def keep(self, recording: Recording, track: SoundTrack) -> SoundTrack:
+        """Put `track` into the cache, where there is one; gives it back."""
+        path = self._path(recording)
+        if path is not None:
+            try:
+                with replacing(path) as scratch:
+                    np.savez(
+                        scratch,
+                        times=np.array([track.hop, track.duration]),
+                        cells=track.cells.astype(np.int32),
+                        classes=track.classes,
+                        logits=track.logits,
+                    )
+            except OSError as error:
+                raise EarmarkError(
+                    f"what was heard cannot be kept in {self.folder} ({error.strerror}); "
+                    "choose another place with `--cache`, or none with `--no-cache`"
+                ) from error
+        return track
+
+    def _path(self, recording: Recording) -> Path | None:
+        if self.folder is None:
+            return None
+        parts = f"{LAYOUT} {recording.key} {recording.audio_track} {self.encoder!r}"
+        name = hashlib.sha256(parts.encode()).hexdigest()
+        return self.folder / "sounds" / name[:2] / f"{name}.npz"

@@ -1,0 +1,97 @@
+"""Which named sounds are meant by a person's words, and how: `drill` also finds power tools.
+
+By the words themselves, by what is a kind of what, and by meaning where MiniLM is at hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from earmark.evidence.sound_ontology import broader, narrower
+from earmark.models.sentence_encoder import SentenceEncoder
+
+SAME = 0.6
+"""Cosine from which two texts mean much the same; far enough from what chance gives."""
+
+NEAR = 0.45
+"""Cosine that is enough for the nearest name of all, where none is as near as `SAME`."""
+
+WIDER = 0.6
+"""Weight of a broad sound where one of its kinds is meant: it may be another kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundMatch:
+    """A named sound that is meant by words."""
+
+    name: str
+    weight: float
+    """From 0 to 1: how much it is what is meant."""
+    reason: str
+    """In words; empty where the name says it itself."""
+
+
+@cache
+def _stemmer() -> object:
+    import snowballstemmer
+
+    return snowballstemmer.stemmer("porter")
+
+
+def stems(text: str) -> list[str]:
+    """The stems of the words in `text`, as search knows them.
+
+    >>> stems("Drilling, power tools")
+    ['drill', 'power', 'tool']
+    """
+    words = re.findall(r"[^\W_]+", text.casefold())
+    found: list[str] = _stemmer().stemWords(words)  # type: ignore[attr-defined]
+    return found
+
+
+def match_sounds(
+    words: str, names: Sequence[str], encoder: SentenceEncoder | None = None
+) -> dict[str, SoundMatch]:
+    """Those of `names` that `words` mean, the surest first; none where nothing is meant."""
+    if not words.strip():
+        return {}
+    found = _by_words(words, names)
+    if encoder is not None:
+        for name, weight in _by_meaning(words, tuple(names), encoder).items():
+            said = f"means much the same as {words!r}"
+            found.setdefault(name, SoundMatch(name, weight, said))
+    surest = max((match.weight for match in found.values()), default=0.0)
+    for name, match in list(found.items()):
+        for kind in narrower(name) & set(names):
+            said = f"a kind of {name.lower()}"
+            found.setdefault(kind, SoundMatch(kind, match.weight, said))
+        for broad in broader(name) & set(names) if match.weight == surest else ():
+            said = f"takes in {name.lower()}"
+            found.setdefault(broad, SoundMatch(broad, WIDER * match.weight, said))
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1].weight, pair[1].reason, pair[0])))
+
+
+def _by_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
+    """Names all of whose words of one alternative are said: `Water tap, faucet` has two."""
+    said = set(stems(words))
+    return {
+        name: SoundMatch(name, 1.0, "")
+        for name in names
+        if any(part and said >= set(part) for part in map(stems, re.split(r"[,(]", name)))
+    }
+
+
+def _by_meaning(
+    words: str, names: tuple[str, ...], encoder: SentenceEncoder
+) -> Mapping[str, float]:
+    likeness = encoder(names) @ encoder([words])[0]
+    best = float(likeness.max())
+    least = SAME if best >= SAME else max(NEAR, best - 0.05)
+    return {
+        name: min(1.0, float(value))
+        for name, value in zip(names, likeness, strict=True)
+        if value >= least
+    }

@@ -1,0 +1,186 @@
+"""Named sounds over the whole of a recording: how likely each is, and from when until when.
+
+    cells     .  .  d  D  D  D  d  .  .  D  D  .      probability of one class, a cell of 0.96 s
+    events          [=========]        [====]         begins above `ON`, goes on above `OFF`
+
+What is kept of a cell is the few classes that are likely at all, so an hour takes some 100 kB.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, tee
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earmark.evidence.sound_ontology import broader
+from earmark.features.yamnet import BACKGROUND, YAMNet
+from earmark.media import Sound
+from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
+
+CELL = 24
+"""Steps of the clock in one cell: 0.96 s, so that patches lie side by side and each moment is heard
+once. The network's own 0.48 s hears each twice, and would take twice as long."""
+
+ORIGIN = "yamnet track"
+"""Of the evidence that events are kept as: apart from what is said of single windows."""
+
+LEAST = 0.1
+"""Probability below which nothing of a class is kept."""
+
+ON = 0.4
+"""Probability that a sound must reach once to be told."""
+
+OFF = 0.15
+"""Probability above which it goes on."""
+
+GAP = 3.0
+"""Seconds that a sound may fall silent and still be the same event."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SoundEvent:
+    """A named sound, from when until when."""
+
+    span: Span
+    name: str
+    confidence: float
+    """The highest probability in it; as the network has it, not calibrated."""
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values."""
+        start, end = round(self.span.start, 2), round(self.span.end, 2)
+        return {
+            "start": start,
+            "end": end,
+            "sound": self.name,
+            "confidence": round(self.confidence, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoundTrack:
+    """How likely named sounds are, cell by cell; three arrays of equal length, by cell."""
+
+    names: tuple[str, ...]
+    """Every class that can be heard, in the order of its number."""
+    hop: float
+    """Seconds of one cell."""
+    duration: float
+    cells: IndexArray
+    classes: NDArray[np.int16]
+    logits: NDArray[np.float32]
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """One an entry."""
+        return np.asarray(1 / (1 + np.exp(-self.logits)), dtype=np.float32)
+
+    def names_in(self, span: Span, *, most: int = 3, least: float = 0.2) -> tuple[str, ...]:
+        """What is heard in `span`, likeliest first, by each class's likeliest cell there."""
+        first = int(span.start / self.hop + 1e-6)
+        last = int(np.ceil(span.end / self.hop - 1e-6))
+        low, high = np.searchsorted(self.cells, [first, last])
+        best = np.full(len(self.names), -np.inf, dtype=np.float32)
+        np.maximum.at(best, self.classes[low:high], self.logits[low:high])
+        best[self.names.index(BACKGROUND) :] = -np.inf
+        floor = np.log(least / (1 - least))
+        likeliest = np.argsort(-best, kind="stable")[:most].tolist()
+        return tuple(self.names[place] for place in likeliest if best[place] >= floor)
+
+    def strongest(self, weights: FloatArray) -> Track:
+        """The greatest of probability times weight in each cell; one weight a class."""
+        values = np.zeros(int(np.ceil(self.duration / self.hop - 1e-6)), dtype=np.float32)
+        if len(self.cells):
+            np.maximum.at(values, self.cells, self.probabilities * weights[self.classes])
+        return Track(values, hop=self.hop)
+
+    def events(self) -> list[SoundEvent]:
+        """From when until when each sound is heard, by time; rooms and noise are no sounds.
+
+        A broad sound that lies within one of its kinds is left out: a drill is a tool anyway.
+        """
+        found: list[SoundEvent] = []
+        for number in np.unique(self.classes).tolist():
+            if number < self.names.index(BACKGROUND):
+                found += self._events_of(number)
+        return sorted(_without_broader(found))
+
+    def _events_of(self, number: int) -> Iterator[SoundEvent]:
+        own = self.classes == number
+        cells, likely = self.cells[own], self.probabilities[own]
+        cells, likely = cells[likely >= OFF], likely[likely >= OFF]
+        if likely.max(initial=0.0) < ON:
+            return
+        breaks = np.flatnonzero(np.diff(cells) * self.hop > GAP + self.hop) + 1
+        for part, some in zip(np.split(cells, breaks), np.split(likely, breaks), strict=True):
+            if some.max() >= ON:
+                end = min(self.duration, float(part[-1] + 1) * self.hop)
+                span = Span(float(part[0]) * self.hop, end)
+                yield SoundEvent(span, self.names[number], float(some.max()))
+
+
+def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
+    """The events but for broad ones that lie at least half within their kinds."""
+    spans: dict[str, list[Span]] = {}
+    for event in events:
+        for broad in broader(event.name):
+            spans.setdefault(broad, []).append(event.span)
+    merged = {broad: merge(own) for broad, own in spans.items()}
+    for event in events:
+        own = merged.get(event.name, [])
+        first = max(0, bisect_right(own, event.span) - 1)
+        inside = 0.0
+        for span in islice(own, first, None):
+            if span.start >= event.span.end:
+                break
+            inside += max(0.0, min(span.end, event.span.end) - max(span.start, event.span.start))
+        if inside < event.span.duration / 2:
+            yield event
+
+
+class SoundTracker:
+    """Notes the named sounds of what passes by, a few blocks at a time."""
+
+    def __init__(self, encoder: YAMNet) -> None:
+        self.encoder = encoder
+        self._cells: list[IndexArray] = []
+        self._classes: list[NDArray[np.int16]] = []
+        self._logits: list[NDArray[np.float32]] = []
+        self._steps = 0
+
+    def overhear(self, sound: Iterable[Sound]) -> Iterator[Sound]:
+        """Pass `sound`, from its beginning, on as it is."""
+        own, passed = tee(sound)
+        heard = self.encoder.encode(own)
+        for block in passed:
+            yield block
+            self._note(next(heard, None))  # reads at least this block, and at most a cell ahead
+        for track in heard:
+            self._note(track)
+
+    def track(self) -> SoundTrack:
+        """What was noted."""
+        empty = np.zeros(0)
+        return SoundTrack(
+            self.encoder.names,
+            self.encoder.cell * HOP,
+            self._steps * HOP,
+            np.concatenate([*self._cells, empty]).astype(np.intp),
+            np.concatenate([*self._classes, empty]).astype(np.int16),
+            np.concatenate([*self._logits, empty]).astype(np.float32),
+        )
+
+    def _note(self, track: Track | None) -> None:
+        if track is None:
+            return
+        step, self._steps = self.encoder.cell, self._steps + len(track)
+        rows = track.values[::step]  # all steps of a cell share its values
+        first = round(track.start / HOP) // step
+        cells, classes = np.nonzero(rows >= np.log(LEAST / (1 - LEAST)))
+        self._cells.append(cells + first)
+        self._classes.append(classes.astype(np.int16))
+        self._logits.append(rows[cells, classes].astype(np.float32))

@@ -1,0 +1,102 @@
+"""The meaning of short texts as vectors: MiniLM in 8 bits (extra `search`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earmark.errors import MissingExtra
+from earmark.models.model_store import ModelStore
+from earmark.models.onnx_session import open_session
+from earmark.timeline import FloatArray
+
+WIDTH = 384
+"""Values of one vector."""
+
+MOST_TOKENS = 128
+"""Of one text; what is beyond is not read."""
+
+AT_ONCE = 32
+"""Texts in one pass of the network; they are sorted by length, so that little of it is padding."""
+
+FILES = ("minilm", "minilm-tokenizer")
+"""What is needed, by the names of the catalogue."""
+
+
+@dataclass(slots=True)
+class SentenceEncoder:
+    """Turns texts into vectors of length 1 whose product is how much they mean the same.
+
+    May be called from several threads.
+    """
+
+    store: ModelStore = field(default_factory=ModelStore)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _parts: tuple[Any, Any] | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which opens the network itself."""
+        return SentenceEncoder, (self.store,)
+
+    @classmethod
+    def at_hand(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
+        """The encoder if its files and library are on this machine; else None."""
+        store = store or ModelStore()
+        is_here = all(store.state(name) == "here" for name in FILES)
+        return cls(store) if is_here and find_spec("tokenizers") is not None else None
+
+    def check(self) -> None:
+        """Raises `ModelMissing` or `MissingExtra` if no text could be read."""
+        with self._lock:
+            self._open()
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """One row a text, `(texts, WIDTH)`, float32; an empty text means nothing and is all 0."""
+        vectors = np.zeros((len(texts), WIDTH), dtype=np.float32)
+        with self._lock:
+            session, tokenizer = self._open()
+            coded = tokenizer.encode_batch([text[: 8 * MOST_TOKENS] for text in texts])
+            order = sorted(range(len(texts)), key=lambda place: len(coded[place].ids))
+            order = [place for place in order if texts[place].strip()]
+            for first in range(0, len(order), AT_ONCE):
+                places = order[first : first + AT_ONCE]
+                vectors[places] = _read(session, [coded[place].ids for place in places])
+        return vectors
+
+    def _open(self) -> tuple[Any, Any]:
+        if self._parts is None:
+            model, words = (self.store.find(name) for name in FILES)
+            self._parts = open_session(model), _open_tokenizer(words)
+        return self._parts
+
+
+def _read(session: Any, rows: Sequence[Sequence[int]]) -> FloatArray:
+    """The mean of the vectors of each text's tokens, made 1 long."""
+    ids = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+    for place, row in enumerate(rows):
+        ids[place, : len(row)] = row
+    mask = (np.arange(ids.shape[1]) < np.array([[len(row)] for row in rows])).astype(np.int64)
+    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    wanted = {each.name for each in session.get_inputs()}
+    (tokens, *_) = session.run(None, {name: given[name] for name in wanted})
+    sums = np.einsum("btw,bt->bw", tokens, mask.astype(np.float32))
+    return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), dtype=np.float32)
+
+
+def _open_tokenizer(path: Path) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise MissingExtra(
+            "search by meaning needs tokenizers: pip install 'earmark[search]'"
+        ) from error
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MOST_TOKENS)
+    return tokenizer

@@ -1,0 +1,165 @@
+"""Named sounds over whole recordings: listened to once, listed, or found by words.
+
+paths ──▶ listen for names ──▶ events ──▶ SoundListing
+              └── cache          └── those that the words mean
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from earmark.errors import EarmarkError
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_listener import SoundListener
+from earmark.evidence.sound_names import sound_namer
+from earmark.evidence.sound_query import SoundMatch, match_sounds
+from earmark.evidence.sound_track import ORIGIN, SoundEvent
+from earmark.ledger.ledger import Ledger
+from earmark.media import Recording, Source, open_recording
+from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.pipeline.backend import Backend, open_backend
+from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.reporting.progress import Progress
+from earmark.selection.result import Failed
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSounds:
+    """The named sounds of one recording."""
+
+    path: str
+    duration: float
+    events: tuple[SoundEvent, ...]
+    """By time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundListing:
+    """The named sounds of several recordings."""
+
+    words: str
+    """What was looked for; empty for everything."""
+    matches: Mapping[str, SoundMatch]
+    """The sounds that the words mean, by name; empty where everything is listed."""
+    recordings: tuple[RecordingSounds, ...]
+    """In the order they were given, those without a sound too."""
+    failures: tuple[Failed, ...] = ()
+
+    @property
+    def is_by_meaning(self) -> bool:
+        """Whether any sound was found by meaning."""
+        return any("means" in match.reason for match in self.matches.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "words": self.words or None,
+            "matches": [
+                {"sound": each.name, "weight": round(each.weight, 3), "reason": each.reason}
+                for each in self.matches.values()
+            ],
+            "recordings": [
+                {
+                    "path": one.path,
+                    "duration": round(one.duration, 3),
+                    "sounds": [event.to_json() for event in one.events],
+                }
+                for one in self.recordings
+            ],
+            "failures": [{"path": one.path, "error": one.error} for one in self.failures],
+        }
+
+
+def sounds(
+    paths: Paths = (),
+    words: str = "",
+    *,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> SoundListing:
+    """The named sounds of the recordings at `paths`, or those that `words` mean.
+
+    Args:
+        paths: Files, folders, globs and addresses; the plan's own if not given.
+        words: What to look for: `drill` also finds power tools. Empty lists everything.
+        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        progress: Told how far listening has come.
+        choices: As of `make_plan`: `cache`, `audio_track`, `workers`, …
+
+    Raises:
+        ModelMissing: YAMNet is not here. What is wrong with a recording is not raised but listed.
+    """
+    plan = make_plan(paths, plan, **choices)
+    cache = plan.listening.cache
+    namer = sound_namer(True, cache.folder if cache else None, store=plan.store)
+    assert namer is not None and namer.listener is not None, "it is wanted"
+    names = namer.encoder.names
+    matches = match_sounds(words, names, SentenceEncoder.at_hand(plan.store))
+    sources, now = plan.sources(), progress or Progress()
+    now.update(recordings=len(sources))
+    with open_backend(plan.backend, len(sources)) as backend:
+        told = now if backend.shares_memory else None
+        work = partial(
+            _hear, listener=namer.listener, track=plan.listening.audio_track, progress=told
+        )
+        found = {}
+        for source, one in backend.map(work, sources):
+            found[source] = one
+            now.update(heard=now.heard + 1)
+    heard = [one for one in (found[each] for each in sources) if isinstance(one, RecordingSounds)]
+    return SoundListing(
+        words,
+        matches,
+        tuple(_only(one, matches) if words else one for one in heard),
+        tuple(
+            Failed(source.path, str(found[source]))
+            for source in sources
+            if isinstance(found[source], EarmarkError)
+        ),
+    )
+
+
+def _only(one: RecordingSounds, matches: Mapping[str, SoundMatch]) -> RecordingSounds:
+    return replace(one, events=tuple(event for event in one.events if event.name in matches))
+
+
+def _hear(
+    source: Source, *, listener: SoundListener, track: int, progress: Progress | None
+) -> RecordingSounds:
+    """What a worker does with one recording."""
+    recording = open_recording(source, audio_track=track)
+    on_seconds = progress.at(source.name) if progress else None
+    heard = listener(recording, on_seconds=on_seconds)
+    return RecordingSounds(source.path, recording.duration, tuple(heard.events()))
+
+
+def keep_sounds(
+    recordings: Mapping[Source, Recording], plan: Plan, ledger: Ledger, backend: Backend
+) -> None:
+    """Keep the named sounds of `recordings` in the run as evidence, where sounds are named.
+
+    What listening left in the cache is not heard again. A recording whose sounds cannot be named
+    goes without: choosing says why.
+    """
+    listener = plan.listening.beside
+    if listener is None:
+        return
+    with ledger.run() as run:
+        known = run.recordings_with_evidence("heard", origin=ORIGIN)
+    wanted = [one for one in recordings.values() if one.has_audio and one.key not in known]
+    for one, events in backend.map(partial(_events, listener=listener), wanted):
+        if not isinstance(events, EarmarkError):
+            ledger.keep_evidence(one.key, _entries(events), kinds=["heard"], origin=ORIGIN)
+
+
+def _events(recording: Recording, *, listener: SoundListener) -> list[SoundEvent]:
+    return listener(recording).events()
+
+
+def _entries(events: list[SoundEvent]) -> Iterator[EvidenceEntry]:
+    for event in events:
+        yield EvidenceEntry(event.span, "heard", event.name, event.confidence, ORIGIN)

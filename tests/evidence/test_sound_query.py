@@ -1,0 +1,54 @@
+"""Words find the sounds they mean, and say how."""
+
+from __future__ import annotations
+
+import pytest
+
+from earmark.evidence.sound_query import match_sounds, stems
+from earmark.models import ModelStore
+from earmark.models.litert import class_names
+from quiet_shift import require_minilm, require_yamnet
+
+NAMES = ("Drill", "Power tool", "Tools", "Water tap, faucet", "Speech", "Hammer", "Dog", "Bark")
+
+
+@pytest.mark.parametrize("words", ["drill", "Drilling", "someone drills a hole"])
+def test_a_drill_is_found_by_its_name_and_so_is_what_takes_it_in(words):
+    found = match_sounds(words, NAMES)
+    assert list(found) == ["Drill", "Power tool", "Tools"]
+    assert found["Drill"].reason == ""
+    assert found["Power tool"].reason == "takes in drill"
+    assert found["Power tool"].weight < found["Drill"].weight
+
+
+def test_a_broad_word_finds_its_kinds():
+    found = match_sounds("tools", NAMES)
+    assert {"Tools", "Drill", "Hammer", "Power tool"} == set(found)
+    assert found["Hammer"].reason == "a kind of tools"
+
+
+def test_either_name_of_a_sound_is_enough():
+    assert "Water tap, faucet" in match_sounds("the faucet", NAMES)
+    assert match_sounds("water", NAMES) == {}
+
+
+def test_nothing_is_meant_by_nothing_and_by_other_words():
+    assert match_sounds("  ", NAMES) == {}
+    assert match_sounds("violin", NAMES) == {}
+
+
+def test_words_are_stemmed_as_search_does():
+    assert stems("Rinsing, ceramic-tiles!") == ["rins", "ceram", "tile"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [("talking", "Conversation"), ("hoover", "Vacuum cleaner"), ("sawing wood", "Sawing")],
+)
+def test_meaning_finds_other_words(words, name):
+    require_yamnet()
+    encoder = require_minilm()
+    names = class_names(ModelStore().find("yamnet"))
+    assert name in match_sounds(words, names, encoder)
+    assert len(match_sounds(words, names, encoder)) < 40

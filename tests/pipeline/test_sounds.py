@@ -1,0 +1,116 @@
+"""Three drillings in a quiet shift are found by name, and nothing where there is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import earmark
+from earmark.cli.app import app
+from earmark.cli.sounds import split_words
+from earmark.evidence.sound_track import ORIGIN
+from earmark.ledger.run_reader import Run
+from earmark.pipeline import sounds as module
+from earmark.timeline import Span
+from making import make_audio
+from quiet_shift import film_shift, require_yamnet
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def shift(tmp_path_factory) -> tuple[Path, list[Span]]:
+    require_yamnet()
+    path = tmp_path_factory.mktemp("shift") / "shift.mp4"
+    return path, film_shift(path)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def touched(spans: list[Span], events) -> list[bool]:
+    return [any(event.span.overlaps(span) for event in events) for span in spans]
+
+
+def test_all_drillings_are_found_and_nothing_else_is_one(shift, cache):
+    path, drillings = shift
+    found = earmark.sounds([path], "drilling", cache=cache)
+    (one,) = found.recordings
+    assert touched(drillings, one.events) == [True] * 3
+    near = [Span(span.start - 2, span.end + 2) for span in drillings]
+    assert all(any(event.span.overlaps(span) for span in near) for event in one.events)
+    assert found.matches["Power tool"].reason == "takes in drill"
+
+
+def test_what_was_heard_is_not_heard_again(shift, cache, monkeypatch):
+    path, _ = shift
+    first = earmark.sounds([path], cache=cache)
+    monkeypatch.setattr(module.SoundListener, "keep", lambda *_: pytest.fail("listened again"))
+    assert earmark.sounds([path], cache=cache) == first
+
+
+def test_a_recording_without_a_drill_has_none(tmp_path, cache):
+    require_yamnet()
+    path = tmp_path / "other.mp4"
+    film_shift(path, minutes=1.0, drillings=0)
+    (one,) = earmark.sounds([path], "drill", cache=cache).recordings
+    assert one.events == ()
+
+
+def test_a_recording_that_cannot_be_read_is_a_row(shift, tmp_path, cache):
+    (tmp_path / "broken.mp4").write_bytes(b"no video at all")
+    found = earmark.sounds([shift[0], tmp_path / "broken.mp4"], "drill", cache=cache, workers=1)
+    assert [Path(one.path).name for one in found.recordings] == ["shift.mp4"]
+    assert [Path(one.path).name for one in found.failures] == ["broken.mp4"]
+
+
+def test_the_command_lists_and_writes_every_format(shift, cache):
+    path, drillings = shift
+    command = ["sounds", str(path), "drill", "--cache", str(cache), "--format"]
+    said = {form: CliRunner().invoke(app, [*command, form]) for form in ("json", "csv", "labels")}
+    assert {form: each.exit_code for form, each in said.items()} == dict.fromkeys(said, 0)
+    plain = json.loads(said["json"].stdout)["recordings"][0]["sounds"]
+    rows = list(csv.DictReader(io.StringIO(said["csv"].stdout)))
+    labels = [line.split("\t") for line in said["labels"].stdout.splitlines()]
+    assert [each["sound"] for each in plain] == [row["sound"] for row in rows]
+    assert [each["sound"] for each in plain] == [label for _, _, label in labels]
+    starts = [float(start) for start, _, label in labels if label == "Drill"]
+    assert starts == pytest.approx([span.start for span in drillings], abs=2.0)
+    table = CliRunner().invoke(app, command[:-1])
+    assert "Drill" in table.stdout and "named so" in table.stdout
+    assert "takes in drill" in table.stderr
+
+
+def test_words_are_what_names_no_file(tmp_path):
+    file = tmp_path / "drill"
+    file.touch()
+    assert split_words(["a.mp4", "drill"]) == (["a.mp4"], "drill")
+    assert split_words(["a.mp4", str(file)]) == (["a.mp4", str(file)], "")
+    assert split_words(["a.mp4", "*.mov"]) == (["a.mp4", "*.mov"], "")
+    assert split_words(["drill"]) == (["drill"], "")
+
+
+def test_a_caption_run_keeps_the_sounds_of_the_whole_recording(shift, tmp_path):
+    """In the pass that the gate makes, not in one of its own."""
+    path, drillings = shift
+    earmark.caption([path], run=tmp_path / "run", budget="2", sounds=True, cache=tmp_path / "own")
+    with Run.open(tmp_path / "run") as run:
+        (recording,) = run.recordings()
+        kept = [entry for entry in run.evidence(recording.id) if entry.origin == ORIGIN]
+    (one,) = earmark.sounds([path], cache=tmp_path / "own").recordings
+    assert [(entry.span, entry.text) for entry in kept] == [(e.span, e.name) for e in one.events]
+    assert touched(drillings, [entry for entry in kept if entry.text == "Drill"]) == [True] * 3
+
+
+def test_a_recording_without_sound_goes_without_names(tmp_path):
+    require_yamnet()
+    silent = make_audio(tmp_path / "silent.flac", duration=4.0, clicks=[])
+    (one,) = earmark.sounds([silent], cache=tmp_path / "cache").recordings
+    assert one.events == ()
