@@ -4,8 +4,8 @@
     python scripts/make_quiet_shift.py shift.mp4 --data ../shared/data      # real clips beside it
 
 The drill is made here, of what a motor and its gears give off, and YAMNet knows it as one. The
-other sounds are cut from the composites of `resound` at the annotated times of EPIC-SOUNDS where those
-are at hand, and made here where they are not. `shift.csv` beside the video says what is when.
+other sounds are cut from the composites of `resound` at the annotated times of EPIC-SOUNDS where
+those are at hand, and made here where they are not. `shift.csv` beside the video says what is when.
 """
 
 from __future__ import annotations
