@@ -14,6 +14,7 @@ from earmark.ledger.run_reader import Run
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview
+from fault_server import fault_server
 from making import make_video
 from servers import range_server
 
@@ -123,3 +124,28 @@ def test_a_recording_whose_address_was_redacted_is_not_opened_again(tmp_path):
         caption([url], run=tmp_path / "run", budget="1", frontline="flux")
         with pytest.raises(MediaError, match="what is secret in its address was not kept"):
             export_batch(tmp_path / "run", tmp_path / "requests.jsonl", model="mail")
+
+
+def test_caps_hold_for_what_is_written_too(tmp_path):
+    """Three calls are room for: one is asked of a server, so two are written, and then none."""
+    video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
+    post = tmp_path / "requests.jsonl"
+    with fault_server() as server:
+        ask = {
+            "frontline": "flux",
+            "server": server.url,
+            "model": "scripted",
+            "run": tmp_path / "run",
+            "concurrency": 1,
+            "sounds": False,
+        }
+        caption([video], budget="4", max_calls=1, **ask)
+        written = caption([video], budget="4", max_calls=3, engine="batch", batch=post, **ask)
+        lines = post.read_text(encoding="utf-8").splitlines(keepends=True)
+        assert len(lines) == 2
+        assert written.tally.stopped == "the cap on calls, 3, is reached"
+        results = tmp_path / "results.jsonl"
+        results.write_text("".join(reply(line, "seen") for line in lines))
+        assert import_batch(tmp_path / "run", [results], model="scripted").answered == 2
+        caption([video], budget="4", max_calls=3, **ask)
+        assert server.count() == 1

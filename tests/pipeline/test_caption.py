@@ -20,6 +20,7 @@ from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
+from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.media import open_recording
 from earmark.pipeline.caption import caption
@@ -291,6 +292,21 @@ def test_caps_stop_the_run_and_say_so(video, tmp_path):
         assert server.count() == 2
         assert done.tally.stopped is not None
         assert "the cap on calls, 2" in done.tally.stopped
+
+
+def test_a_cap_on_calls_holds_over_every_process_of_a_run(video, tmp_path):
+    """Nothing is asked by the same command again; failures count, and tags do not."""
+    caption([video], plan=plan(budget="6"), run=tmp_path)
+    with fault_server("400") as server:
+        for most, calls in [(2, 2), (2, 2), (5, 5), (4, 5)]:
+            made = plan(server.url, budget="8", limits=Limits(max_calls=most, concurrency=1))
+            done = caption([video], plan=made, run=tmp_path)
+            assert server.count() == calls
+            assert f"the cap on calls, {most}, is reached" == done.tally.stopped
+        merged = tmp_path / "merged"
+        merge([tmp_path], into=merged)
+        done = caption([video], plan=made, run=merged)
+        assert (server.count(), done.totals.answered) == (5, 4)
 
 
 def test_a_preview_asks_nothing(video, tmp_path):

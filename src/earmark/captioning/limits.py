@@ -25,9 +25,9 @@ class Limits:
     retries: int = 4
     """Further attempts after a time-out, a 429, a 5xx or a lost connection."""
     max_calls: int | None = None
-    """Windows asked about, answered or not."""
+    """Windows asked about, answered or not, by all processes of the run together."""
     max_tokens: int | None = None
-    """Tokens in and out together."""
+    """Tokens in and out together, by all processes of the run."""
     max_spend: float | None = None
     """Money, in the currency of the prices."""
     input_price: float = 0.0

@@ -47,8 +47,9 @@ class Tally:
     last_reason: str = ""
     stopped: str | None = None
     """Which limit ended the run before its requests did, in a line; None if none did."""
-    tokens_before: int = 0
+    calls_before: int = 0
     """What earlier processes of the same run have taken: the caps count it, nothing else does."""
+    tokens_before: int = 0
     spend_before: float = 0.0
 
     @property
@@ -78,7 +79,8 @@ class UsageCounter:
         limits, tally = self._limits, self.tally
         if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
             return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
-        if limits.max_calls is not None and tally.calls + len(held) >= limits.max_calls:
+        calls = tally.calls_before + tally.calls + len(held)
+        if limits.max_calls is not None and calls >= limits.max_calls:
             return f"the cap on calls, {limits.max_calls}, is reached"
         reserves = [self._reserve(other) for other in (*held, request)]
         taken, given = (sum(counts) for counts in zip(*reserves, strict=True))

@@ -189,7 +189,7 @@ LIMITS = {
     "concurrency": option(int, "Calls in flight at once.", default=_LIMITS.concurrency),
     "timeout": option(float, "Seconds one attempt may take.", default=_LIMITS.timeout),
     "retries": option(int, "Further attempts after 429, 5xx, time-outs.", default=_LIMITS.retries),
-    "max_calls": option(int | None, "Stop after so many calls."),
+    "max_calls": option(int | None, "Stop after so many calls of the run."),
     "max_tokens": option(int | None, "Stop before so many tokens."),
     "max_spend": option(float | None, f"Stop before so much is spent by the run {CURRENCY}."),
     "input_price": option(float, "What a million tokens in cost.", default=0.0),

@@ -83,7 +83,9 @@ class CallRecorder:
 
     def __post_init__(self) -> None:
         spent = self.ledger.spent()
-        self.tally = Tally(tokens_before=spent.tokens, spend_before=spent.spend)
+        self.tally = Tally(
+            calls_before=spent.calls, tokens_before=spent.tokens, spend_before=spent.spend
+        )
 
     def add(self, task: Task) -> Task:
         """A task is under way: it is known here until it has an outcome."""

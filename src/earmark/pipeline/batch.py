@@ -7,15 +7,15 @@ export --format batch  ──▶
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
-from earmark.captioning.request import Request
-from earmark.captioning.usage import Failure, Tally
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import LedgerError, MediaError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
@@ -95,6 +95,17 @@ def _decoded(
             yield found
 
 
+def _within(limits: Limits, requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
+    """The first of `requests`, as many as the caps let pass if each takes the most it can."""
+    usage = UsageCounter(limits, replace(tally))
+    for request in requests:
+        tally.stopped = usage.obstacle([], request)
+        if tally.stopped is not None:
+            return
+        usage.count(request, Answer(text="", model=request.model))
+        yield request
+
+
 def import_batch(
     folder: Path, paths: Sequence[Path], *, model: str, limits: Limits | None = None
 ) -> BatchImport:
@@ -155,12 +166,15 @@ class BatchBackend(InProcessBackend):
         self,
         tasks: Iterator[Task],
         captioner: Captioner,  # noqa: ARG002
-        limits: Limits,  # noqa: ARG002
+        limits: Limits,
         log: CallRecorder,
     ) -> Tally:
-        """Write every task, pictures included; the answers come with `import_batch`."""
+        """Write the tasks, pictures included, that the caps have room for.
+
+        The answers come with `import_batch`.
+        """
         failures: list[Failure] = []
-        write_batch(_decoded(tasks, log, failures), self._path)
+        write_batch(_within(limits, _decoded(tasks, log, failures), log.tally), self._path)
         for failure in failures:
             log.tally.fail(failure)
             log.failed(failure)
