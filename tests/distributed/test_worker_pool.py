@@ -16,9 +16,20 @@ from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.pipeline.run_plan import BackendOptions
 from scale_work import Dies, Notes, hangs, square, threads, unpicklable
 
+POOLS: list[WorkerPool] = []
+
 
 def pool(workers: int, **options) -> WorkerPool:
-    return WorkerPool(BackendOptions(workers=workers), **options)
+    POOLS.append(WorkerPool(BackendOptions(workers=workers), **options))
+    return POOLS[-1]
+
+
+@pytest.fixture(autouse=True)
+def closed_pools():
+    yield
+    while POOLS:
+        POOLS.pop().close()
+    assert not multiprocessing.active_children()
 
 
 ITEMS = [3, -1, 8, 21, -5, 34]
@@ -42,7 +53,6 @@ def test_a_bug_is_a_row_that_says_so_and_the_others_are_done(workers):
     assert "13: a bug in earmark (KeyError: 'thirteen')" in str(outcomes[13])
     assert "Traceback" in " ".join(outcomes[13].__notes__)
     assert [outcomes[item] for item in (1, 2, 3)] == [square(item) for item in (1, 2, 3)]
-    assert not multiprocessing.active_children()
 
 
 def test_an_item_that_hangs_is_ended_and_the_others_are_done():
@@ -124,6 +134,29 @@ def test_work_is_done_in_other_processes(tmp_path):
     list(pool(2).map(Notes(str(tmp_path)), list(range(6))))
     own = multiprocessing.current_process().pid
     assert str(own) not in {path.read_text() for path in Path(tmp_path).iterdir()}
+
+
+def test_workers_are_kept_from_one_map_to_the_next(tmp_path):
+    first, second = Notes(str(tmp_path / "a")), Notes(str(tmp_path / "b"))
+    for work in (first, second):
+        Path(work.folder).mkdir()
+    workers = pool(2)
+    for work in (first, second, first):
+        assert len(list(workers.map(work, list(range(6))))) == 6
+    seen = {path.read_text() for path in tmp_path.glob("*/*")}
+    assert len(seen) == 2
+    assert {int(one) for one in seen} == {one.pid for one in multiprocessing.active_children()}
+
+
+def test_a_worker_that_died_while_idle_is_replaced(tmp_path):
+    workers = pool(2)
+    assert len(list(workers.map(square, [1, 2, 3]))) == 3
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
+    assert sorted(value for _, value in workers.map(square, [1, 2, 3])) == [
+        square(one) for one in (1, 2, 3)
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux only")

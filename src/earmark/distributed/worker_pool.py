@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from earmark.errors import BackendError
 from earmark.pipeline.backend import (
@@ -32,6 +32,12 @@ from earmark.pipeline.backend import (
     internal_error,
 )
 from earmark.pipeline.run_plan import BackendOptions
+
+if TYPE_CHECKING:
+    from earmark.captioning.captioner import Captioner
+    from earmark.captioning.limits import Limits
+    from earmark.captioning.usage import Tally
+    from earmark.pipeline.ask import CallRecorder, Task
 
 ATTEMPTS = 3
 """Times an item is given out; whatever takes three workers with it is not tried on a fourth."""
@@ -65,31 +71,42 @@ _Sent = tuple[Any, ...]
 
 
 class WorkerPool(InProcessBackend):
-    """Processes of this machine listen; this one asks. With one worker or item, all of it here."""
+    """Processes of this machine listen; this one asks. With one worker or item, all of it here.
+
+    The processes are kept from one `map` to the next, and let go before anything is asked: that
+    may take hours, and needs none of them.
+    """
 
     def __init__(self, options: BackendOptions, *, deadline: float = DEADLINE) -> None:
         """Use as many workers as `options` say, or one a core."""
         self.workers = options.workers or cores()
-        self.deadline = deadline
         self.shares_memory = self.workers == 1
+        self._workers = _Workers(self.workers, deadline)
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`, as they finish."""
-        most = min(self.workers, len(items))
-        if most <= 1:
-            yield from super().map(work, items)
-            return
-        workers = _Workers(work, most, self.deadline)
-        try:
-            yield from workers.run(items)
-        finally:
-            workers.close()
+        if min(self.workers, len(items)) <= 1:
+            return super().map(work, items)
+        return self._workers.run(work, items)
+
+    def ask(
+        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
+    ) -> Tally:
+        """Decode and call in this process, as the only one."""
+        self.close()
+        return super().ask(tasks, captioner, limits, log)
+
+    def close(self) -> None:
+        """Let go of the processes; another `map` starts new ones."""
+        self._workers.close()
 
 
 @dataclass(slots=True, eq=False)
 class _Worker:
     process: SpawnProcess
     line: Connection[Any, Any]
+    work: Callable[[Any], Any] | None = None
+    """What it was told to do with items."""
     place: int = -1
     """Of the item it is at."""
     until: float = math.inf
@@ -102,19 +119,27 @@ class _Worker:
 class _Workers:
     """Keeps the processes busy; all of it in the calling thread."""
 
-    def __init__(self, work: Callable[[Any], Any], most: int, deadline: float) -> None:
-        self._work = work
+    def __init__(self, most: int, deadline: float) -> None:
         self._most = most
         self._deadline = deadline
         self._ceiling_bytes = MEMORY_SHARE * _machine_bytes() / most
         self._busy: dict[Connection[Any, Any], _Worker] = {}
+        self._idle: list[_Worker] = []
 
-    def run(self, items: Sequence[Any]) -> Iterator[_Sent]:
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
+        try:
+            yield from self._run(work, items)
+        finally:
+            self._end_busy()
+
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
         queue = deque(range(len(items)))
         attempts = [0] * len(items)
         while queue or self._busy:
-            while queue and len(self._busy) < self._most:
-                self._give(_start(self._work), queue.popleft(), items)
+            wanted = min(self._most - len(self._busy), len(queue))
+            self._idle += [_start() for _ in range(wanted - len(self._idle))]  # side by side
+            for _ in range(wanted):
+                self._give(self._idle.pop(0), work, queue.popleft(), items)
             for line in cast("list[Connection[Any, Any]]", wait(list(self._busy), WATCH)):
                 worker = self._busy[line]
                 outcome = _receive(worker)
@@ -123,9 +148,9 @@ class _Workers:
                     continue
                 del self._busy[line]
                 if outcome is not None and queue:
-                    self._give(worker, queue.popleft(), items)
+                    self._give(worker, work, queue.popleft(), items)
                 elif outcome is not None:
-                    _dismiss(worker)
+                    self._idle.append(worker)
                 else:
                     attempts[worker.place] += 1
                     if not worker.fault and attempts[worker.place] < ATTEMPTS:
@@ -146,20 +171,29 @@ class _Workers:
             if worker.fault:
                 worker.process.kill()
 
-    def _give(self, worker: _Worker, place: int, items: Sequence[Any]) -> None:
+    def _give(
+        self, worker: _Worker, work: Callable[[Any], Any], place: int, items: Sequence[Any]
+    ) -> None:
         worker.place = place
         if worker.is_ready:
             worker.until = time.monotonic() + self._deadline
+        told, worker.work = None if worker.work is work else work, work
         with suppress(BrokenPipeError):  # it is gone already: its line says so when it is read
-            worker.line.send(items[place])
+            worker.line.send((told, items[place]))
         self._busy[worker.line] = worker
 
-    def close(self) -> None:
-        """End what is still running."""
+    def _end_busy(self) -> None:
+        """End the workers that are still at something: nobody waits for it any more."""
         for worker in self._busy.values():
             worker.process.kill()
             _dismiss(worker)
         self._busy.clear()
+
+    def close(self) -> None:
+        """Let all of them go."""
+        self._end_busy()
+        while self._idle:
+            _dismiss(self._idle.pop())
 
 
 def _lost(item: Any, worker: _Worker) -> _Sent:
@@ -185,11 +219,11 @@ def _machine_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _start(work: Callable[[Any], Any]) -> _Worker:
+def _start() -> _Worker:
     # Spawned, not forked: a fork copies locks that other threads of ours may hold.
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+    process = context.Process(target=_serve, args=(theirs,), daemon=True)
     with _one_thread_each():
         process.start()
     theirs.close()
@@ -227,13 +261,16 @@ def _dismiss(worker: _Worker) -> None:
     worker.process.join()
 
 
-def _serve(line: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
+def _serve(line: Connection[Any, Any]) -> None:
     """The life of a worker: until its line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the work
     line.send(READY)
+    work: Callable[[Any], Any] | None = None
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            item = line.recv()
+            told, item = line.recv()
+            work = told or work
+            assert work is not None, "it comes with the first item"
             outcome = attempt(work, item)
             try:
                 line.send(outcome)
