@@ -41,6 +41,8 @@ class MemoryStorage:
     def key(self) -> str:
         return ""
 
+    def hold(self, stretch: ByteRange) -> None: ...
+
     def close(self) -> None: ...
 
 

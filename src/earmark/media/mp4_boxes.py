@@ -17,7 +17,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
@@ -120,8 +120,7 @@ def read_layout(storage: Storage) -> Mp4Layout | None:
     if moov is None:
         raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in found))
     _check_index(storage, moov.whole)
-    if storage.read_ahead_bytes:
-        storage.read(moov.whole.start, moov.whole.end)  # one request, held for what follows
+    storage.hold(moov.whole)
     (index,) = _parse(storage, moov.whole, within=b"")
     kinds = {box.kind for box in index.children}
     if b"cmov" in kinds:
@@ -182,8 +181,8 @@ def _parse(storage: Storage, stretch: ByteRange, *, within: bytes) -> Iterator[M
     """The boxes of a stretch in a box of kind `within`, with the boxes they hold."""
     for box in walk(storage, stretch):
         is_read = box.kind in _NESTS.get(within, ()) and box.whole.end <= stretch.end
-        held = _parse(storage, box.body, within=box.kind) if is_read else ()
-        yield replace(box, children=tuple(held))
+        held = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
+        yield Mp4Box(box.kind, box.whole, box.body, held) if held else box
 
 
 def _check_index(storage: Storage, index: ByteRange) -> None:

@@ -121,6 +121,10 @@ class RemoteStorage:
         """The bytes of each range, in order; several requests are under way at a time."""
         return self._fetch([ByteRange(r.start, min(r.end, self.size_bytes)) for r in ranges])
 
+    def hold(self, stretch: ByteRange) -> None:
+        """Fetch a stretch in one request; it is held until another is read."""
+        self.read(stretch.start, stretch.end)
+
     def key(self) -> str:
         """A hash of size and entity tag, with the first bytes where the server has no tags."""
         head = b"" if self._facts.tag else self.read(0, _BLOCK_BYTES)

@@ -15,6 +15,9 @@ from earmark.media.source import place_of
 _SAMPLE_BYTES = 4096
 """Read at either end of a local file for its content key: enough to tell headers apart."""
 
+_MOST_HELD_BYTES = 1 << 20
+"""Of a local file: the index of an hour; of a longer one each piece is worth a read."""
+
 
 @dataclass(slots=True)
 class Meter:
@@ -71,7 +74,8 @@ class Storage(Protocol):
     """One file that can be read at any position.
 
     `read` and `read_all` return what was asked for, or less only where the file ends; whatever
-    else goes wrong is raised as a MediaError naming the file.
+    else goes wrong is raised as a MediaError naming the file. `hold` says that a stretch will be
+    read in many small pieces next, so that it is better read at once.
     """
 
     uri: str
@@ -88,6 +92,7 @@ class Storage(Protocol):
 
     def read(self, start: int, end: int) -> bytes: ...  # noqa: D102
     def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]: ...  # noqa: D102
+    def hold(self, stretch: ByteRange) -> None: ...  # noqa: D102
     def key(self) -> str: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
@@ -108,6 +113,7 @@ class LocalStorage:
     def __init__(self, uri: str, meter: Meter) -> None:
         self.uri = uri
         self._meter = meter
+        self._held, self._held_start = b"", 0
         place = place_of(uri)
         try:
             self._descriptor = os.open(uri, os.O_RDONLY | os.O_NONBLOCK)
@@ -126,7 +132,23 @@ class LocalStorage:
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file."""
-        end = min(end, self.size_bytes)
+        if self._held_start <= start and end <= self._held_start + len(self._held):
+            return self._held[start - self._held_start : end - self._held_start]
+        return self.read_all([ByteRange(start, end)])[0]
+
+    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        """The bytes of each one, in order."""
+        found = [self._read_piece(one.start, min(one.end, self.size_bytes)) for one in ranges]
+        if self._find_version() != self.version:
+            raise changed(self.uri)
+        return found
+
+    def hold(self, stretch: ByteRange) -> None:
+        """Keep a stretch, unless it is large, for the small reads that follow."""
+        if stretch.size_bytes <= _MOST_HELD_BYTES:
+            self._held_start, self._held = stretch.start, self.read(stretch.start, stretch.end)
+
+    def _read_piece(self, start: int, end: int) -> bytes:
         if end <= start:
             return b""
         try:
@@ -136,13 +158,7 @@ class LocalStorage:
                 f"{place_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "
                 "copy it to a healthy disk"
             ) from error
-        if self._find_version() != self.version:
-            raise changed(self.uri)
         return self._meter.count(data)
-
-    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
-        """The bytes of each one, in order."""
-        return [self.read(one.start, one.end) for one in ranges]
 
     def key(self) -> str:
         """A hash of size, time of change and both ends; the name plays no part."""
