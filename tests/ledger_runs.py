@@ -52,7 +52,8 @@ def open_run(folder: Path, *, tags: Mapping[int, Sequence[str]] | None = None) -
     ledger.add(row("a"))
     ledger.hear("a", windows(".9.8.7"), key="v1", sound_bytes=50_000, access="index")
     picks = explain(windows(".9.8.7"), np.array([1, 3]), said)
-    ledger.choose("a", picks, tags={cell(window): words for window, words in (tags or {}).items()})
+    words = {cell(window): each for window, each in (tags or {}).items()}
+    ledger.choose("a", picks, tags=words, forecast=0.5)
     ledger.unanswered([call(1), call(3)])
     return ledger
 

@@ -26,6 +26,7 @@ from earmark.ledger.records import (
 )
 from earmark.media.demo_scene import Script, make_scene
 from earmark.reporting.report_data import PickReport, RecordingReport, RunReport
+from earmark.selection import Coverage
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track
 
@@ -114,6 +115,18 @@ def _jpeg(frame: NDArray[np.uint8]) -> bytes:
     target = io.BytesIO()
     Image.fromarray(frame).save(target, "JPEG", quality=80)
     return target.getvalue()
+
+
+def tell_free(folder: Path) -> Path:
+    """A run of a minute whose picks lie on no grid."""
+    scores = np.random.default_rng(2).random(120) ** 3
+    instants = (np.arange(120) + 0.5) / 2
+    windows = Windows(4.0, 60.0, scores, instants, scores / 9, SHORT, per_call=8)
+    with Ledger.open(folder / "free", {"model": "tiny-vl", "placement": "free"}) as ledger:
+        ledger.add(RecordingRow("free", str(folder / "gone.mp4"), 60.0, 4_000_000, 30.0, 1_800))
+        ledger.hear("free", windows, key="free")
+        ledger.choose("free", Coverage()(windows, budget=5), forecast=0.6)
+    return folder / "free"
 
 
 def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:

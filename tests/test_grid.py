@@ -76,9 +76,9 @@ def slow_pool(
             continue
         best = sorted(held, reverse=True)
         quarter = [value for value, _ in best[: max(1, len(held) // 4)]]
-        rows.append(
-            (best[0][0], np.mean([value for value, _ in held]), np.mean(quarter), -best[0][1])
-        )
+        tells = best[0][0] > best[-1][0]
+        instant = -best[0][1] if tells else (start + min(end, max(duration, 0.0))) / 2
+        rows.append((best[0][0], np.mean([value for value, _ in held]), np.mean(quarter), instant))
     return rows
 
 
@@ -104,6 +104,13 @@ def test_the_instant_is_that_of_the_first_largest_score() -> None:
     pooled, instants = Grid(4.0).pool(Track(values, hop=1.0), 12.0)
     assert pooled.peak.tolist() == [3.0, 5.0, 0.0]
     assert instants.tolist() == [1.5, 4.5, 10.0]
+
+
+def test_a_window_of_equal_scores_is_shown_at_its_middle() -> None:
+    #                  silence     an event    silence, cut short
+    values = np.array([0, 0, 0, 0, 0, 2, 0, 0, 0, 0], dtype=float)
+    _, instants = Grid(4.0).pool(Track(values, hop=1.0), 10.0)
+    assert instants.tolist() == [2.0, 5.5, 9.0]
 
 
 def test_an_empty_track_leaves_the_middles() -> None:

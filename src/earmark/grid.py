@@ -1,10 +1,18 @@
-"""The grid of call windows, and what a recording's scores look like on it."""
+"""Where call windows may lie, and what a recording's scores look like there.
+
+    on the grid    |-------|-------|-------|      a window begins where the last one ends
+    placed freely  |-|-|-|-|-|-|-|-|-|-|-|-|      a window begins at any step of half a second
+
+Either way a recording is a row of steps, and a window is known by the last step it holds: on the
+grid, where a window is one step, that is its own number.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -12,31 +20,47 @@ from earmark.gate.frontline import Frontline
 from earmark.gate.listener import Heard
 from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.survival import Survival
-from earmark.timeline import HOP, FloatArray, Span, Track
+from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track
 
 REST = 0.1
 """Seconds at the end of a recording that are not worth a call of their own: sound coders fill up
 their last packet (1,024 samples of AAC are 21 to 64 ms), and few cameras show a picture in it."""
 
 
+STEP = 0.5
+"""Seconds between two places at which a window may begin, where it is placed freely; about, as a
+whole number of steps fills a window."""
+
+FINEST = 1.0
+"""Seconds of the shortest windows that rates are fitted on: steps share the rate of theirs."""
+
+Placement = Literal["grid", "free"]
+"""Where windows may begin."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """The windows of one recording with all that a selector may know about them."""
+    """The windows of one recording with all that a selector may know about them.
+
+    Values are given step by step. On the grid a step is a window.
+    """
 
     length: float
     """Seconds of one window; the last one may reach past the end of the recording."""
     duration: float
     """Seconds of the recording."""
     scores: FloatArray
-    """The largest score in each window."""
+    """The largest score in each step."""
     instants: FloatArray
-    """When each window's largest score occurs; the middle of a window with no scores."""
+    """When each step's largest score occurs; the middle of a step whose scores tell nothing."""
     rates: FloatArray
-    """Expected action starts in each window."""
+    """Expected action starts in each step."""
     survival: Survival
     """How long actions last."""
     owned: tuple[int, ...] = ()
     """Windows whose call is paid already: a rule that weighs cost takes them first."""
+    per_call: int = 1
+    """Steps in a window: 1 on the grid, more where windows are placed freely."""
 
     def __post_init__(self) -> None:
         if not len(self.scores) == len(self.instants) == len(self.rates):
@@ -57,10 +81,52 @@ class Windows:
         """
         return len(self) > 1 and bool(np.ptp(self.scores) > 0 or np.ptp(self.rates[:-1]) > 0)
 
+    @property
+    def step(self) -> float:
+        """Seconds of one step."""
+        return self.length / self.per_call
+
+    @property
+    def calls(self) -> int:
+        """Calls of a full scan: windows of the grid, wherever these may lie."""
+        return len(self) if self.per_call == 1 else count_windows(self.duration, self.length)
+
+    @property
+    def reach(self) -> FloatArray:
+        """The chance that a window touches an action which starts so many steps before its last.
+
+        1 within the window, and then that the action is still going when it begins.
+        """
+        going = self.survival.reach(self.step)
+        return going if self.per_call == 1 else np.append(np.ones(self.per_call), going[1:])
+
     def span(self, window: int) -> Span:
         """The time of one window, cut at the end of the recording."""
-        start = window * self.length
+        start = max(0, window + 1 - self.per_call) * self.step
         return Span(start, min(start + self.length, max(start, self.duration)))
+
+    def window_at(self, start: float) -> int:
+        """The window that begins at the step nearest to `start`; it may lie past the end."""
+        return round(start / self.step) + self.per_call - 1
+
+    def steps_of(self, windows: IndexArray) -> IndexArray:
+        """The steps in each of `windows`, a row each; those past the ends are the ones there."""
+        firsts = np.maximum(windows + 1 - self.per_call, 0)
+        places: IndexArray = firsts[:, None] + np.arange(self.per_call)
+        return np.minimum(places, len(self) - 1)
+
+
+def count_windows(duration: float, length: float) -> int:
+    """Windows of `length` in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
+
+    A rest of less than `REST` seconds, or a tenth of a window, is no window of its own unless it
+    is all there is.
+
+        0   4   8 8.02
+        |---|---|'          2 windows
+    """
+    rest = min(REST, length / 10)
+    return max(int(duration > 0), math.ceil((duration - rest) / length - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,28 +147,30 @@ class Grid:
 
     length: float = 4.0
     """Seconds of one call; the paper's."""
+    placement: Placement = field(default="grid", repr=False)
+    """Whether windows lie on the grid, the paper's, or begin at any step of about `STEP`."""
 
     def __post_init__(self) -> None:
+        if self.placement not in get_args(Placement):
+            raise ValueError(f"windows are placed on the grid or free, not {self.placement!r}")
         if not (math.isfinite(self.length) and self.length >= HOP):
             raise ValueError(f"a window lasts {HOP:g} s (one score) or more, not {self.length}")
 
+    @property
+    def per_call(self) -> int:
+        """Steps in a window."""
+        return 1 if self.placement == "grid" else max(1, round(self.length / STEP))
+
     def count(self, duration: float) -> int:
-        """Windows in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
-
-        A rest of less than `REST` seconds, or a tenth of a window, is no window of its own unless
-        it is all there is.
-
-            0   4   8 8.02
-            |---|---|'          2 windows
-        """
-        rest = min(REST, self.length / 10)
-        return max(int(duration > 0), math.ceil((duration - rest) / self.length - 1e-9))
+        """Windows of the grid in `duration` seconds; see `count_windows`."""
+        return count_windows(duration, self.length)
 
     def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
-        """What each window holds of `scores`, and the instant of its largest one.
+        """What each window of the grid holds of `scores`, and the instant of its largest one.
 
         A step belongs to the window its middle lies in. A window without a step (the track is
-        shorter than the recording) takes the track's smallest score, and its own middle.
+        shorter than the recording) takes the track's smallest score, and its own middle; so does
+        the instant of a window whose steps all score the same.
         """
         count = self.count(duration)
         starts = np.arange(count) * self.length
@@ -122,7 +190,8 @@ class Grid:
         # Means lie between the extremes, so rounding never tells two windows of equal scores apart.
         mean[heard] = np.clip((total[last] - total[first]) / held, low, high)
         top[heard] = np.clip((total[last] - total[last - quarter]) / quarter, low, high)
-        instants[heard] = np.round(middles[order[last - 1]], 6)
+        told = low < high
+        instants[heard[told]] = np.round(middles[order[last - 1]][told], 6)
         return WindowScores(self.length, peak, mean, top), instants
 
     def score(
@@ -132,22 +201,45 @@ class Grid:
 
         A last window that is cut short holds as much less of its rate.
         """
+        if self.per_call > 1:
+            return self._score_steps(scores, duration, rates, survival)
         pooled, instants = self.pool(scores, duration)
         expected = np.array(rates(pooled), dtype=float)
         if len(expected):
             expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
         return Windows(self.length, duration, pooled.peak, instants, expected, survival)
 
+    def _score_steps(
+        self, scores: Track, duration: float, rates: RateMap, survival: Survival
+    ) -> Windows:
+        """The same of every step at which a window may begin.
+
+        Rates are those of windows of a second, shared by the steps in them, and nowhere quite 0:
+        a call in an empty place still beats one that lies over another.
+        """
+        step = self.length / self.per_call
+        pooled, instants = Grid(step).pool(scores, duration)
+        shared = max(1, round(FINEST / step))
+        coarse = Grid(step * shared).score(scores, duration, rates=rates, survival=survival).rates
+        expected = np.repeat(coarse / shared, shared)[: len(instants)]
+        expected = np.pad(expected, (0, len(instants) - len(expected)), mode="edge")
+        expected = np.maximum(expected, 1e-4 * expected.sum() / max(1, len(expected)))
+        kept = (pooled.peak, instants, expected, survival)
+        return Windows(self.length, duration, *kept, per_call=self.per_call)
+
     def key(self, frontline: Frontline, *, audio_track: int = 0) -> str:
         """Names all that can change the windows of a recording."""
         line = frontline
-        parts = (line.encoder, line.scorer, line.rates, audio_track, self)
+        parts: tuple[object, ...] = (line.encoder, line.scorer, line.rates, audio_track, self)
+        parts += () if self.placement == "grid" else (self.placement,)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
-    def lay(self, heard: Heard, frontline: Frontline) -> ScoredRecording:
-        """What was heard by `frontline`, on the grid."""
+    def lay(
+        self, heard: Heard, frontline: Frontline, *, survival: Survival | None = None
+    ) -> ScoredRecording:
+        """What was heard by `frontline`, on the grid; actions last as it says unless told."""
         length = heard.recording.duration
-        rates, survival = frontline.rates, frontline.survival
+        lasting = survival or frontline.survival
         return ScoredRecording(
-            heard, self.score(heard.scores, length, rates=rates, survival=survival)
+            heard, self.score(heard.scores, length, rates=frontline.rates, survival=lasting)
         )

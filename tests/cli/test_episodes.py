@@ -16,6 +16,7 @@ from earmark.cli.episodes import episodes, show_table
 from earmark.gate.episodes import bill
 from earmark.gate.gate import default_gate
 from earmark.gate.score_cache import ScoreCache
+from earmark.grid import Grid
 from earmark.media import find
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
@@ -97,6 +98,12 @@ def test_when_episodes_save_less_than_half_a_way_out_is_named(
     spans = (Span(0.0, end),)
     show_table(Found("a.wav", 40.0, spans, bill(spans, length=4.0, windows=10), 4.0))
     assert ("earmark select" in capsys.readouterr().out) == is_told
+
+
+def test_windows_are_counted_as_the_grid_counts_them(tmp_path: Path) -> None:
+    path = make_audio(tmp_path / "a.wav", duration=8.05, clicks=[1.0])
+    _, said, _ = run(path, "--format", "json")
+    assert json.loads(said)[0]["windows"] == Grid(4.0).count(8.05) == 2
 
 
 def test_a_name_with_a_comma_is_one_column(folder: Path, tmp_path: Path) -> None:

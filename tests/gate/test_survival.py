@@ -100,3 +100,13 @@ def test_a_curve_is_checked_where_it_is_made(
 def test_a_lognormal_curve_needs_positive_numbers(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="positive median"):
         Survival.lognormal(**{"median": 2.0, "sigma": 1.0, **bad})
+
+
+def test_a_curve_is_stretched_to_another_median() -> None:
+    curve = Survival.from_lengths([1.0, 2.0, 3.0, 10.0, 40.0])
+    assert curve.median == pytest.approx(3.0, abs=1e-5)
+    longer = curve.stretched(12.0)
+    assert longer.median == pytest.approx(12.0, abs=1e-5)
+    times = np.linspace(0.0, 170.0, 50)
+    np.testing.assert_allclose(longer(times), curve(times * curve.median / 12.0), atol=1e-9)
+    assert str(longer) != str(curve)

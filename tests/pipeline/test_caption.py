@@ -26,6 +26,7 @@ from earmark.media import open_recording
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.reporting.exporter import Export
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_result import CaptionResult
 from fault_server import fault_server
@@ -84,6 +85,34 @@ def test_a_larger_budget_asks_only_new_windows(video, tmp_path, rule):
             assert server.count() == calls
             assert before < chosen
             before = chosen
+
+
+def test_windows_on_no_grid_are_bought_once_and_told(video, tmp_path):
+    """A run begun on the grid goes on beside it: what was bought there stays."""
+    with fault_server() as server:
+        caption([video], plan=plan(server.url, budget="2"), run=tmp_path)
+        before = {row.span for row in picks_of(tmp_path)}
+        for calls in (4, 7, 7):
+            made = plan(server.url, budget=str(calls), placement="free")
+            done = caption([video], plan=made, run=tmp_path)
+            assert server.count() == calls
+            rows = picks(done)
+            assert before < {row.span for row in rows} or calls == 7
+            before = {row.span for row in rows}
+    assert {row.pick.window for row in rows} == {None}
+    assert any(row.span.start % 4 for row in rows)
+    assert all(row.span.start % 0.5 == 0 and row.span.duration == 4 for row in rows)
+    assert (done.totals.windows, done.totals.picks, done.tally.calls) == (20, 7, 0)
+    assert '"step":0.5' in done.page.read_text(encoding="utf-8")
+    with Run.open(tmp_path) as run:
+        exported = Export.of(run, run.recordings()).rows
+        assert {row.window for row in exported} == {None}
+
+
+def test_nothing_is_expected_of_a_silent_run(tmp_path):
+    path = make_video(tmp_path / "mute.mp4", duration=24.0, has_audio=False)
+    done = caption([path], plan=plan(budget="3"), run=tmp_path / "run")
+    assert (done.totals.picks, done.totals.expected, done.totals.touched) == (3, 0, 0)
 
 
 def test_what_the_run_has_heard_is_not_listened_to_again(video, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 import earmark
 from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.gate.gate import default_gate
+from earmark.gate.survival import Survival
 from earmark.media import Source
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.selection.rule_registry import RULES
@@ -26,6 +27,8 @@ from making import make_video
         {"rule": "separated", "budget": "120", "audio_track": 1},
         {"rule": "strata"},
         {"budget": "25%", "rounding": "floor"},
+        {"action_length": 12.5},
+        {"action_length": Survival.from_lengths([2.0, 3.0, 40.0])},
         {"server": "http://127.0.0.1:1/v1", "model": "m", "frames": 4, "max_calls": 9},
         {"engine": "batch", "batch": Path("requests.jsonl"), "shard": "2/3", "cache": "kept"},
     ],
@@ -75,6 +78,29 @@ def test_a_plan_begun_is_changed_and_the_rest_stays():
 def test_an_unknown_choice_is_named():
     with pytest.raises(ValueError, match="a plan has no 'colour'"):
         make_plan(colour="red")
+
+
+def test_how_long_actions_last_is_part_of_what_is_chosen(tmp_path):
+    path = make_video(tmp_path / "a.mp4", duration=60.0, clicks=[9.0, 17.0, 41.0])
+    brief, usual, lasting = (
+        earmark.select([path], budget="20%", frontline="energy", action_length=length)
+        for length in (0.1, None, 30.0)
+    )
+    shares = [each.recordings[0].forecast for each in (brief, usual, lasting)]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[1] < shares[2]
+    assert "action_length" not in usual.plan
+    assert brief.plan != lasting.plan
+    for wrong in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="actions last more than 0 seconds"):
+            make_plan(action_length=wrong)
+
+
+def test_a_length_told_once_holds_for_another_frontline():
+    first = make_plan(frontline="energy", action_length=9.0)
+    second = make_plan(plan=first, frontline="flux")
+    assert second.listening.survival.median == pytest.approx(9.0)
+    assert make_plan(plan=first, action_length=None).listening.survival.median < 3.0
 
 
 def test_what_is_planned_is_what_caption_executes(tmp_path):

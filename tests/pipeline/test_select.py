@@ -117,6 +117,22 @@ def test_a_silent_track_falls_back_to_strata_and_says_so(silent):
     assert any("strata was used" in note for note in chosen.notes)
 
 
+@pytest.mark.parametrize("frontline", ["auto", "energy"])
+def test_nothing_is_expected_of_what_nothing_was_heard_in(silent, mute, clicking, frontline):
+    chosen = select([silent, mute, clicking], budget="30%", frontline=frontline).recordings
+    assert [one.forecast is None for one in chosen] == [True, True, False]
+    assert all(one.picks for one in chosen)
+    rungs = plan([silent, mute], frontline=frontline).forecast.rungs
+    assert {rung.coverage for rung in rungs} == {None}
+    with pytest.raises(ValueError, match="nothing was heard in these recordings"):
+        plan([silent, mute], frontline=frontline, coverage=0.5)
+
+
+def test_a_silent_window_is_shown_at_its_middle(silent):
+    (chosen,) = select([silent], budget="30%").recordings
+    assert [pick.instant for pick in chosen.picks] == [pick.span.middle for pick in chosen.picks]
+
+
 def test_no_audio_falls_back_to_strata_and_says_so_with_the_ways_out(mute, clicking):
     selection = select([mute, clicking], budget="25%")
     assert not selection.failures

@@ -15,7 +15,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.reporting.report_page import save_page, write_page
 from ledger_runs import PLAN, answer, call, open_run, row
-from report_runs import HOSTILE, tell_many, tell_scene, tell_shift
+from report_runs import HOSTILE, tell_free, tell_many, tell_scene, tell_shift
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -61,6 +61,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     for name, make in (
         ("scene", lambda: tell_scene(folder, duration=60.0, share=0.6)),
         ("shift", lambda: tell_shift(folder)),
+        ("free", lambda: tell_free(folder)),
     ):
         with Run.open(make()) as run:
             setattr(told, name, write_page(run, folder / "pages" / f"{name}.html"))
@@ -257,17 +258,21 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(driver, pages, name: str, t
     assert driver.save_screenshot(str(tmp_path / f"{name}.png"))
 
 
-def test_the_time_line_marks_the_picked_windows_and_no_others(driver, pages):
-    see(driver, pages.scene)
+@pytest.mark.parametrize("name", ["scene", "free"])
+def test_the_time_line_marks_the_picked_windows_and_no_others(driver, pages, tmp_path, name: str):
+    see(driver, getattr(pages, name))
     cells = driver.execute_script("""
-        const { canvas, plan, recording, picks } = strips[0];
+        const { canvas, plan, recording } = strips[0];
         const pen = canvas.getContext("2d");
-        return [...Array(recording.windows).keys()].map((index) => {
-            const x = 58 + ((index + 0.5) * recording.window / plan.length) * plan.room;
+        return [...Array(recording.scores.length).keys()].map((index) => {
+            const time = (index + 0.5) * recording.step;
+            const x = 58 + (time / plan.length) * plan.room;
             const [red, green, blue] = pen.getImageData(x, plan.height - 9, 1, 1).data;
-            return [picks.has(index), red - blue > 90];
+            const isIn = (pick) => pick.start <= time && time < pick.end;
+            return [recording.picks.some(isIn), red - blue > 90];
         });
     """)
+    assert driver.save_screenshot(str(tmp_path / f"{name}.png"))
     assert {is_picked for is_picked, _ in cells} == {True, False}
     assert all(is_picked == is_marked for is_picked, is_marked in cells)
 

@@ -23,11 +23,13 @@ from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
 from earmark.cli.console import warn
 from earmark.errors import EarmarkError
+from earmark.evaluation.annotations.action_length import read_action_length
 from earmark.features.encoder_files import encoder_files, options_in
 from earmark.features.encoder_spec import split_name
 from earmark.gate.frontline_registry import AUTO, FRONTLINES, SUFFIX
 from earmark.gate.gate import Gate
 from earmark.gate.score_cache import ScoreCache
+from earmark.grid import Placement
 from earmark.media import Source
 from earmark.media.source import place_of
 from earmark.media.source_listing import find_all
@@ -156,7 +158,18 @@ LISTENING = {
         callback=with_checkpoints,
     ),
     "window": (WindowLength, 4.0),
+    "placement": option(
+        Placement,
+        "Whether windows lie on the grid or begin at any half second (rule coverage alone).",
+        default="grid",
+    ),
     "audio_track": (AudioTrack, 0),
+    "action_length": option(
+        str | None,
+        "How long actions last where yours differ: the seconds that half of them outlast, or a "
+        "file of marks in any format of --spans.",
+        show_default="as the frontline has learnt",
+    ),
     "cache": (CacheFolder, None),
     "no_cache": (NoCache, False),
 }
@@ -256,6 +269,8 @@ def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..
 def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
     """The plan of what was said."""
     said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
+    if said.get("action_length") is not None:
+        said["action_length"] = read_action_length(said["action_length"])
     if "temperature" in said:
         said["temperature"] = read_temperature(said["temperature"])
         template, schema = said.pop("prompt"), said.pop("schema")

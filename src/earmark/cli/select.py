@@ -114,7 +114,7 @@ def show_chosen(chosen: Chosen) -> None:
     if chosen.left_out:
         others, shown = chosen.windows - len(chosen.picks), len(chosen.left_out)
         title = "left out" if shown == others else f"left out: the best {shown} of {others}"
-        in_order = sorted(chosen.left_out, key=lambda window: window.window)
+        in_order = sorted(chosen.left_out, key=lambda window: window.start)
         rows = [_cells(window, window.start, window.end) for window in in_order]
         columns = ("window", "start", "end", *NUMBERS, "why not")
         print_table(columns, rows, words=["why not"], title=title)
@@ -124,7 +124,8 @@ def show_chosen(chosen: Chosen) -> None:
 
 def _cells(window: Pick | LeftOut, *times: float) -> tuple[str, ...]:
     numbers = (f"{window.score:.3g}", f"{window.rate:.2f}", f"{window.expected:.2f}")
-    return (str(window.window), *map(format_clock, times), *numbers, window.reason)
+    place = "–" if window.window is None else str(window.window)
+    return (place, *map(format_clock, times), *numbers, window.reason)
 
 
 def as_jsonl(selection: Selection) -> Iterator[str]:

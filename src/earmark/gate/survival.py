@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,6 +84,26 @@ class Survival:
         times = np.concatenate([[0.0], np.geomspace(0.05, longest, 120)])
         shares = [0.5 * math.erfc(math.log(t / median) / (sigma * math.sqrt(2))) for t in times[1:]]
         return cls(tuple(times.tolist()), (1.0, *shares[:-1], 0.0))
+
+    @property
+    def median(self) -> float:
+        """Seconds that half of the actions outlast."""
+        falling = np.flatnonzero(np.array(self.shares) <= 0.5)[0]
+        (before, after), (high, low) = (
+            values[falling - 1 : falling + 1] for values in (self.times, self.shares)
+        )
+        return before + (high - 0.5) / (high - low) * (after - before)
+
+    def __str__(self) -> str:
+        knots = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        return f"{self.median:.3g} by the curve {knots}"
+
+    def stretched(self, median: float) -> Survival:
+        """The curve of actions that are longer or shorter all alike, half of them than `median`."""
+        if not (math.isfinite(median) and median > 0):
+            raise ValueError(f"actions last more than 0 seconds, not {median:g}")
+        factor = median / self.median
+        return Survival(tuple(time * factor for time in self.times), self.shares)
 
     def __call__(self, seconds: FloatArray) -> FloatArray:
         """The share of actions that last longer than each of `seconds`."""

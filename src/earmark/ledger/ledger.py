@@ -178,13 +178,13 @@ class Ledger:
         sketch = level.sketched() if level is not None else None
         with self._transaction() as database:
             database.execute(
-                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     number_of(database, recording),
                     key,
                     windows.length,
                     windows.duration,
-                    len(windows),
+                    windows.calls,
                     float(np.sum(windows.rates)),
                     pack(windows.scores),
                     pack(windows.instants),
@@ -194,6 +194,7 @@ class Ledger:
                     sound_bytes,
                     access,
                     json.dumps(list(map(redact, warnings)), ensure_ascii=False),
+                    windows.per_call,
                 ),
             )
 
@@ -209,16 +210,16 @@ class Ledger:
             owned: Windows whose call is paid already.
         """
         rows = self._rows(
-            "SELECT window, heard.duration, scores, instants, rates FROM heard"
+            "SELECT window, heard.duration, per_call, scores, instants, rates FROM heard"
             " JOIN recordings ON number = recording WHERE id = ? AND key = ?",
             recording,
             key,
         )
         if not rows:
             return None
-        ((length, duration, *arrays),) = rows
+        ((length, duration, per_call, *arrays),) = rows
         scores, instants, rates = (unpack(array) for array in arrays)
-        return Windows(length, duration, scores, instants, rates, survival, owned)
+        return Windows(length, duration, scores, instants, rates, survival, owned, per_call)
 
     def heard_at(self, *, key: str) -> dict[str, str]:
         """The ids of the recordings heard under `key`, by path."""

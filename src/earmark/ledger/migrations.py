@@ -147,6 +147,7 @@ CREATE TABLE corrections (
     text TEXT NOT NULL, author TEXT NOT NULL, at TEXT NOT NULL, call INTEGER REFERENCES calls,
     withdrawn TEXT);
 CREATE INDEX corrections_of ON corrections (recording, "start");
+ALTER TABLE heard ADD COLUMN per_call INTEGER NOT NULL DEFAULT 1;
 PRAGMA user_version = 5;
 """,
 }
@@ -154,7 +155,8 @@ PRAGMA user_version = 5;
 
 2: picks, tags, calls and frames become known by their span instead of their place on a grid.
 3: a call is answered if and only if there is an answer; what it may cost is noted when it is sent.
-4: evidence over the whole of a recording, and what people say of answers, have places of their own.
+4: evidence over the whole of a recording, and what people say of answers, have places of their own;
+   windows may lie on no grid.
 """
 
 

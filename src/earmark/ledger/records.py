@@ -176,9 +176,9 @@ class HeardRow:
     window: float = 0.0
     """Seconds of one window."""
     scores: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """One a window."""
+    """One a step; on the grid a step is a window."""
     rates: FloatArray = field(default_factory=lambda: np.zeros(0))
-    """Expected action starts, one a window."""
+    """Expected action starts, one a step."""
     level: Track | None = None
     """Sound level in decibels, as coarse as the eye needs."""
     sound_bytes: int = 0
@@ -187,6 +187,8 @@ class HeardRow:
     """How the sound was reached, in words."""
     warnings: tuple[str, ...] = ()
     """What was odd about the recording or its sound, a line each."""
+    per_call: int = 1
+    """Steps in a window: more than 1 where windows are placed freely."""
 
 
 @dataclass(frozen=True, slots=True)

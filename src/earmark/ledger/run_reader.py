@@ -51,13 +51,17 @@ _SUMS = (
     FROM present
     """,
     """
-    SELECT coalesce(sum(windows), 0) AS windows, total(expected) AS expected
-    FROM heard JOIN present ON number = recording
+    SELECT coalesce(sum(windows), 0) AS windows,
+        total(iif(plan IS NOT NULL AND forecast IS NULL, 0, expected)) AS expected
+    FROM heard JOIN present ON number = heard.recording
+        LEFT JOIN choices ON plan = :plan AND choices.recording = heard.recording
     """,
     """
     SELECT count(*) AS picks, coalesce(sum(kind = 'caption'), 0) AS answered,
-        coalesce(sum(state = 'failed'), 0) AS failed, total(expected) AS touched
+        coalesce(sum(state = 'failed'), 0) AS failed,
+        total(iif(forecast IS NULL, 0, expected)) AS touched
     FROM picks JOIN present ON number = picks.recording
+        LEFT JOIN choices USING (plan, recording)
         LEFT JOIN calls ON calls.id = picks.call LEFT JOIN answers ON answers.call = picks.call
     WHERE plan = :plan
     """,
@@ -86,10 +90,11 @@ _SUMS = (
 _SUMMARIES = """
 SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
     r.began,
-    coalesce(h.windows, 0) AS windows, coalesce(h.expected, 0.0) AS expected,
+    coalesce(h.windows, 0) AS windows,
+    iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
     count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
-    coalesce(sum(c.state = 'failed'), 0) AS failed, total(p.expected) AS touched,
-    total(a.spend) AS spend,
+    coalesce(sum(c.state = 'failed'), 0) AS failed,
+    total(iif(o.forecast IS NULL, 0, p.expected)) AS touched, total(a.spend) AS spend,
     coalesce(sum(iif(a.kind = 'caption', a.prompt_tokens, 0)), 0) AS prompt_tokens,
     coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
     coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
@@ -99,6 +104,7 @@ FROM present r LEFT JOIN heard h ON h.recording = r.number
         SELECT recording, sum(frames_decoded) AS decoded, sum(frames_sent) AS sent,
             sum(bytes_read) AS bytes
         FROM frames GROUP BY recording) f ON f.recording = r.number
+    LEFT JOIN choices o ON o.plan = :plan AND o.recording = r.number
     LEFT JOIN picks p ON p.plan = :plan AND p.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
@@ -219,13 +225,13 @@ class Run:
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
         row = self._row(
-            "SELECT window, scores, rates, level, level_hop, sound_bytes, access, warnings"
-            " FROM heard JOIN recordings ON number = recording WHERE id = ?",
+            "SELECT window, scores, rates, level, level_hop, sound_bytes, access, warnings,"
+            " per_call FROM heard JOIN recordings ON number = recording WHERE id = ?",
             recording,
         )
         if row is None:
             return None
-        window, scores, rates, level, hop, sound_bytes, access, warnings = row
+        window, scores, rates, level, hop, sound_bytes, access, warnings, per_call = row
         track = Track(unpack(level, "<f4"), hop=hop) if level is not None else None
         return HeardRow(
             recording,
@@ -236,6 +242,7 @@ class Run:
             sound_bytes,
             access,
             tuple(json.loads(warnings)),
+            per_call,
         )
 
     def choice(self, recording: str) -> ChoiceRow:

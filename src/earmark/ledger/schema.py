@@ -51,7 +51,7 @@ CREATE TABLE heard (
     window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,
     scores BLOB NOT NULL, instants BLOB NOT NULL, rates BLOB NOT NULL,
     level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL,
-    warnings TEXT NOT NULL);
+    warnings TEXT NOT NULL, per_call INTEGER NOT NULL DEFAULT 1);
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, PRIMARY KEY (plan, recording));

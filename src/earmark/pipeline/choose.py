@@ -5,7 +5,6 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
@@ -22,6 +21,7 @@ from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
+from earmark.selection.coverage_forecast import foretell
 from earmark.selection.pick import explain
 
 NAMED_TOGETHER = 1024
@@ -41,7 +41,7 @@ def choose_tasks(
     namer = plan.open_namer()
     listening = plan.listening
     key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
-    windows = StoredWindows(ledger, key, listening.frontline.survival, [], [])
+    windows = StoredWindows(ledger, key, listening.survival, [], [])
     paid = [_paid_windows(one, windows, tasks, namer, backend) for one in recordings.values()]
     keys = [one.key for one in recordings.values()]
     windows = replace(windows, recordings=keys, paid=paid)
@@ -73,13 +73,13 @@ def _paid_windows(
     if not answered:
         return ()
     grid = windows.read(recording.key)
-    places = {round(span.start / grid.length) for span in answered.values()}
-    picks = explain(grid, sorted(place for place in places if place < len(grid)), lambda *_: "")
+    places = sorted({grid.window_at(span.start) for span in answered.values()})
+    picks = explain(grid, [place for place in places if place < len(grid)], lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(namer, [(recording, spans)], backend.map)
     sounds = sounds_in(spans, level=None, names=names)
     return tuple(
-        pick.window
+        grid.window_at(pick.start)
         for pick in picks
         if tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model).identity
         in answered
@@ -93,15 +93,13 @@ def _keep_choice(
     heard = run.heard(recording.key)
     assert heard is not None, "it was stored"
     sounds = sounds_in([pick.span for pick in choice.picks], level=heard.level, names=names)
-    expected = float(heard.rates.sum())
-    share = sum(pick.expected for pick in choice.picks) / expected if expected else math.nan
-    said = Heard(recording, "", SILENCE, heard.level, "", 0, 0.0, heard.warnings)
+    said = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     tasks.ledger.choose(
         recording.key,
         choice.picks,
         tags={span: each.tags for span, each in sounds.items()},
         rule=choice.rule_used,
-        forecast=None if math.isnan(share) else share,
+        forecast=foretell(said, choice, float(heard.rates.sum())),
         notes=said.notes(choice.note),
     )
     made = (

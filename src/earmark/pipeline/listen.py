@@ -49,7 +49,7 @@ def listen(
         on_seconds=on_seconds,
         beside=plan.beside.overhear if plan.beside else None,
     )
-    return plan.grid.lay(heard, line)
+    return plan.grid.lay(heard, line, survival=plan.survival)
 
 
 def listen_unless_known(
@@ -94,7 +94,7 @@ def listen_all(
             logger.info(
                 "%s: %d windows; listening took %.2f s, %d bytes read (%s)",
                 source.path,
-                len(result.windows),
+                result.windows.calls,
                 result.heard.seconds,
                 result.heard.bytes_read,
                 "from the cache" if result.heard.from_cache else result.heard.access,
@@ -115,7 +115,7 @@ def listen_and_store(
     key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
     known = ledger.known(sources, key=key) if plan.cache is not None else {}
     found: dict[Source, Recording] = {}
-    ledger.rate_by(plan.frontline.survival)
+    ledger.rate_by(plan.survival)
     for source, one in listen_all(sources, plan, backend, known=known, progress=now):
         try:
             if isinstance(one, EarmarkError):

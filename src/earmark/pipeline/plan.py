@@ -55,18 +55,23 @@ def plan(
     heard, failures = listen_each(made.sources(), made, progress)
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in heard]
+    is_told = any(map(_is_told, heard))
+    if coverage is not None and many and not is_told:
+        raise ValueError("nothing was heard in these recordings, so no coverage can be forecast")
+    scan = sum(windows.calls for windows in many)
     screening = Screening(
         seconds=sum(scored.heard.seconds for scored in heard),
-        full_scan_seconds=sum(map(len, many)) * price.gpu_seconds,
+        full_scan_seconds=scan * price.gpu_seconds,
         measured_now=sum(not scored.heard.from_cache for scored in heard),
     )
-    calls = sorted({round(share * sum(map(len, many))) for share in shares} - {0})
+    calls = sorted({round(share * scan) for share in shares} - {0})
     goal = [calls_for(many, coverage)] if coverage is not None and many else []
     rungs = rungs_for(many, [*calls, *goal], price, screening)
+    rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
     forecast = Forecast(
         recordings=len(many),
         duration=sum(windows.duration for windows in many),
-        windows=sum(map(len, many)),
+        windows=scan,
         window=made.listening.grid.length,
         frontline=made.listening.frontline.name,
         cost=price,
@@ -77,6 +82,13 @@ def plan(
         notes=tuple(_notes(heard)),
     )
     return replace(made, forecast=forecast)
+
+
+def _is_told(scored: ScoredRecording) -> bool:
+    """Whether anything was heard that an expectation could rest on."""
+    heard, windows = scored.heard, scored.windows
+    is_flat = len(windows) > 1 and not windows.has_evidence
+    return not (heard.is_silent or heard.is_unheard or is_flat)
 
 
 def _notes(heard: Sequence[ScoredRecording]) -> Iterator[RecordingNote]:

@@ -18,6 +18,7 @@ from earmark.captioning.question import Question
 from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
+from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
 from earmark.media.shard import Shard
@@ -29,6 +30,7 @@ from earmark.selection import (
     Rule,
     fixed_budget,
     is_blind,
+    places_freely,
     rule_name,
     rule_named,
 )
@@ -54,6 +56,17 @@ class ListenPlan:
     cache: ScoreCache | None = None
     beside: SoundListener | None = None
     """Names sounds in the same pass, where what it hears can be kept."""
+    action_length: float | Survival | None = None
+    """How long actions last where that is known: half of them more than so many seconds, or the
+    whole curve. The frontline's own curve if not given."""
+
+    @property
+    def survival(self) -> Survival:
+        """How long actions last, as windows are chosen and coverage is forecast."""
+        own = self.frontline.survival
+        if isinstance(self.action_length, Survival):
+            return self.action_length
+        return own if self.action_length is None else own.stretched(self.action_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +170,9 @@ class Plan:
             "rule": {"name": rule_name(self.rule), **_options_of(self.rule)},
             "frontline": self.listening.frontline.name,
             "window": self.listening.grid.length,
+            "placement": self.listening.grid.placement,
             "audio_track": self.listening.audio_track,
+            "action_length": _plain_length(self.listening.action_length),
             "cache": None if cache is None else str(cache.folder),
             "across": self.across,
             "model_choice": self.model_choice.to_json(),
@@ -178,6 +193,8 @@ class Plan:
         backend = dict(chosen.pop("backend"))
         backend["batch"] = Path(backend["batch"]) if backend["batch"] else None
         paths = chosen.pop("paths")
+        if isinstance(length := chosen.get("action_length"), Mapping):
+            chosen["action_length"] = Survival(tuple(length["times"]), tuple(length["shares"]))
         return make_plan(
             [_source(one) if isinstance(one, Mapping) else one for one in paths],
             rule=rule_named(rule.pop("name"), **rule),
@@ -191,7 +208,8 @@ class Plan:
         )
 
     def selection_json(self) -> dict[str, Any]:
-        """What decides which windows are chosen, as plain values."""
+        """What decides which windows are chosen, as plain values; of lengths, if any are told."""
+        told, grid = self.listening.action_length, self.listening.grid
         return {
             "budget": str(self.budget),
             "rule": rule_name(self.rule),
@@ -199,6 +217,8 @@ class Plan:
             "window": self.listening.grid.length,
             "across": self.across,
             "audio_track": self.listening.audio_track,
+            **({} if told is None else {"action_length": str(told)}),
+            **({} if grid.placement == "grid" else {"placement": grid.placement}),
             "earmark": VERSION,
         }
 
@@ -224,6 +244,10 @@ def _source(plain: Mapping[str, Any]) -> Source:
     return Source(**{**plain, "uris": tuple(plain["uris"])})
 
 
+def _plain_length(length: float | Survival | None) -> float | dict[str, Any] | None:
+    return asdict(length) if isinstance(length, Survival) else length
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -235,12 +259,12 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         paths: Files, folders, globs, addresses and manifests.
         plan: Where to begin; the defaults if not given.
         choices: The fields of `Plan` by name, and in place of its parts what these are made of:
-            `frontline`, `window`, `audio_track`, `cache` (of listening); `server`, `model`, `gguf`,
-            … (of the model); `frames`, `tokens`, … (of the question); `concurrency`, `max_spend`, …
-            (of the limits); `engine`, `workers`, `address` (of the backend). Budgets, rules,
-            frontlines and shards may be written as on the command line; `rounding` says how a share
-            becomes calls. A blind rule listens to
-            nothing unless a frontline is named outright.
+            `frontline`, `window`, `placement`, `audio_track`, `action_length`, `cache` (of
+            listening); `server`, `model`, `gguf`, … (of the model); `frames`, `tokens`, … (of the
+            question); `concurrency`, `max_spend`, … (of the limits); `engine`, `workers`, `address`
+            (of the backend). Budgets, rules, frontlines and shards may be written as on the command
+            line; `rounding` says how a share becomes calls. A blind rule listens to nothing unless
+            a frontline is named outright.
 
     Raises:
         ValueError: a name is unknown or a number out of range; the message lists what there is.
@@ -255,8 +279,10 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         named = chosen.get("frontline", AUTO)
         is_unheard = named == AUTO and is_blind(rule)
         chosen["frontline"] = UNHEARD if is_unheard else frontline_named(named)
-    if "window" in chosen:
-        chosen["grid"] = Grid(chosen.pop("window"))
+    if chosen.keys() & {"window", "placement"}:
+        grid = chosen.get("grid", before.listening.grid)
+        length = chosen.pop("window", grid.length)
+        chosen["grid"] = Grid(length, chosen.pop("placement", grid.placement))
     if isinstance(chosen.get("shard"), str):
         chosen["shard"] = Shard.parse(chosen["shard"])
     if isinstance(chosen.get("cache"), str | Path):
@@ -284,6 +310,12 @@ def _checked(plan: Plan) -> Plan:
     """The plan, refused before hours of listening where it cannot be executed."""
     if plan.listening.audio_track < 0:
         raise ValueError(f"audio tracks are counted from 0, not {plan.listening.audio_track}")
+    if plan.listening.grid.placement == "free" and not places_freely(plan.rule):
+        raise ValueError(
+            f"the rule {rule_name(plan.rule)} chooses windows of the grid; "
+            "--placement free needs the rule coverage"
+        )
+    _ = plan.listening.survival  # says what is wrong with a length of actions
     if plan.shard and plan.across and plan.budget.count is not None:
         raise ValueError(
             f"{plan.budget} calls over all recordings cannot be split among shards: "

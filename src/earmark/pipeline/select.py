@@ -5,7 +5,6 @@ paths ──▶ listen ──▶ allocate ──▶ Selection
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,8 @@ from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen_all
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
-from earmark.selection import Choice, allocate, forecast, left_out
+from earmark.selection import Choice, allocate, left_out
+from earmark.selection.coverage_forecast import foretell
 from earmark.selection.result import Chosen, Failed, Selection
 
 
@@ -67,21 +67,20 @@ def listen_each(
 
 def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
     heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
-    share = forecast(windows, [pick.window for pick in choice.picks])
     has_count = not plan.across and plan.budget.price is None
     chaptered = len(recording.parts) > 1
     return Chosen(
         path=recording.source.path,
         duration=recording.duration,
         window=windows.length,
-        windows=len(windows),
-        budget=plan.budget.calls(len(windows)) if has_count else len(choice.picks),
+        windows=windows.calls,
+        budget=plan.budget.calls(windows.calls) if has_count else len(choice.picks),
         rule=choice.rule_used,
         frontline=heard.frontline,
         access=heard.access,
         bytes_read=heard.bytes_read,
         bytes_total=recording.size_bytes,
-        forecast=None if math.isnan(share) else share,
+        forecast=foretell(heard, choice, float(windows.rates.sum())),
         picks=tuple(choice.picks),
         chapters=recording.source.paths if chaptered else (),
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.records import RecordingSummary
+from earmark.ledger.records import HeardRow, RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale, replacing
 from earmark.reporting.report_data import RunReport, load_recording
@@ -26,7 +26,6 @@ from earmark.reporting.report_page import (
     write_page,
 )
 from earmark.selection import ladder
-from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
 MOST_ON_A_PAGE = 24
@@ -81,11 +80,11 @@ def curve(run: Run) -> list[tuple[int, float]]:
     if survival is None:
         return []
     many = [
-        _windows(row.rates, row.window, survival)
+        _windows(row, recording.duration, survival)
         for recording in run.recordings()
         if (row := run.heard(recording.id)) is not None
     ]
-    total = sum(map(len, many))
+    total = sum(windows.calls for windows in many)
     budgets = sorted({round(share * total) for share in SHARES})
     reached = ladder(many, budgets, within=0.002)
     if not total or math.isnan(reached[0]):
@@ -132,9 +131,11 @@ def _plain(summary: RecordingSummary) -> list[Any]:
     ]
 
 
-def _windows(rates: FloatArray, length: float, survival: Survival) -> Windows:
+def _windows(heard: HeardRow, duration: float, survival: Survival) -> Windows:
     """Windows of which only the rates matter."""
-    return Windows(length, len(rates) * length, rates, rates, rates, survival)
+    rates = heard.rates
+    long = duration if heard.per_call > 1 else len(rates) * heard.window
+    return Windows(heard.window, long, rates, rates, rates, survival, per_call=heard.per_call)
 
 
 def _write_pages(run: Run, summaries: Sequence[RecordingSummary], folder: Path) -> None:

@@ -105,7 +105,7 @@ function drawRow(pen, strip, row, colour) {
   for (let x = GUTTER; x < place(until); x += 1) { // sound level, one column a pixel
     const [time, next] = [x, x + 1].map((edge) => from + ((edge - GUTTER) / plan.room) * plan.length);
     const height = 1 + (loudest(recording, time, next) / 100) * tall;
-    const pick = strip.picks.get(Math.floor(time / recording.window + 1e-9));
+    const pick = pickAt(recording, time + 1e-9);
     pen.fillStyle = pick && pick.isFound ? picked : plain;
     pen.fillRect(x, foot - height, 1, height);
   }
@@ -119,29 +119,43 @@ function loudest(recording, from, until) {
   return most;
 }
 
+/** The pick that holds `time`; undefined where none does. */
+function pickAt({ picks }, time) {
+  let [low, high] = [0, picks.length]; // in order of time, and windows may lie on no grid
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (picks[middle].start <= time) low = middle + 1; else high = middle;
+  }
+  const pick = picks[low - 1];
+  return pick && time < pick.end ? pick : undefined;
+}
+
 function drawPicks(pen, strip, { from, until, top, foot, place, colour }) {
   const { recording, plan } = strip;
   const step = recording.window;
   if (!step) return;
+  const [edge, gapped] = [GUTTER + plan.room, (wide) => wide - (wide > 3 ? 1 : 0)];
+  const extent = (start, end) => [Math.max(GUTTER, place(start)), Math.min(place(Math.min(end, until)), edge)];
+  pen.fillStyle = colour("--cell");
   for (let index = Math.floor(from / step + 1e-9); index * step < until; index += 1) {
-    const left = Math.max(GUTTER, place(index * step));
-    const wide = Math.min(place(Math.min((index + 1) * step, until)), GUTTER + plan.room) - left;
-    if (wide <= 0) continue;
-    const pick = strip.picks.get(index);
-    pen.globalAlpha = pick && !pick.isFound ? 0.25 : 1;
-    pen.fillStyle = pick ? (pick.status === "failed" ? colour("--bad") : colour("--mark")) : colour("--cell");
-    const gap = wide > 3 ? 1 : 0;
-    pen.fillRect(left, foot + 3, wide - gap, pick ? 6 : 2);
-    if (pick) {
-      pen.fillStyle = pick.status === "failed" ? colour("--bad-soft") : colour("--mark-soft");
-      pen.fillRect(left, top + 3, wide - gap, foot - top - 1);
-    }
+    const [left, right] = extent(index * step, (index + 1) * step);
+    if (right > left) pen.fillRect(left, foot + 3, gapped(right - left), 2);
+  }
+  for (const pick of recording.picks) {
+    if (pick.end <= from || pick.start >= until) continue;
+    const [left, right] = extent(pick.start, pick.end);
+    if (right <= left) continue;
+    pen.globalAlpha = pick.isFound ? 1 : 0.25;
+    pen.fillStyle = colour(pick.status === "failed" ? "--bad" : "--mark");
+    pen.fillRect(left, foot + 3, gapped(right - left), 6);
+    pen.fillStyle = colour(pick.status === "failed" ? "--bad-soft" : "--mark-soft");
+    pen.fillRect(left, top + 3, gapped(right - left), foot - top - 1);
     pen.globalAlpha = 1;
   }
 }
 
 function drawScore(pen, recording, { from, until, foot, tall, place, colour }) {
-  const step = recording.window;
+  const step = recording.step;
   if (!step || !recording.scores.some((score) => score > 0)) return;
   pen.strokeStyle = colour("--score");
   pen.lineWidth = 1.5;
@@ -166,15 +180,14 @@ function timeAt(strip, event) {
 function makeStrip(recording) {
   const canvas = make("canvas", "strip");
   const told = make("output");
-  const strip = { canvas, recording, picks: new Map(recording.picks.map((pick) => [pick.window, pick])) };
+  const strip = { canvas, recording };
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label",
     `Time line of ${recording.name}: ${plural(recording.windows, "window")}, ${whole(recording.picks.length)} picked`);
-  const windowAt = (time) => Math.floor(time / (recording.window || 1));
   canvas.addEventListener("pointermove", (event) => {
     const time = timeAt(strip, event);
-    const pick = time === null ? null : strip.picks.get(windowAt(time));
-    const score = time === null ? undefined : recording.scores[windowAt(time)];
+    const pick = time === null ? null : pickAt(recording, time);
+    const score = time === null ? undefined : recording.scores[Math.floor(time / (recording.step || 1))];
     told.textContent = time === null ? "" : `${clock(time)} · ${pick ? `picked: ${pick.reason}` : "left out"}` +
       (score === undefined ? "" : ` · score ${score}`);
   });
@@ -182,7 +195,7 @@ function makeStrip(recording) {
   canvas.addEventListener("click", (event) => {
     const time = timeAt(strip, event);
     if (time === null) return;
-    const pick = strip.picks.get(windowAt(time));
+    const pick = pickAt(recording, time);
     if (pick && pick.isFound) goTo(pick); else play(recording, time);
   });
   new ResizeObserver(() => drawStrip(strip)).observe(canvas);
@@ -252,7 +265,8 @@ function makeCaption(pick) {
 }
 
 function makeCard(recording, pick) {
-  const peak = recording.scores[pick.window] || 0;
+  const [first, last] = [pick.start, pick.end - 1e-6].map((time) => Math.floor(time / (recording.step || 1) + 1e-9));
+  const peak = Math.max(0, ...recording.scores.slice(first, last + 1));
   const took = pick.caption === null ? null
     : `${pick.model} · ${plural(pick.tokens, "token")} · ${pick.latency.toFixed(1)} s${pick.cut ? " · cut short" : ""}`;
   pick.tagList = make("ul", "tags", ...pick.tags.map((tag) => make("li", "", tag)));

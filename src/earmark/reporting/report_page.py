@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from earmark.grid import count_windows
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
@@ -123,7 +124,10 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         "size": recording.size_bytes,
         "frames": recording.frame_count,
         "window": heard.window,
-        "windows": len(heard.scores),
+        "windows": count_windows(recording.duration, heard.window)
+        if heard.per_call > 1
+        else len(heard.scores),
+        "step": heard.window / heard.per_call,
         "scores": _curve(heard.scores),
         "level": _curve(heard.level.values) if heard.level else [],
         "hop": heard.level.hop if heard.level else 1.0,

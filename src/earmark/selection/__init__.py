@@ -6,7 +6,7 @@ from earmark.selection.coverage_forecast import calls_for, forecast, ladder
 from earmark.selection.omissions import left_out
 from earmark.selection.pick import Pick
 from earmark.selection.result import LeftOut
-from earmark.selection.rule import ArchiveRule, Rule, fixed_budget, is_blind
+from earmark.selection.rule import ArchiveRule, Rule, fixed_budget, is_blind, places_freely
 from earmark.selection.rule_registry import RULES, rule_name, rule_named
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.oracle import Oracle
@@ -28,6 +28,7 @@ __all__ = [
     "is_blind",
     "ladder",
     "left_out",
+    "places_freely",
     "rule_name",
     "rule_named",
 ]

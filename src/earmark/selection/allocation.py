@@ -23,6 +23,8 @@ class Choice:
     """The name of the rule; not the one asked for where the recording gives it nothing to read."""
     note: str = ""
     """One line for a person; empty if all went as asked."""
+    is_unread: bool = False
+    """Whether the recording told the rule nothing, and so nothing can be expected of the picks."""
 
 
 def allocate(
@@ -80,9 +82,9 @@ def _calls(
     if budget.price is not None:
         return envelope.share_calls(rule, many, alike, envelope.at_price(budget.price))
     if across:
-        calls = budget.calls(sum(map(len, many)))
+        calls = budget.calls(sum(windows.calls for windows in many))
         return envelope.share_calls(rule, many, alike, envelope.within(calls))
-    return (budget.calls(len(windows)) for windows in many)
+    return (budget.calls(windows.calls) for windows in many)
 
 
 def _choice(
@@ -92,7 +94,7 @@ def _choice(
     name = rule_name(rule)
     if picks and is_unread:
         why = f"every window scores the same, so {name} has nothing to go by: strata was used"
-        return Choice(picks, "strata", why)
+        return Choice(picks, "strata", why, is_unread=True)
     if budget is None or not len(windows):
         return Choice(picks, name)
     if budget.price is not None:
@@ -100,8 +102,8 @@ def _choice(
         why = f"calls stop where the next one is expected to bring fewer than {least}"
         if not picks:
             why = f"no call is expected to bring {least}, so none is made"
-        return Choice(picks, name, why if len(picks) < len(windows) else "")
-    wanted = budget.calls(len(windows))
+        return Choice(picks, name, why if len(picks) < windows.calls else "")
+    wanted = budget.calls(windows.calls)
     if wanted == 0:
         why = (
             f"{budget} of the windows comes to no call; spend one budget over all recordings with "

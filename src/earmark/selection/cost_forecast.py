@@ -145,7 +145,7 @@ def rungs_for(
     many: Sequence[Windows], budgets: Sequence[int], cost: CallCost, screening: Screening
 ) -> list[Rung]:
     """What each of `budgets`, spent over `many` recordings, is expected to reach and to cost."""
-    windows = sum(map(len, many))
+    windows = sum(one.calls for one in many)
     rungs = []
     for calls, reached in zip(budgets, ladder(many, budgets), strict=True):
         share = calls / windows if windows else math.nan

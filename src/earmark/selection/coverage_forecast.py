@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from earmark.gate.listener import Heard
 from earmark.grid import Windows
+from earmark.selection.allocation import Choice
 from earmark.selection.pick import gains
 from earmark.selection.price_search import PRECISION, Bracket, Calls, Flags, Side, is_settled
 from earmark.selection.rules.coverage import lines
@@ -25,6 +27,16 @@ def forecast(windows: Windows, chosen: ArrayLike) -> float:
     actions = float(windows.rates.sum())
     ordered = np.sort(np.asarray(chosen, dtype=np.intp))
     return float(gains(windows, ordered).sum()) / actions if actions else math.nan
+
+
+def foretell(heard: Heard, choice: Choice, actions: float) -> float | None:
+    """The share of the `actions` expected that the picks of `choice` are expected to touch.
+
+    None where no action is expected, and where nothing was heard that an expectation could rest on.
+    """
+    if choice.is_unread or heard.is_silent or heard.is_unheard or not actions:
+        return None
+    return sum(pick.expected for pick in choice.picks) / actions
 
 
 def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1e-4) -> list[float]:

@@ -9,6 +9,7 @@ from typing import Any
 from earmark.errors import NoAudioStream
 from earmark.gate.episodes import Bill, Episodes, bill
 from earmark.gate.listener import Heard
+from earmark.grid import Grid
 from earmark.timeline import Span
 
 
@@ -50,6 +51,6 @@ def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found
     if heard.is_unheard:
         raise NoAudioStream(f"{recording.name} has no audio stream, so the gate cannot open")
     episodes = tuple(rule([heard.scores]))
-    windows = max(0, math.ceil(recording.duration / window - 1e-9))
+    windows = Grid(window).count(recording.duration)
     account = bill(episodes, length=window, windows=windows)
     return Found(recording.source.path, recording.duration, episodes, account, window)

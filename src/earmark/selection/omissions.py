@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import Pick, gains
+from earmark.selection.pick import Pick, explain, gains
 from earmark.selection.result import LeftOut
 from earmark.selection.rules.rank import best_first
 from earmark.timeline import FloatArray, IndexArray, format_clock
@@ -16,18 +16,22 @@ from earmark.timeline import FloatArray, IndexArray, format_clock
 def left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[LeftOut]:
     """The `limit` best-scoring windows that are not among `picks`, best first.
 
-    Where all scores are equal, those that would add most come first.
+    Where all scores are equal, those that would add most come first. Of windows that are placed
+    freely those that lie side by side are looked at.
     """
-    chosen = np.array([pick.window for pick in picks], dtype=np.intp)
+    chosen = np.array([windows.window_at(pick.start) for pick in picks], dtype=np.intp)
+    chosen = np.minimum(chosen, len(windows) - 1)
     extra = additions(windows, chosen)
+    beside = np.arange(windows.per_call - 1, len(windows), windows.per_call)
+    places = np.setdiff1d(beside, chosen)
+    others = explain(windows, places, lambda *_: "")
+    scores = np.array([other.score for other in others])
     tells_apart = len(windows) > 0 and np.ptp(windows.scores) > 0
-    order = best_first(windows.scores if tells_apart else extra)
-    taken = np.zeros(len(windows), dtype=bool)
-    taken[chosen] = True
+    order = best_first(scores if tells_apart else extra[places])
     price = float(losses(windows, chosen).min(initial=np.inf))
     return [
-        _explained(windows, window, float(extra[window]), chosen, price)
-        for window in order[~taken[order]][:limit].tolist()
+        _explained(windows, others[place], float(extra[places[place]]), chosen, price)
+        for place in order[:limit].tolist()
     ]
 
 
@@ -40,7 +44,7 @@ def additions(windows: Windows, chosen: IndexArray) -> FloatArray:
     places = np.arange(len(windows))
     following = np.searchsorted(chosen, places)
     before = np.concatenate([[-1], chosen])[following]
-    reach = np.append(windows.survival.reach(windows.length), 0.0)
+    reach = np.append(windows.reach, 0.0)
     far = len(reach) - 1
     after = np.concatenate([chosen, [len(windows) + far]])[following]
     total = np.zeros(len(windows))
@@ -54,7 +58,7 @@ def additions(windows: Windows, chosen: IndexArray) -> FloatArray:
 def losses(windows: Windows, chosen: IndexArray) -> FloatArray:
     """Actions that are expected to be lost with each of `chosen` alone."""
     kept = gains(windows, chosen)
-    reach = np.append(windows.survival.reach(windows.length), 0.0)
+    reach = np.append(windows.reach, 0.0)
     gaps = np.diff(chosen, prepend=-1)
     ahead = np.diff(chosen, append=len(windows) + len(reach))
     for distance in range(len(reach) - 1):
@@ -65,20 +69,20 @@ def losses(windows: Windows, chosen: IndexArray) -> FloatArray:
 
 
 def _explained(
-    windows: Windows, window: int, expected: float, chosen: IndexArray, price: float
+    windows: Windows, other: Pick, expected: float, chosen: IndexArray, price: float
 ) -> LeftOut:
-    """Why `window` was left out, with the least that a pick brings as the price."""
-    span = windows.span(window)
-    beside = chosen[np.abs(chosen - window) == 1]
+    """Why the window `other` was left out, with the least that a pick brings as the price."""
+    away = np.abs(chosen - windows.window_at(other.start))
+    beside = chosen[away <= windows.per_call]
     beyond = f"{expected:.2g} new actions expected beyond the picks"
     if len(chosen) == 0:
         reason = f"{beyond}, and no call to spend"
     elif len(beside):
-        beside_at = format_clock(float(beside[0] * windows.length), tenths=False)
+        beside_at = format_clock(windows.span(int(beside[0])).start, tenths=False)
         reason = f"next to the pick at {beside_at}; {beyond}"
     elif expected < price:
         reason = f"{beyond}, below the price {price:.2g}"
     else:
         reason = f"{beyond}; the rule ranks it lower than the picks"
-    score, rate = float(windows.scores[window]), float(windows.rates[window])
-    return LeftOut(window, span.start, span.end, score, rate, expected, reason)
+    seen = (other.window, other.start, other.end, other.score, other.rate)
+    return LeftOut(*seen, expected, reason)

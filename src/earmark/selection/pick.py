@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from earmark.grid import Windows
+from earmark.selection.solver import Line
 from earmark.timeline import FloatArray, IndexArray, Span
 
 
@@ -16,8 +17,8 @@ from earmark.timeline import FloatArray, IndexArray, Span
 class Pick:
     """A window chosen, and why."""
 
-    window: int
-    """Position on the grid, from 0."""
+    window: int | None
+    """Position on the grid, from 0; none of a window that was placed freely."""
     start: float
     end: float
     instant: float
@@ -36,23 +37,23 @@ class Pick:
         return Span(self.start, self.end)
 
 
-def allowance(windows: Sized, budget: int) -> int:
-    """How many calls can be spent: `budget`, but never more than there are windows."""
+def allowance(windows: Windows | Line, budget: int) -> int:
+    """How many calls can be spent: `budget`, but never more than a full scan takes."""
     if budget < 0:
         raise ValueError(f"a budget is 0 calls or more, not {budget}")
-    return min(budget, len(windows))
+    return min(budget, windows.calls)
 
 
 def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
     """Expected new actions of each of `chosen`, in increasing order of window.
 
-    An action that starts in window m is touched by the first pick at or after m, if it is still
-    going there. So each pick answers for the windows since the pick before it:
+    An action that starts in step m is touched by the first pick that ends at or after m, if it is
+    still going there. So each pick answers for the steps since the pick before it:
 
         picks      ^        ^             gain of the second =
-        windows  . j . . .  k . .         rate[k] + sum over j < m < k of rate[m] * g(k - m)
+        steps    . j . . .  k . .         rate[k] + sum over j < m < k of rate[m] * g(k - m)
     """
-    reach = windows.survival.reach(windows.length)
+    reach = windows.reach
     total = np.zeros(len(chosen))
     gaps = np.diff(chosen, prepend=-1)
     for distance, chance in enumerate(reach.tolist()):
@@ -66,9 +67,28 @@ def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
 def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], str]) -> list[Pick]:
     """Picks for `chosen` windows; `reason` is told the window and its expected new actions."""
     ordered = np.sort(np.asarray(chosen, dtype=np.intp))
-    starts = ordered * windows.length
+    starts = np.maximum(ordered + 1 - windows.per_call, 0) * windows.step
     ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
-    seen = (windows.instants[ordered], windows.scores[ordered], windows.rates[ordered])
-    columns = (ordered, starts, ends, *seen, gains(windows, ordered))
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [Pick(*(*row, reason(row[0], row[-1]))) for row in rows]
+    numbers = ordered.tolist()
+    shown = numbers if windows.per_call == 1 else [None] * len(numbers)
+    columns = (starts, ends, *_seen(windows, ordered, starts, ends), gains(windows, ordered))
+    rows = zip(shown, *(column.tolist() for column in columns), strict=True)
+    return [
+        Pick(*(*row, reason(number, row[-1]))) for number, row in zip(numbers, rows, strict=True)
+    ]
+
+
+def _seen(
+    windows: Windows, ordered: IndexArray, starts: FloatArray, ends: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The instant, the score and the rate of each of the windows `ordered`."""
+    if windows.per_call == 1:
+        return windows.instants[ordered], windows.scores[ordered], windows.rates[ordered]
+    steps = windows.steps_of(ordered)  # (windows, steps in a window)
+    held = windows.scores[steps]
+    best = np.take_along_axis(steps, held.argmax(axis=1)[:, None], axis=1)[:, 0]
+    tells = np.ptp(held, axis=1) > 0
+    instants = np.where(tells, windows.instants[best], (starts + ends) / 2)
+    total = np.append(0.0, np.cumsum(windows.rates))
+    rates = total[steps[:, -1] + 1] - total[steps[:, 0]]
+    return instants, held.max(axis=1, initial=-np.inf), rates

@@ -27,7 +27,7 @@ SCHEMA_VERSION = 1
 class LeftOut:
     """A window that was not chosen, and why."""
 
-    window: int
+    window: int | None
     start: float
     end: float
     score: float

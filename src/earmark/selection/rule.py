@@ -28,10 +28,11 @@ class Rule(Protocol):
     calls unspent; the same input gives the same picks; the input is not written to. A budget
     below 0 is a `ValueError`.
 
-    Two class attributes are read where a rule has them:
+    Three class attributes are read where a rule has them:
 
     - `is_blind = True`: it reads neither scores nor rates, so nothing need be listened to.
     - `fixed_budget = Budget(...)`: it is spent instead of any budget asked for.
+    - `places_freely = True`: it reads `Windows.per_call`, so windows may begin at any step.
     """
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
@@ -62,6 +63,11 @@ class ArchiveRule(Protocol):
 def is_blind(rule: Rule) -> bool:
     """Whether `rule` reads neither scores nor rates, and so needs no evidence."""
     return bool(getattr(rule, "is_blind", False))
+
+
+def places_freely(rule: Rule) -> bool:
+    """Whether `rule` can choose among windows that lie on no grid."""
+    return bool(getattr(rule, "places_freely", False))
 
 
 def fixed_budget(rule: Rule) -> Budget | None:

@@ -47,6 +47,13 @@ class Line:
     """`g(0) = 1, g(1), ...`, never increasing."""
     bonus: FloatArray | None = None
     """Added to the worth of picking each window; None for nothing."""
+    full_scan: int | None = None
+    """Calls that see all of it, where that is not one a window: see `earmark.grid.Windows`."""
+
+    @property
+    def calls(self) -> int:
+        """Calls of a full scan."""
+        return len(self) if self.full_scan is None else self.full_scan
 
     @property
     def most(self) -> float:

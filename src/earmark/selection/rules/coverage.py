@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,11 @@ class Coverage:
     The optimum is exact (see `solver` and `price_search`). With even rates it is even spacing,
     with very short actions it is ranking by rate, and it never leaves a call unspent. Windows that
     are paid already (`Windows.owned`) are taken first, and the rest is best beside them. Ties are
-    settled the same way every time, and evenly where all rates are equal.
+    settled the same way every time, and evenly where all rates are equal. Where windows may begin
+    at any step the same search finds the best of all places: a step within a window is touched.
     """
+
+    places_freely: ClassVar[bool] = True
 
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         """The `budget` windows of one recording."""
@@ -64,8 +68,8 @@ class Coverage:
         if budget.price is not None:
             return solve(lined, np.full(len(lined), budget.price))[0]
         if not across:
-            return self._paths_each(lined, [budget.calls(len(line)) for line in lined])
-        calls = budget.calls(sum(map(len, lined)))
+            return self._paths_each(lined, [budget.calls(line.calls) for line in lined])
+        calls = budget.calls(sum(line.calls for line in lined))
         return spend(lined, np.zeros(len(lined), dtype=np.intp), np.array([calls]))
 
     def explain(self, windows: Windows, chosen: NDArray[np.integer]) -> list[Pick]:
@@ -87,7 +91,7 @@ def lines(many: Collection[Windows], weights: Weights = None) -> list[Line]:
 
 def _line(windows: Windows, weight: float) -> Line:
     rates = windows.rates if weight == 1 else windows.rates * weight
-    return Line(rates, windows.survival.reach(windows.length), _bonus(windows, rates))
+    return Line(rates, windows.reach, _bonus(windows, rates), windows.calls)
 
 
 def _bonus(windows: Windows, rates: FloatArray) -> FloatArray | None:

@@ -27,7 +27,8 @@ class Strata:
     def __call__(self, windows: Windows, *, budget: int) -> list[Pick]:
         """The `budget` windows."""
         calls = allowance(windows, budget)
-        chosen = middles(len(windows), calls)
+        middle = middles(len(windows), calls) + windows.per_call // 2
+        chosen = np.clip(middle, min(windows.per_call, len(windows)) - 1, len(windows) - 1)
         places = {window: place for place, window in enumerate(chosen.tolist(), start=1)}
         return explain(
             windows, chosen, lambda window, _: f"middle of slice {places[window]} of {calls}"

@@ -1,0 +1,147 @@
+"""Windows that begin at any step: the same exact search, held to trying every set of places."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earmark.gate.rates import RankRates
+from earmark.grid import Grid, Windows
+from earmark.selection import Budget, Coverage, Pick, allocate, forecast, left_out
+from earmark.selection.rules.strata import Strata
+from earmark.timeline import Track
+from reckoning import CURVES
+
+PER_CALL = 4
+
+
+def stepped(rates: list[float], survival: str = "usual", *, per_call: int = PER_CALL) -> Windows:
+    """Windows of 2 s that may begin at any half second."""
+    values = np.array(rates, dtype=float)
+    middles = (np.arange(len(values)) + 0.5) * 0.5
+    times = (per_call * 0.5, len(values) * 0.5)
+    return Windows(*times, values, middles, values, CURVES[survival], per_call=per_call)
+
+
+def touched(windows: Windows, firsts: tuple[int, ...]) -> float:
+    """Expected actions touched by windows that begin at the steps `firsts`, by the definition."""
+    going = windows.survival.reach(windows.step)
+    total = 0.0
+    for step, rate in enumerate(windows.rates.tolist()):
+        chances = [0.0]
+        for first in firsts:
+            ahead = first - step
+            if ahead <= 0 < windows.per_call + ahead:
+                chances.append(1.0)
+            elif 0 < ahead < len(going):
+                chances.append(float(going[ahead]))
+        total += rate * max(chances)
+    return total
+
+
+def best_touched(windows: Windows, calls: int) -> float:
+    places = range(max(1, len(windows) - windows.per_call + 1))
+    return max(touched(windows, each) for each in itertools.combinations(places, calls))
+
+
+def firsts_of(windows: Windows, picks: list[Pick]) -> tuple[int, ...]:
+    return tuple(round(pick.start / windows.step) for pick in picks)
+
+
+RATE = st.one_of(st.sampled_from([0.01, 1.0, 3.0]), st.floats(0.01, 5.0))
+
+
+@given(
+    st.lists(RATE, min_size=PER_CALL, max_size=14),
+    st.sampled_from(sorted(CURVES)),
+    st.integers(1, 3),
+)
+def test_no_other_places_are_worth_more(rates: list[float], survival: str, budget: int) -> None:
+    windows = stepped(rates, survival)
+    calls = min(budget, windows.calls)
+    picks = Coverage()(windows, budget=budget)
+    assert len(picks) == calls
+    assert len({pick.start for pick in picks}) == calls
+    best = best_touched(windows, calls)
+    assert touched(windows, firsts_of(windows, picks)) == pytest.approx(best, rel=1e-3, abs=1e-3)
+    told = sum(pick.expected for pick in picks)
+    assert told == pytest.approx(best, rel=1e-3, abs=1e-3)
+    assert forecast(windows, [windows.window_at(pick.start) for pick in picks]) == pytest.approx(
+        told / windows.rates.sum()
+    )
+
+
+def test_a_burst_over_an_edge_of_the_grid_takes_one_call() -> None:
+    burst = [0.01] * 6 + [1.0] * 4 + [0.01] * 6  # from 3 to 5 s, over the edge at 4 s
+    (pick,) = Coverage()(stepped(burst, "brief"), budget=1)
+    assert (pick.window, pick.start, pick.end) == (None, 3.0, 5.0)
+    assert pick.rate == pytest.approx(4.0)
+    assert 3.0 <= pick.instant < 5.0
+
+
+def test_all_of_the_calls_see_all_of_the_recording() -> None:
+    windows = stepped([1.0, 2.0, 0.5] * 7)  # 10.5 s: six windows of 2 s
+    picks = Coverage()(windows, budget=99)
+    assert len(picks) == windows.calls == 6
+    seen = sorted(pick.span for pick in picks)
+    assert seen[0].start == 0.0
+    assert seen[-1].end == 10.5
+    assert all(after.start <= before.end for before, after in itertools.pairwise(seen))
+
+
+def test_what_is_paid_comes_first_and_nothing_is_bought_twice() -> None:
+    windows = stepped(np.random.default_rng(3).gamma(1.0, 0.5, 60).tolist())
+    few = Coverage()(windows, budget=3)
+    paid = tuple(windows.window_at(pick.start) for pick in few)
+    more = Coverage()(replace(windows, owned=paid), budget=8)
+    assert {pick.span for pick in few} <= {pick.span for pick in more}
+    assert len({pick.span for pick in more}) == 8
+    every = Coverage()(replace(windows, owned=paid), budget=windows.calls)
+    assert {pick.span for pick in few} <= {pick.span for pick in every}
+    assert len({pick.span for pick in every}) == windows.calls
+
+
+def test_a_price_and_a_shared_budget() -> None:
+    quiet, busy = stepped([0.02] * 40), stepped([0.02] * 10 + [2.0] * 20 + [0.02] * 10)
+    shared = [choice.picks for choice in allocate(Coverage(), [quiet, busy], Budget(count=5),
+                                                  across=True)]  # fmt: skip
+    assert [len(picks) for picks in shared] == [0, 5]
+    (bought,) = allocate(Coverage(), [busy], Budget(price=1.0))
+    assert {4.5 <= pick.start <= 14.5 for pick in bought.picks} == {True}
+    assert all(pick.expected > 1.0 for pick in bought.picks)
+
+
+def test_where_nothing_speaks_windows_are_spaced_evenly() -> None:
+    (choice,) = allocate(Coverage(), [stepped([0.3] * 40)], Budget(count=2))
+    assert choice.rule_used == "strata"
+    assert [pick.span.middle for pick in choice.picks] == pytest.approx([5.0, 15.0], abs=0.6)
+    ((start, end),) = [(p.start, p.end) for p in Strata()(stepped([1.0, 2.0]), budget=1)]
+    assert (start, end) == (0.0, 1.0)
+
+
+def test_the_best_of_what_was_left_out() -> None:
+    windows = stepped([0.01] * 8 + [1.0] * 4 + [0.01] * 8 + [0.5] * 4 + [0.01] * 8, "brief")
+    picks = Coverage()(windows, budget=1)
+    (other,) = left_out(windows, picks, 1)
+    assert (other.start, other.end, other.window) == (10.0, 12.0, None)
+
+
+def test_rates_of_steps_add_up_to_those_of_seconds() -> None:
+    scores = Track(np.random.default_rng(5).random(25 * 41))
+    rates, survival = RankRates(), CURVES["usual"]
+    free = Grid(4.0, "free").score(scores, 41.0, rates=rates, survival=survival)
+    assert (len(free), free.per_call, free.step, free.calls) == (82, 8, 0.5, 11)
+    seconds = Grid(1.0).score(scores, 41.0, rates=rates, survival=survival)
+    np.testing.assert_allclose(free.rates.reshape(-1, 2).sum(axis=1), seconds.rates)
+    assert Grid(0.5, "free").score(scores, 41.0, rates=rates, survival=survival).per_call == 1
+    with pytest.raises(ValueError, match="on the grid or free"):
+        Grid(4.0, "loose")  # type: ignore[arg-type]
+
+
+def test_the_key_of_the_grid_is_as_it_was() -> None:
+    assert repr(Grid(4.0)) == "Grid(length=4.0)"
