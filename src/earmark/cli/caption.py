@@ -21,6 +21,7 @@ from earmark.cli.options import (
     LISTENING,
     MODEL,
     QUESTION,
+    ROUNDS,
     SPENDING,
     takes_plan,
 )
@@ -59,7 +60,7 @@ RetryFailed = Annotated[
 OutputFormat = Annotated[Format, typer.Option(help="How to print the outcome.")]
 
 
-@takes_plan(SPENDING, MODEL, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
+@takes_plan(SPENDING, ROUNDS, MODEL, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
 def caption(
     plan: Plan,
     paths: list[str],
@@ -82,6 +83,8 @@ def caption(
       earmark caption shift.mp4 --budget 25% --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
 
       earmark caption archive/ --budget 2000 --across --gguf Qwen3-VL-8B.gguf
+
+      earmark caption shift.mp4 --budget 15% --rounds auto --vlm http://localhost:8000/v1
 
       earmark caption shift.mp4 --dry-run --input-price 0.15 --output-price 0.6
 

@@ -89,6 +89,14 @@ def evaluate(
         str, typer.Option("--rules", "-r", help=f"With commas: {', '.join(COMPARED)}.")
     ] = ",".join(COMPARED),
     budgets: Budgets = BUDGET_WORDS,
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers",
+            help="Play the model from the annotations, and ask in rounds: perfect, or noisy, "
+            "also as noisy:missed=0.2,invented=0.05,renamed=0.3,seed=0.",
+        ),
+    ] = None,
     window: options.WindowLength = 4.0,
     subject: Annotated[str, typer.Option(help="The rule compared with all others.")] = "coverage",
     baseline: Annotated[str, typer.Option(help="The rule savings are measured by.")] = "uniform",
@@ -119,12 +127,16 @@ def evaluate(
     """Compare rules and frontlines on annotated recordings, in coverage and calls.
 
     Give --media to listen, or --sound-events to score by annotated sound events instead: a small
-    regression fitted on recordings that are not evaluated. With --out a stopped run is resumed, and
-    leaves CSV, Markdown, PNG and one HTML page.
+    regression fitted on recordings that are not evaluated. With --answers the model is played from
+    the annotations, and what rounds bring is measured; nothing need be heard then. With --out a
+    stopped run is resumed, and leaves CSV, Markdown, PNG and one HTML page.
 
     For example:
 
       earmark evaluate spans.csv --media videos/ --budgets 10,25,50 --out results/
+
+      earmark evaluate goalstep_valid.json --spans-format goalstep-substeps --answers noisy
+      --rules strata,coverage --subject rounds --baseline coverage
 
       earmark evaluate EPIC_100_validation.csv --durations EPIC_100_video_info.csv
       --sound-events EPIC_Sounds_validation.csv --recordings paper --out results/
@@ -141,6 +153,7 @@ def evaluate(
         sound_events_format=sound_events_format,
         rules=tuple(words(rules)),
         budgets=tuple(share(word) for word in words(budgets)),
+        answers=answers,
         window=window,
         subject=subject,
         baseline=baseline,

@@ -147,6 +147,14 @@ SPENDING = {
         bool, "One budget over all recordings, at one price.", "--across", default=False
     ),
 }
+ROUNDS = {
+    "rounds": option(
+        str,
+        "Ask in so many rounds, and plan each by the answers so far; or auto: as many as can "
+        "change the plan.",
+        default="1",
+    ),
+}
 LISTENING = {
     "frontline": option(
         str,

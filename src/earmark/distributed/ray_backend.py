@@ -40,6 +40,7 @@ class RayBackend:
     """The workers of a Ray cluster: they listen, decode and ask."""
 
     shares_memory = False
+    is_deferred = False
 
     def __init__(self, options: BackendOptions | None = None) -> None:
         """Join the cluster at `options.address`, or start a Ray of our own."""

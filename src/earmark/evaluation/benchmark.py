@@ -26,11 +26,13 @@ from earmark.evaluation.metrics.coverage_counts import (
     forecast_error,
     holding,
 )
+from earmark.evaluation.played_answers import AnswerPlayer, play_rounds
 from earmark.evaluation.tables.table import percent
 from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
 from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
+from earmark.selection.round_schedule import Rounds
 from earmark.selection.rules.random_spans import RandomSpans
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.selection.rules.strata import Strata
@@ -49,6 +51,9 @@ PHASES = "phases"
 
 REFERENCES = (PHASES, ORACLE)
 """What rules are compared with, and no user may name to spend a budget."""
+
+ROUNDS = "rounds"
+"""The rule `coverage`, asked in rounds and steered by answers that are played."""
 
 RANDOM = "random"
 """Random spans: what the lengths of picked stretches are worth, averaged over `DRAWS`."""
@@ -131,9 +136,14 @@ class CaseResult:
 
 
 def run_case(
-    case: Case, rules: Sequence[str], budgets: Sequence[float], *, rounding: Rounding = "round"
+    case: Case,
+    rules: Sequence[str],
+    budgets: Sequence[float],
+    *,
+    rounding: Rounding = "round",
+    answers: str | None = None,
 ) -> CaseResult:
-    """Every rule at every budget on one recording, rules first."""
+    """Every rule at every budget on one recording, rules first; with `answers`, also in rounds."""
     size = len(case.windows)
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
     result = CaseResult([], [])
@@ -141,6 +151,9 @@ def run_case(
         if rule in (PHASES, RANDOM):
             average = average_phases if rule == PHASES else average_draws
             counted = [average(case, each) for each in calls]
+        elif rule == ROUNDS:
+            played = play_budgets(case, calls, answers or "perfect")
+            counted = [count_picks(case, picks) for picks in played]
         else:
             picked = choose(case, rule, calls)
             counted = [count_picks(case, picks) for picks in picked]
@@ -151,6 +164,15 @@ def run_case(
             key = (case.recording, case.frontline, rule, budget)
             result.rows.append(BenchmarkRow(*key, *astuple(counts)))
     return result
+
+
+def play_budgets(case: Case, calls: Sequence[int], answers: str) -> list[list[Pick]]:
+    """What `coverage` picks for each number of calls, asked in rounds and answered by `answers`."""
+    said = AnswerPlayer.parse(answers).activities(case.recording, case.actions, case.windows)
+    return [
+        play_rounds([case.windows], [said], Budget(count=each), Rounds(None))[0] if each else []
+        for each in calls
+    ]
 
 
 def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
@@ -312,10 +334,16 @@ class BenchmarkDesign:
     detail: float = 0.25
     """The budget of the per-recording table and of the strip."""
     rounding: Rounding = "round"
+    answers: str | None = None
+    """Who plays the model, `perfect` or `noisy`; then `coverage` is also asked in rounds."""
 
     def __post_init__(self) -> None:
+        if self.answers is not None:
+            AnswerPlayer.parse(self.answers)
+            if ROUNDS not in self.rules:
+                object.__setattr__(self, "rules", (*self.rules, ROUNDS))
         named = (*self.rules, self.subject, self.baseline)
-        known = dict.fromkeys([*COMPARED, *RULES])
+        known = dict.fromkeys([*COMPARED, *RULES, *([ROUNDS] if self.answers else [])])
         unknown = [rule for rule in named if rule not in known]
         if unknown:
             raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(known)}")
@@ -388,7 +416,9 @@ def run(
                 done.failures[key] = str(error)
                 continue
             rules = design.rules_for(key[0] == first)
-            done.results[key] = run_case(case, rules, design.budgets, rounding=design.rounding)
+            done.results[key] = run_case(
+                case, rules, design.budgets, rounding=design.rounding, answers=design.answers
+            )
             if folder and time.monotonic() - saved > SAVE_EVERY:
                 done.save(folder)
                 saved = time.monotonic()

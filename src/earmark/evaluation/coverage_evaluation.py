@@ -28,7 +28,12 @@ from earmark.evaluation.benchmark import (
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.paper.downsampling import downsample_table
 from earmark.evaluation.paper.operating_points import AnnotatedScores, Unit
-from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
+from earmark.evaluation.score_sources import (
+    MediaScores,
+    ScoreSource,
+    SoundEventScores,
+    UnheardScores,
+)
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.evaluation.tables.table import Table
@@ -89,7 +94,9 @@ class EvaluationPlan(BenchmarkDesign):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else Path(given))
         super(EvaluationPlan, self).__post_init__()
-        if bool(self.media) == bool(self.sound_events):
+        if (self.media and self.sound_events) or not (
+            self.media or self.sound_events or self.answers
+        ):
             raise ValueError(
                 "an evaluation needs --media to listen to or --sound-events, and not both"
             )
@@ -188,8 +195,11 @@ def _open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
     """What scores the recordings, and a line for every kind of recording left out."""
     durations = read_durations(plan.durations) if plan.durations else {}
     marked = read_annotations(plan.spans, format=plan.spans_format, durations=durations)
-    open_source = _open_media_source if plan.media else _open_event_source
-    return open_source(plan, marked, durations)
+    if plan.media:
+        return _open_media_source(plan, marked, durations)
+    if plan.sound_events:
+        return _open_event_source(plan, marked, durations)
+    return UnheardScores(marked, split_for_fitting(marked, plan.recordings), plan.window), ()
 
 
 def _open_event_source(

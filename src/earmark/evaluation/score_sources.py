@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.benchmark import Case, Tasks
 from earmark.evaluation.sound_event_listener import (
@@ -17,7 +19,8 @@ from earmark.evaluation.sound_event_listener import (
     split_for_fitting,
 )
 from earmark.gate.frontline_registry import frontline_named
-from earmark.grid import ScoredRecording
+from earmark.gate.survival import Survival
+from earmark.grid import Grid, ScoredRecording, Windows
 from earmark.media import Recording
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
@@ -80,6 +83,51 @@ class SoundEventScores:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class UnheardScores:
+    """No scores at all: even rates, and lengths of actions, of other recordings."""
+
+    annotations: Annotations
+    split: FittingSplit
+    window: float = 4.0
+    """Seconds of one call."""
+    frontlines: tuple[str, ...] = ("none",)
+
+    @property
+    def evaluated(self) -> Annotations:
+        """The recordings that are judged."""
+        return self.annotations.only(self.split.evaluated)
+
+    def describe(self) -> str:
+        """One line on where the scores come from."""
+        return f"nowhere: nothing is heard; lengths and rates are {self.split.words}"
+
+    def settings(self) -> dict[str, Any]:
+        """What tells one source from another."""
+        return {"sound_events": None, "sound": None}
+
+    def tasks(self) -> Tasks:
+        """One task for each evaluated recording."""
+        return {("none", name): partial(self.case, name) for name in self.split.evaluated}
+
+    def case(self, name: str) -> Case:
+        """A recording whose windows are all alike."""
+        others = self.annotations.only(self.split.fitted[name])
+        duration = self.annotations.durations[name]
+        starts = self.window * others.actions / (3600 * others.hours)
+        count = Grid(self.window).count(duration)
+        rates = np.full(count, starts)
+        middles = (np.arange(count) + 0.5) * self.window
+        instants = np.minimum(middles, duration)
+        survival = Survival.from_lengths(others.lengths)
+        windows = Windows(self.window, duration, np.zeros(count), instants, rates, survival)
+        return Case(name, "none", windows, self.annotations.recordings[name])
+
+    def track(self, name: str) -> Track:
+        """Zeros, one a window."""
+        return Track(self.case(name).windows.scores, hop=self.window)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MediaScores:
     """Scores from media that are listened to."""
 
@@ -125,7 +173,7 @@ class MediaScores:
         return listen(self.recordings[name].source, plan.listening)
 
 
-ScoreSource = SoundEventScores | MediaScores
+ScoreSource = SoundEventScores | UnheardScores | MediaScores
 """Scores annotated recordings, so that rules can be compared on them."""
 
 

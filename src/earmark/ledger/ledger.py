@@ -11,12 +11,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from earmark.captioning.activity import stored_activity
 from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -241,8 +242,11 @@ class Ledger:
         rule: str = "",
         forecast: float | None = None,
         notes: Sequence[str] = (),
+        round: int | None = None,  # noqa: A002 - the word the command line uses
     ) -> None:
         """Keep the picks of the present plan, in place of any it had.
+
+        With a `round`, a pick that is answered stays of its round, with the reason it had.
 
         Args:
             recording: Its id.
@@ -251,6 +255,7 @@ class Ledger:
             rule: The rule that chose.
             forecast: Share of all actions the picks are expected to touch; None where none are.
             notes: What a reader should know: swaps, warnings.
+            round: The one the picks are asked in, from 1; None where all is asked at once.
         """
         with self._transaction() as database:
             number = number_of(database, recording)
@@ -259,6 +264,7 @@ class Ledger:
                 "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?)",
                 (*place, rule, forecast, json.dumps(list(map(redact, notes)), ensure_ascii=False)),
             )
+            earlier = _asked_before(database, number) if round else {}
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',
                 place,
@@ -268,9 +274,11 @@ class Ledger:
                 span = Span(pick.start, pick.end)
                 words = (tags or {}).get(span, ())
                 tagged = keep_tags(database, number, span, words) if words else None
+                turn, reason = earlier.get(span, (round or 1, pick.reason))
+                values = astuple(replace(pick, reason=reason))
                 database.execute(
-                    "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*place, *astuple(pick), tagged, asked.get(span)),
+                    "INSERT INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*place, *values, tagged, asked.get(span), turn),
                 )
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
@@ -335,6 +343,18 @@ class Ledger:
         return [
             CallRow(identity, recording, Span(*times), model) for identity, model, *times in rows
         ]
+
+    def said(self, recording: str) -> dict[str, str | None]:
+        """What models said is being done in `recording`, by the identity of the call.
+
+        Empty where nothing is, None where an answer does not say.
+        """
+        rows = self._rows(
+            "SELECT identity, data FROM calls JOIN recordings ON number = recording"
+            " JOIN answers ON call = calls.id WHERE recordings.id = ? AND kind = 'caption'",
+            recording,
+        )
+        return {identity: stored_activity(data) for identity, data in rows}
 
     def spent(self) -> Spent:
         """What the calls of this run have taken so far, whichever process made them."""
@@ -439,3 +459,14 @@ class Ledger:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+
+def _asked_before(database: sqlite3.Connection, recording: int) -> dict[Span, tuple[int, str]]:
+    """The round and the reason of each pick of `recording` that is answered, under any plan."""
+    rows = database.execute(
+        'SELECT p."start", p."end", p.round, p.reason FROM plans JOIN picks p ON p.plan = plans.id'
+        " AND p.recording = ? JOIN calls ON calls.id = p.call WHERE state = 'answered'"
+        " ORDER BY plans.id",
+        (recording,),
+    )
+    return {Span(start, end): (turn, reason) for start, end, turn, reason in rows}

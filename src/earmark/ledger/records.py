@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from earmark.captioning.activity import activity_of
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.level_words import describe
 from earmark.evidence.window_sounds import WindowSounds
@@ -144,6 +145,13 @@ class PickRow:
     """Those of the tags that were heard: names first, then words for the level."""
     is_settled: bool = False
     """Whether its call has come to an answer, tags included: it is not asked again."""
+    round: int = 1
+    """The round it was asked in."""
+
+    @property
+    def activity(self) -> str | None:
+        """What the answer says is being done: empty for nothing, None where it does not say."""
+        return activity_of(self.kept.answer) if self.kept else None
 
     @property
     def span(self) -> Span:

@@ -119,7 +119,7 @@ INSERT OR REPLACE INTO main.choices
     FROM other.choices JOIN plan_of ON plan = theirs JOIN recording_of ON old = recording;
 INSERT INTO main.picks
     SELECT ours, r.new, p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected,
-        p.reason, tags.id, c.new
+        p.reason, tags.id, c.new, p.round
     FROM other.picks p JOIN plan_of ON p.plan = theirs JOIN recording_of r ON r.old = p.recording
         LEFT JOIN main.tags ON p.tags IS NOT NULL
             AND tags.recording = r.new AND tags."start" = p."start" AND tags."end" = p."end"

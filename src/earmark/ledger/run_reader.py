@@ -35,7 +35,7 @@ SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.r
     tags.words, calls.state,
     (SELECT reason FROM failures WHERE call = p.call ORDER BY id DESC LIMIT 1),
     a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,
-    a.finish, a.note, a.spend, a.at
+    a.finish, a.note, a.spend, a.at, p.round
 FROM picks p JOIN recordings r ON r.number = p.recording
     LEFT JOIN tags ON tags.id = p.tags
     LEFT JOIN calls ON calls.id = p.call
@@ -407,7 +407,7 @@ def _recording(row: tuple[Any, ...]) -> RecordingRow:
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     words, state, failure = row[8:11]
     is_settled = row[11] is not None
-    kept = _kept(row[11:]) if is_settled else None
+    kept = _kept(row[11:-1]) if is_settled else None
     heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
     tags = _split_tags(words, heard)
     if heard is not None:
@@ -415,7 +415,9 @@ def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     status = state if state in ("answered", "failed", "in flight") else "not asked"
     failure = failure if status == "failed" else None
     sounds = _split_tags(words, None)
-    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled)
+    return PickRow(
+        recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled, row[-1]
+    )
 
 
 def _kept(row: tuple[Any, ...]) -> StoredAnswer:

@@ -59,7 +59,7 @@ CREATE TABLE picks (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     window INTEGER, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,
     score REAL NOT NULL, rate REAL NOT NULL, expected REAL NOT NULL, reason TEXT NOT NULL,
-    tags INTEGER REFERENCES tags, call INTEGER REFERENCES calls,
+    tags INTEGER REFERENCES tags, call INTEGER REFERENCES calls, round INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (plan, recording, "start", "end")) WITHOUT ROWID;
 CREATE TABLE tags (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import tee
@@ -19,6 +19,7 @@ from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.reporting.progress import Progress
+from earmark.timeline import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class Tasks:
     """By key."""
     open: dict[str, int] = field(default_factory=dict)
     """Picks without an answer, by recording."""
+    lost: Collection[tuple[str, Span]] = ()
+    """Calls that failed in an earlier round, by recording and span: not asked again."""
+    is_whole: bool = True
+    """Whether nothing is left for a later round."""
 
     def __len__(self) -> int:
         return sum(self.open.values())
@@ -52,7 +57,10 @@ class Tasks:
     def __iter__(self) -> Generator[Task, None, None]:
         with self.ledger.run() as run:
             for key in (key for key, count in self.open.items() if count):
-                waiting = (row for row in list(run.picks(key)) if not row.is_settled)
+                rows = list(run.picks(key))
+                waiting = (
+                    row for row in rows if not row.is_settled and (key, row.span) not in self.lost
+                )
                 for request in requests_about(run, key, waiting, self.question, self.model):
                     yield Task(self.recordings[key], request)
 
@@ -80,6 +88,8 @@ class CallRecorder:
     """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """By identity, those under way."""
+    lost: set[tuple[str, Span]] = field(default_factory=set)
+    """Calls that failed, by recording and span."""
 
     def __post_init__(self) -> None:
         spent = self.ledger.spent()
@@ -113,6 +123,7 @@ class CallRecorder:
     def failed(self, failure: Failure) -> None:
         """A call stays unanswered, or could not be made."""
         task = self.tasks.pop(failure.request.identity)
+        self.lost.add((failure.request.recording, failure.request.span))
         self.tally.last_reason = f"{task}: {failure.reason}"
         self.ledger.fail(
             CallRow.of(failure.request),

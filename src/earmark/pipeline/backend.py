@@ -44,6 +44,8 @@ class Backend(Protocol):
 
     shares_memory: bool
     """Whether functions run in this process, so that they may report to it as they go."""
+    is_deferred: bool
+    """Whether answers come after the command has ended."""
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
         """The outcomes of `work` over `items`."""
@@ -64,6 +66,7 @@ class InProcessBackend:
     """This very process, one item after the other."""
 
     shares_memory = True
+    is_deferred = False
 
     def close(self) -> None:
         """Nothing to let go of."""

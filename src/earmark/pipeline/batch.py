@@ -156,6 +156,8 @@ def _reopened(row: RecordingRow) -> Recording:
 class BatchBackend(InProcessBackend):
     """Listens here, and instead of calling writes the calls into OpenAI batch files."""
 
+    is_deferred = True
+
     def __init__(self, options: BackendOptions) -> None:
         """Write to `options.batch`."""
         if options.batch is None:

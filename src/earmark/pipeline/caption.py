@@ -8,16 +8,14 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
-from earmark.pipeline.ask import CallRecorder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
+from earmark.pipeline.rounds import Workplace, ask_in_rounds
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.pipeline.sounds import keep_sounds
 from earmark.reporting.archive_index import write_report
@@ -65,12 +63,7 @@ def caption(
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan, ledger, backend)
-        tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, now, sum(tasks.open.values()))
-        now.count_calls(log.tally, log.calls)
-        logger.info("%d calls to make to %s", log.calls, captioner.model)
-        with closing(iter(tasks)) as waiting:
-            tally = backend.ask(waiting, captioner, plan.limits, log)
+        tally = ask_in_rounds(recordings, plan, captioner, Workplace(ledger, backend, now))
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)

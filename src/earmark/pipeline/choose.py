@@ -5,13 +5,15 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from earmark.captioning.activity import same_activity
 from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
+from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
@@ -21,8 +23,10 @@ from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
+from earmark.selection.answer_evidence import RevisedWindows, Seen
 from earmark.selection.coverage_forecast import foretell
 from earmark.selection.pick import explain
+from earmark.selection.round_schedule import WHOLE, Turn, calls_now, spread
 
 NAMED_TOGETHER = 1024
 """Recordings whose sounds are named together: few enough to hold, and enough that starting the
@@ -35,27 +39,75 @@ def choose_tasks(
     model: str,
     ledger: Ledger,
     backend: Backend,
+    *,
+    turn: Turn = WHOLE,
 ) -> Tasks:
-    """Spend the budget, and keep the picks of every recording; those `model` has not answered."""
+    """Spend the budget, and keep the picks of every recording; those `model` has not answered.
+
+    In a round that is not the last, a part of these alone: spread over each plan. What is kept then
+    are the picks asked so far and now, and the rest is planned again when there are answers.
+    """
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
+    tasks.lost = turn.lost
     namer = plan.open_namer()
     listening = plan.listening
     key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
     windows = StoredWindows(ledger, key, listening.survival, [], [])
     paid = [_paid_windows(one, windows, tasks, namer, backend) for one in recordings.values()]
     keys = [one.key for one in recordings.values()]
-    windows = replace(windows, recordings=keys, paid=paid)
+    windows = replace(
+        windows, recordings=keys, paid=[tuple(one.window for one in some) for some in paid]
+    )
+    many, turn = _as_answered(windows, paid, plan, turn)
     weights = [source.weight for source in recordings]
-    spent = allocate(plan.rule, windows, plan.budget, across=plan.across, weights=weights)
-    chosen = zip(recordings.values(), spent, strict=True)
+    spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
+    told = (_with_reasons(choice, many, place) for place, choice in enumerate(spent))
+    dealt = (_part(choice, places, turn) for choice, places in zip(told, paid, strict=True))
+    chosen = zip(recordings.values(), dealt, strict=True)
     with ledger.run() as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
             named = name_sounds(namer, spans, backend.map)
             for (one, choice), (names, unnamed) in zip(some, named, strict=True):
                 notes = "; ".join(filter(None, [choice.note, unnamed]))
-                _keep_choice(run, one, replace(choice, note=notes), names, tasks)
+                _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
+    tasks.is_whole = turn.is_last
     return tasks
+
+
+def _as_answered(
+    windows: StoredWindows, paid: Sequence[Sequence[Seen]], plan: Plan, turn: Turn
+) -> tuple[Collection[Windows], Turn]:
+    """The windows rated by the answers too, and the round: the last where these tell nothing."""
+    if plan.rounds.is_one:
+        return windows, turn
+    revised = RevisedWindows(windows, paid, agree=same_activity)
+    is_vain = plan.rounds.count is None and turn.number not in (None, 1) and not revised.tells
+    return revised, replace(turn, share=1.0) if is_vain else turn
+
+
+def _with_reasons(choice: Choice, many: Collection[Windows], place: int) -> Choice:
+    """The choice of one recording, its picks saying also what the answers around them are."""
+    if not isinstance(many, RevisedWindows):
+        return choice
+    around = [many.why(place, pick.start) for pick in choice.picks]
+    picks = [
+        replace(pick, reason=f"{pick.reason}, {why}") if why else pick
+        for pick, why in zip(choice.picks, around, strict=True)
+    ]
+    return replace(choice, picks=picks)
+
+
+def _part(choice: Choice, paid: Sequence[Seen], turn: Turn) -> Choice:
+    """Of a recording's plan what is paid and what is asked in this round."""
+    if turn.is_last:
+        return choice
+    starts = {one.start for one in paid}
+    waiting = [pick for pick in choice.picks if pick.start not in starts]
+    done = len(choice.picks) - len(waiting)
+    now = spread(waiting, calls_now(len(choice.picks), done, turn.share))
+    starts |= {pick.start for pick in now}
+    return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
 
 
 def _paid_windows(
@@ -64,30 +116,40 @@ def _paid_windows(
     tasks: Tasks,
     namer: Namer | None,
     backend: Backend,
-) -> tuple[int, ...]:
-    """The windows of `recording` whose answer, to this very question, is kept already.
+) -> list[Seen]:
+    """The windows of `recording` whose call is spent already, and what is said to be done there.
 
-    So a larger budget adds to what was bought instead of choosing anew.
+    Those whose answer, to this very question, is kept: so a larger budget adds to what was bought
+    instead of choosing anew. And those whose call was lost in an earlier round of this run.
     """
+    lost = [span for key, span in tasks.lost if key == recording.key]
     answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
-    if not answered:
-        return ()
+    if not answered and not lost:
+        return []
     grid = windows.read(recording.key)
-    places = sorted({grid.window_at(span.start) for span in answered.values()})
-    picks = explain(grid, [place for place in places if place < len(grid)], lambda *_: "")
+    places = {grid.window_at(span.start) for span in (*answered.values(), *lost)}
+    picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(namer, [(recording, spans)], backend.map)
     sounds = sounds_in(spans, level=None, names=names)
-    return tuple(
-        grid.window_at(pick.start)
-        for pick in picks
-        if tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model).identity
-        in answered
-    )
+    said = tasks.ledger.said(recording.key)
+    paid = []
+    for pick in picks:
+        request = tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model)
+        if request.identity in answered or pick.span in lost:
+            activity = said.get(request.identity)
+            paid.append(Seen(grid.window_at(pick.start), activity, pick.start))
+    return paid
 
 
 def _keep_choice(
-    run: Run, recording: Recording, choice: Choice, names: SoundNames, tasks: Tasks
+    run: Run,
+    recording: Recording,
+    choice: Choice,
+    names: SoundNames,
+    *,
+    tasks: Tasks,
+    turn: Turn,
 ) -> None:
     """Keep the picks of one recording, and what is heard in each."""
     heard = run.heard(recording.key)
@@ -101,9 +163,11 @@ def _keep_choice(
         rule=choice.rule_used,
         forecast=foretell(said, choice, float(heard.rates.sum())),
         notes=said.notes(choice.note),
+        round=turn.number,
     )
     made = (
         tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model)
         for pick in choice.picks
     )
-    tasks.open[recording.key] = len(tasks.ledger.unanswered(map(CallRow.of, made)))
+    waiting = tasks.ledger.unanswered(map(CallRow.of, made))
+    tasks.open[recording.key] = sum((recording.key, row.span) not in turn.lost for row in waiting)

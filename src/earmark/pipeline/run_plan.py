@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from earmark.captioning.activity import with_activity
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
@@ -35,6 +36,7 @@ from earmark.selection import (
     rule_named,
 )
 from earmark.selection.cost_forecast import Forecast
+from earmark.selection.round_schedule import Rounds
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.version import VERSION
 
@@ -99,6 +101,8 @@ class Plan:
     rule: Rule = field(default_factory=Coverage)
     across: bool = False
     """One budget over all recordings, spent at one price, instead of one each."""
+    rounds: Rounds = field(default_factory=Rounds)
+    """How many rounds the calls are asked in; with more than one the answers steer the rest."""
     model_choice: ModelChoice = field(default_factory=ModelChoice)
     """Whom to ask; nobody if not given."""
     captioner: Captioner | None = None
@@ -175,6 +179,7 @@ class Plan:
             "action_length": _plain_length(self.listening.action_length),
             "cache": None if cache is None else str(cache.folder),
             "across": self.across,
+            "rounds": str(self.rounds),
             "model_choice": self.model_choice.to_json(),
             "question": self.question.to_json(),
             "limits": asdict(self.limits),
@@ -230,6 +235,7 @@ class Plan:
             "model": model,
             "sounds": namer.model if namer else None,
             "ask": self.question.to_json(),
+            **({} if self.rounds.is_one else {"rounds": str(self.rounds)}),
         }
 
 
@@ -279,6 +285,8 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         named = chosen.get("frontline", AUTO)
         is_unheard = named == AUTO and is_blind(rule)
         chosen["frontline"] = UNHEARD if is_unheard else frontline_named(named)
+    if "rounds" in chosen:
+        chosen["rounds"] = Rounds.parse(chosen["rounds"])
     if chosen.keys() & {"window", "placement"}:
         grid = chosen.get("grid", before.listening.grid)
         length = chosen.pop("window", grid.length)
@@ -295,7 +303,15 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     unknown = chosen.keys() - {each.name for each in fields(Plan)}
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
-    return _checked(replace(before, **chosen))
+    return _checked(_asking_activity(replace(before, **chosen)))
+
+
+def _asking_activity(plan: Plan) -> Plan:
+    """The plan, its question asking also what is being done where answers steer."""
+    if plan.rounds.is_one:
+        return plan
+    prompt = with_activity(plan.question.prompt)
+    return replace(plan, question=replace(plan.question, prompt=prompt))
 
 
 def _suited(rule: Rule, named: Any, frontline: Frontline | None) -> Rule:

@@ -273,7 +273,7 @@ function makeCard(recording, pick) {
   pick.tagList.setAttribute("aria-label", "Tags");
   pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(pick),
     pick.tags.length ? pick.tagList : null,
-    make("div", "why", make("p", "", pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
+    make("div", "why", make("p", "", pick.round > 1 ? `round ${pick.round}: ${pick.reason}` : pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
       took ? make("p", "", took) : null, pick.note ? make("p", "", pick.note) : null)));
   mark(pick);
   return pick.card;

@@ -150,6 +150,8 @@ def _plain_pick(report: PickReport, files: PictureFiles | None) -> dict[str, Any
         "score": round(pick.score, 3) if math.isfinite(pick.score) else None,
         "expected": round(pick.expected, 2),
         "reason": pick.reason,
+        "round": row.round,
+        "activity": row.activity,
         "tags": row.tags,
         "status": row.status,
         "caption": _shortened(answer.text) if answer else None,

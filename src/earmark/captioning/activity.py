@@ -1,0 +1,128 @@
+"""What an answer says is being done, in a field of its own; and whether two answers say the same.
+
+A server that can is held to the schema; of one that cannot, the words are read: a line
+`activity: …`, or the sentence itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from earmark.captioning.prompt import Prompt
+from earmark.captioning.request import Answer
+
+TITLE = "caption_and_activity"
+"""Names a schema that holds no more than earmark's own fields: an answer without it can be read."""
+
+FIELDS: Mapping[str, Any] = {
+    "activity": {
+        "type": "string",
+        "description": "what is being done, in two to five words; empty if nothing is",
+    },
+    "active": {"type": "boolean", "description": "whether anything is being done"},
+}
+
+SCHEMA: Mapping[str, Any] = {
+    "title": TITLE,
+    "type": "object",
+    "properties": {"caption": {"type": "string"}, **FIELDS},
+    "required": ["caption", *FIELDS],
+    "additionalProperties": False,
+}
+
+NONE = re.compile(
+    r"\b(?:nothing (?:is|else|much|being|happen\w*|appears|seems)|no (?:activity|action|one is)"
+    r"|not (?:doing|performing|engaged)|(?:is|are|stands?|sits?) still|idle|inactive)\b"
+    r"|^\W*(?:nothing|none|n/a|no)\W*$",
+    re.IGNORECASE,
+)
+"""Words for that nothing is being done."""
+
+LINE = re.compile(r"^\W*activity\W*[:=]\W*(.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+
+WORD = re.compile(r"[^\W\d_]+")
+
+SMALL = frozenset(
+    WORD.findall(
+        "a an and are at being by camera currently for from he her his in into is it its of off on "
+        "one onto out over person she some the their then they to up user wearer while who with"
+    )
+)
+"""Words that say nothing about what is being done."""
+
+SHARED = 0.5
+"""Of the words of two activities together, to be the same."""
+
+
+def with_activity(prompt: Prompt) -> Prompt:
+    """The prompt, asking also what is being done, in fields of their own.
+
+    Names are in order of the alphabet, as a run keeps them: a question read back is the same one.
+    """
+    schema = dict(prompt.schema or SCHEMA)
+    schema["properties"] = {**schema.get("properties", {}), **FIELDS}
+    required = [name for name in schema.get("required", ()) if name not in FIELDS]
+    schema["required"] = [*required, *FIELDS]
+    return replace(prompt, schema=json.loads(json.dumps(schema, sort_keys=True)))
+
+
+def read_activity(words: str) -> dict[str, Any]:
+    """The fields of `SCHEMA`, of an answer that does not follow it."""
+    line = LINE.search(words)
+    activity = line[1] if line else words
+    active = not NONE.search(activity)
+    caption = LINE.sub("", words).strip() if line else words
+    return {"caption": caption or words, "activity": activity if active else "", "active": active}
+
+
+def activity_of(answer: Answer) -> str | None:
+    """What `answer` says is being done: empty where nothing is, None where it does not say."""
+    data = answer.data
+    if answer.kind != "caption" or not isinstance(data, Mapping):
+        return None
+    activity, active = data.get("activity"), data.get("active")
+    if active is False:
+        return ""
+    if isinstance(activity, str):
+        return "" if active is not True and NONE.search(activity) else activity.strip()
+    return None
+
+
+def stored_activity(data: str | None) -> str | None:
+    """`activity_of` an answer of which only the JSON was kept."""
+    return None if data is None else activity_of(Answer("", "", data=json.loads(data)))
+
+
+def same_activity(first: str, last: str) -> bool:
+    """Whether two activities share most of their words, but for endings and small words.
+
+    >>> same_activity("chopping the onions", "chops an onion")
+    True
+    >>> same_activity("chopping onions", "washing a pan")
+    False
+    """
+    one, other = stems(first), stems(last)
+    if not one or not other:
+        return first.strip().lower() == last.strip().lower()
+    return len(one & other) >= SHARED * len(one | other)
+
+
+def stems(words: str) -> frozenset[str]:
+    """The words that say something, each without its ending."""
+    found = WORD.findall(words.lower())
+    return frozenset(_stem(word) for word in found if word not in SMALL)
+
+
+def _stem(word: str) -> str:
+    """`word` without a usual English ending, a doubled last letter and a silent e."""
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
+            break
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word

@@ -1,0 +1,141 @@
+"""Answers played from annotations, so that what answers are for can be measured without a model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.metrics.coverage_counts import reach
+from earmark.grid import Windows
+from earmark.selection.allocation import allocate
+from earmark.selection.answer_evidence import NOTHING, RevisedWindows, Seen
+from earmark.selection.budget import Budget
+from earmark.selection.pick import Pick
+from earmark.selection.round_schedule import Rounds, calls_now, spread
+from earmark.selection.rules.coverage import Coverage
+from earmark.timeline import IndexArray
+
+Played = Literal["perfect", "noisy"]
+PLAYED: tuple[str, ...] = get_args(Played)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlayer:
+    """Says of every window what a model would: the action that fills most of it, or nothing.
+
+    >>> AnswerPlayer.parse("noisy:missed=0.1")
+    AnswerPlayer(missed=0.1, invented=0.05, renamed=0.3, seed=0)
+    """
+
+    missed: float = 0.0
+    """Share of windows with an action that are said to hold none."""
+    invented: float = 0.0
+    """Share of windows without an action that are said to hold one."""
+    renamed: float = 0.0
+    """Share of named actions that are called what no other answer calls them."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("missed", "invented", "renamed"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a share from 0 to 1, not {getattr(self, name):g}")
+
+    @classmethod
+    def parse(cls, words: str) -> AnswerPlayer:
+        """The player written as `perfect`, `noisy` or `noisy:missed=0.1,seed=3`."""
+        kind, _, options = words.partition(":")
+        usual = {"perfect": {}, "noisy": {"missed": 0.2, "invented": 0.05, "renamed": 0.3}}
+        if kind not in usual:
+            raise ValueError(f"no answers {kind!r}; there are {', '.join(PLAYED)}")
+        chosen: dict[str, float] = dict(usual[kind])
+        for option in filter(None, options.split(",")):
+            name, _, value = option.partition("=")
+            try:
+                if name not in {each.name for each in fields(cls)}:
+                    raise ValueError(name)
+                chosen[name] = int(value) if name == "seed" else float(value)
+            except ValueError:
+                raise ValueError(
+                    f"{option!r} is no option of answers: write missed=, invented=, renamed= with "
+                    "a share, or seed= with a number"
+                ) from None
+        return cls(**chosen)  # type: ignore[arg-type]
+
+    def activities(self, recording: str, actions: Sequence[Action], windows: Windows) -> list[str]:
+        """What is said of each window; the same of the same recording every time."""
+        said = [
+            NOTHING if place < 0 else actions[place].label or f"action {place}"
+            for place in main_actions(actions, windows).tolist()
+        ]
+        digest = hashlib.sha256(f"{recording} {self.seed}".encode()).digest()
+        chance = np.random.default_rng(int.from_bytes(digest[:8])).random((len(said), 2))
+        for place, (luck, naming) in enumerate(chance.tolist()):
+            if said[place] == NOTHING:
+                said[place] = f"imagined {place}" if luck < self.invented else NOTHING
+            elif luck < self.missed:
+                said[place] = NOTHING
+            elif naming < self.renamed:
+                said[place] = f"renamed {place}"
+        return said
+
+
+def main_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
+    """The action that fills most of each window, by place; -1 where none touches it."""
+    most = np.zeros(len(windows))
+    found = np.full(len(windows), -1, dtype=np.intp)
+    first, after = reach(actions, len(windows), windows.length)
+    for place, (begin, stop) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
+        for window in range(begin, stop):
+            span = windows.span(window)
+            shared = min(actions[place].end, span.end) - max(actions[place].start, span.start)
+            if shared > most[window]:
+                most[window], found[window] = shared, place
+    return found
+
+
+def equal(first: str, last: str) -> bool:
+    """Whether played answers name the same."""
+    return first == last
+
+
+def play_rounds(
+    many: Sequence[Windows],
+    said: Sequence[Sequence[str]],
+    budget: Budget,
+    rounds: Rounds,
+    *,
+    across: bool = False,
+) -> list[list[Pick]]:
+    """What `coverage` picks in each recording, asked in rounds and answered by `said`."""
+    asked: list[set[int]] = [set() for _ in many]
+    plans: list[list[Pick]] = []
+    for share in rounds.shares():
+        plans = plan_round(many, asked, said, budget, across=across)
+        for windows, picks, done in zip(many, plans, asked, strict=True):
+            places = (windows.window_at(pick.start) for pick in picks)
+            waiting = [place for place in places if place not in done]
+            done.update(spread(waiting, calls_now(len(picks), len(done), share)))
+    return plans
+
+
+def plan_round(
+    many: Sequence[Windows],
+    asked: Sequence[Collection[int]],
+    said: Sequence[Sequence[str]],
+    budget: Budget,
+    *,
+    across: bool = False,
+) -> list[list[Pick]]:
+    """The plans that know the answers to what was asked, which is part of them."""
+    known = [replace(one, owned=tuple(sorted(done))) for one, done in zip(many, asked, strict=True)]
+    seen = [
+        [Seen(window, words[window]) for window in sorted(done)]
+        for words, done in zip(said, asked, strict=True)
+    ]
+    revised = RevisedWindows(known, seen, agree=equal)
+    return [choice.picks for choice in allocate(Coverage(), revised, budget, across=across)]

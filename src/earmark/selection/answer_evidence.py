@@ -1,0 +1,196 @@
+"""What answers tell about the stretches between them: rates changed by what both ends say.
+
+    answers    chop ──────── chop        the same: hardly anything new in between
+               .  ────────── .           nothing is done at either end: hardly anything at all
+               .  ────────── chop        one end empty
+               chop ──────── wash        different: most of what is new lies here
+
+Only the order of the stretches can be learnt from that, not how much there is in all: the rates are
+changed so that they expect as much in the stretches between answers as before. Where all ends say
+alike, or all differ, nothing changes, and the plan stays what it was.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from earmark.grid import Windows
+from earmark.selection.pick import gains
+from earmark.timeline import Span
+
+NOTHING = ""
+"""The activity of an answer that says nothing is being done."""
+
+Kind = Literal["same", "empty", "one_empty", "differ"]
+"""What the answers at both ends of a stretch are to one another."""
+
+Agreement = Callable[[str, str], bool]
+"""Whether two activities, neither of them `NOTHING`, are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one answer says is being done, and where."""
+
+    window: int
+    """The last of its steps, from 0; on the grid a window is a step."""
+    activity: str | None
+    """A few words; `NOTHING` where nothing is being done, None where the answer does not say."""
+    start: float = 0.0
+    """Second its window begins at."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapFactors:
+    """New actions between two answers, beside those between two that differ.
+
+    By how many mean lengths of an action the answers lie apart: over a stretch much longer than
+    an action, that both ends say the same tells less.
+    """
+
+    lengths: tuple[float, ...]
+    """Distances, in mean lengths of an action, increasing."""
+    same: tuple[float, ...]
+    empty: tuple[float, ...]
+    """Nothing is being done at either end."""
+    one_empty: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for shares in (self.same, self.empty, self.one_empty):
+            if len(shares) != len(self.lengths) or min(shares) <= 0:
+                raise ValueError("factors are above 0, one for each length")
+
+    def of(self, kind: Kind, apart: float) -> float:
+        """The factor of a stretch between answers so many mean lengths of an action apart."""
+        if kind == "differ":
+            return 1.0
+        shares: tuple[float, ...] = getattr(self, kind)
+        return float(np.interp(np.log(max(apart, 1e-9)), np.log(self.lengths), shares))
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The windows strictly between two answers that say what is being done."""
+
+    first: int
+    stop: int
+    span: Span
+    kind: Kind
+    factor: float
+    """New actions beside a stretch whose ends differ."""
+    expected: float
+    """New actions the sound lets expect, that neither end touches."""
+
+
+def kind_of(first: str, last: str, agree: Agreement) -> Kind:
+    """What two activities, one at either end of a stretch, are to one another."""
+    if first == last == NOTHING:
+        return "empty"
+    if NOTHING in (first, last):
+        return "one_empty"
+    return "same" if agree(first, last) else "differ"
+
+
+def find_gaps(
+    windows: Windows, seen: Sequence[Seen], agree: Agreement, factors: GapFactors
+) -> list[Gap]:
+    """The stretches between answers, in order; those with an end that does not say are left out."""
+    ordered = sorted(seen, key=lambda one: one.window)
+    if len(ordered) < 2:
+        return []
+    places = np.array([one.window for one in ordered], dtype=np.intp)
+    rates = windows.rates
+    total = np.concatenate([[0.0], np.cumsum(rates)])
+    touched = gains(windows, places) - rates[places]  # of those that start in the stretch before
+    expected = (total[places[1:]] - total[places[:-1] + 1] - touched[1:]).tolist()
+    mean = float(windows.survival.reach(windows.length).sum()) * windows.length
+    found = []
+    for before, after, lies in zip(ordered, ordered[1:], expected, strict=False):
+        first, stop = before.window + 1, after.window
+        is_apart = stop - before.window > windows.per_call
+        if not is_apart or before.activity is None or after.activity is None:
+            continue
+        kind = kind_of(before.activity, after.activity, agree)
+        factor = factors.of(kind, (stop - before.window) * windows.step / mean)
+        ends = Span(windows.span(before.window).end, windows.span(stop).start)
+        found.append(Gap(first, stop, ends, kind, factor, max(0.0, lies)))
+    return found
+
+
+IN_WORDS: Mapping[Kind, str] = {
+    "same": "between answers that agree",
+    "empty": "between answers that see nothing done",
+    "one_empty": "between something and nothing done",
+    "differ": "between answers that differ",
+}
+
+
+class RevisedWindows(Collection[Windows]):
+    """The windows of many recordings with rates that know the answers; gone over, never held."""
+
+    def __init__(
+        self,
+        many: Collection[Windows],
+        seen: Sequence[Sequence[Seen]],
+        *,
+        agree: Agreement,
+        factors: GapFactors | None = None,
+    ) -> None:
+        """Read the answers about each of `many`.
+
+        Args:
+            many: The windows of each recording, rated by the sound.
+            seen: The answers about each.
+            agree: Compares what two answers say.
+            factors: What the ends of a stretch tell; `FITTED` if not given.
+        """
+        self.many = many
+        wanted = factors or FITTED
+        self.gaps = [
+            find_gaps(windows, some, agree, wanted)
+            for windows, some in zip(many, seen, strict=True)
+        ]
+        every = [gap for row in self.gaps for gap in row]
+        after = sum(gap.expected * gap.factor for gap in every)
+        self.level = sum(gap.expected for gap in every) / after if after > 0 else 1.0
+        """What all factors are multiplied by, so that as much is expected in all as before."""
+
+    def __len__(self) -> int:
+        return len(self.many)
+
+    def __iter__(self) -> Iterator[Windows]:
+        for windows, row in zip(self.many, self.gaps, strict=True):
+            rates = np.array(windows.rates, dtype=float)
+            for gap in row:
+                rates[gap.first : gap.stop] *= gap.factor * self.level
+            yield replace(windows, rates=rates)
+
+    def __contains__(self, item: object) -> bool:
+        return any(windows is item for windows in self)
+
+    def why(self, recording: int, start: float) -> str:
+        """What the answers around a window are to one another, in words; empty where none are."""
+        row = self.gaps[recording]
+        place = bisect_right(row, start, key=lambda gap: gap.span.start) - 1
+        inside = place >= 0 and start < row[place].span.end
+        return IN_WORDS[row[place].kind] if inside else ""
+
+    @property
+    def tells(self) -> bool:
+        """Whether the answers tell one stretch from another."""
+        return len({gap.factor for row in self.gaps for gap in row}) > 1
+
+
+FITTED = GapFactors(
+    lengths=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0),
+    same=(0.09, 0.15, 0.22, 0.26, 0.36, 0.4, 0.7, 0.88, 0.9),
+    empty=(0.08, 0.08, 0.11, 0.14, 0.2, 0.24, 0.4, 0.53, 0.56),
+    one_empty=(0.7,) * 9,
+)
+"""The middle between perfect and noisy played answers, over GoalStep steps and substeps and
+EPIC-KITCHENS-100, on the half of the recordings that nothing is judged on."""

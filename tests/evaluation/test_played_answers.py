@@ -1,0 +1,61 @@
+"""Answers played from annotations."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.played_answers import AnswerPlayer, play_rounds
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
+from earmark.selection import Budget
+from earmark.selection.round_schedule import Rounds
+
+
+def windows(count: int) -> Windows:
+    rates, middles = np.full(count, 0.3), np.arange(count) * 4.0 + 2
+    survival = Survival.lognormal(median=8.0, sigma=0.7)
+    return Windows(4.0, count * 4.0, np.zeros(count), middles, rates, survival)
+
+
+def test_a_perfect_answer_names_the_action_that_fills_most_of_the_window():
+    actions = [Action(0, 5, "chop"), Action(5, 9, "wash"), Action(17, 18, "")]
+    said = AnswerPlayer.parse("perfect").activities("r", actions, windows(5))
+    assert said == ["chop", "wash", "wash", "", "action 2"]
+
+
+def test_noise_misses_invents_and_renames_as_often_as_it_says():
+    actions = [Action(place * 8.0, place * 8.0 + 4, "chop") for place in range(4000)]
+    player = AnswerPlayer.parse("noisy:invented=0.1,seed=3")
+    said = player.activities("r", actions, windows(8000))
+    busy, idle = said[::2], said[1::2]
+    assert busy.count("") / 4000 == pytest.approx(0.2, abs=0.02)
+    renamed = sum(words.startswith("renamed") for words in busy)
+    assert renamed / (4000 - busy.count("")) == pytest.approx(0.3, abs=0.03)
+    assert sum(map(bool, idle)) / 4000 == pytest.approx(0.1, abs=0.02)
+    assert max(Counter(word for word in said if word not in ("", "chop")).values()) == 1
+    assert said == player.activities("r", actions, windows(8000))
+    assert said != AnswerPlayer.parse("noisy:seed=4").activities("r", actions, windows(8000))
+
+
+@pytest.mark.parametrize("words", ["loud", "noisy:missed=2", "noisy:x=1", "noisy:missed=a"])
+def test_what_cannot_be_played_is_said_so(words):
+    with pytest.raises(ValueError, match=r"answers|share"):
+        AnswerPlayer.parse(words)
+
+
+def test_rounds_find_what_even_spacing_steps_over():
+    """One long rest and one busy stretch: answers say which is which."""
+    actions = [Action(400 + place * 6.0, 404 + place * 6.0, f"a{place}") for place in range(60)]
+    many = windows(200)
+    said = AnswerPlayer.parse("perfect").activities("r", actions, many)
+    found = {}
+    for count in (1, 3):
+        (picks,) = play_rounds([many], [said], Budget(count=40), Rounds(count))
+        assert len({pick.window for pick in picks}) == 40
+        spans = [(pick.start, pick.end) for pick in picks]
+        found[count] = sum(any(a.start < e and s < a.end for s, e in spans) for a in actions)
+    assert found[3] >= found[1] + 6

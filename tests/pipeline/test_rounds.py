@@ -1,0 +1,172 @@
+"""Calls asked in rounds: answers say what is asked next, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.ledger.records import PickRow
+from earmark.ledger.run_reader import Run
+from earmark.pipeline.batch import import_batch
+from earmark.pipeline.caption import caption
+from earmark.pipeline.run_plan import Plan, make_plan
+from fault_server import fault_server
+from making import make_video
+
+ONE_BY_ONE = Limits(concurrency=1)
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory) -> Path:
+    """Forty windows of 2 s, with no sound that tells one from another."""
+    path = tmp_path_factory.mktemp("media") / "shift.mp4"
+    make_video(path, duration=80.0, clicks=[], fps=5, group=20)
+    return path
+
+
+def says(activity: str) -> str:
+    answer = {"caption": f"someone: {activity}", "activity": activity, "active": bool(activity)}
+    return f"ok:{json.dumps(answer)}"
+
+
+def plan(url: str, **choices) -> Plan:
+    captioner = OpenAICaptioner(url, "scripted")
+    chosen = {"limits": ONE_BY_ONE, "frontline": "flux", "budget": "8", "rounds": "2"}
+    chosen |= {"window": 2.0, **choices}
+    return make_plan(captioner=captioner, **chosen)
+
+
+def rows(folder: Path) -> list[PickRow]:
+    with Run.open(folder) as run:
+        return [row for one in run.recordings() for row in run.picks(one.id)]
+
+
+def test_the_second_round_goes_where_answers_differ(video, tmp_path):
+    """chop chop chop | wash: three of the four stretches between answers hold next to nothing."""
+    script = [
+        says("chop onion"),
+        says("chopping the onions"),
+        says("chop onions"),
+        says("wash pan"),
+    ]
+    with fault_server(*script, then=says("stir soup")) as server:
+        done = caption([video], plan=plan(server.url), run=tmp_path)
+        assert server.count() == 8
+    picks = rows(done.folder)
+    first = [row for row in picks if row.round == 1]
+    second = [row for row in picks if row.round == 2]
+    assert (len(first), len(second)) == (4, 4)
+    assert [row.activity for row in first][-1] == "wash pan"
+    inside = [row for row in second if first[2].pick.end <= row.pick.start < first[3].pick.start]
+    between = [row for row in second if first[0].pick.end <= row.pick.start < first[2].pick.start]
+    assert len(inside) > len(between)
+    assert all("between answers that differ" in row.pick.reason for row in inside)
+    assert first[0].kept and first[0].kept.answer.text == "someone: chop onion"
+
+
+def test_the_same_command_again_asks_nothing_and_keeps_the_rounds(video, tmp_path):
+    with fault_server(then=says("")) as server:
+        caption([video], plan=plan(server.url), run=tmp_path)
+        before = rows(tmp_path)
+        done = caption([video], plan=plan(server.url), run=tmp_path)
+        assert server.count() == 8
+    assert done.tally.calls == 0
+    kept = [(row.span, row.round, row.pick.reason, row.activity) for row in before]
+    assert [(row.span, row.round, row.pick.reason, row.activity) for row in rows(tmp_path)] == kept
+    assert {row.round for row in before} == {1, 2}
+
+
+def test_a_larger_budget_adds_to_what_was_asked(video, tmp_path):
+    with fault_server(then=says("chop onion")) as server:
+        caption([video], plan=plan(server.url), run=tmp_path)
+        bought = {row.span: row.round for row in rows(tmp_path)}
+        caption([video], plan=plan(server.url, budget="12"), run=tmp_path)
+        assert server.count() == 12
+    after = {row.span: row.round for row in rows(tmp_path)}
+    assert bought.items() <= after.items()
+    assert len(after) == 12
+
+
+def test_answers_that_tell_nothing_end_auto_after_the_first_round(video, tmp_path):
+    """Where every two neighbours differ there is nothing to plan by: the rest is one round."""
+    script = [says(word) for word in ("chop onion", "wash pan", "boil rice", "open door")]
+    with fault_server(*script, then=says("sweep floor")) as server:
+        caption([video], plan=plan(server.url, rounds="auto"), run=tmp_path)
+        assert server.count() == 8
+    assert {row.round for row in rows(tmp_path)} == {1, 2}
+
+
+def test_plain_words_of_a_server_that_knows_no_schema_are_read(video, tmp_path):
+    with fault_server("ok:Nothing is being done.", then="ok:Chopping an onion.") as server:
+        caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
+    said = [row.activity for row in rows(tmp_path)]
+    assert said.count("") == 1
+    assert said.count("Chopping an onion.") == 3
+
+
+def test_a_call_that_fails_is_spent_and_not_asked_again_in_the_next_round(video, tmp_path):
+    with fault_server("400", then=says("chop onion")) as server:
+        done = caption([video], plan=plan(server.url), run=tmp_path)
+        assert server.count() == 8
+    assert (done.tally.answered, done.tally.failed) == (7, 1)
+    assert [row.status for row in rows(tmp_path)].count("failed") == 1
+
+
+def test_a_round_is_a_batch(video, tmp_path):
+    """Two batch files, one after the other's results are in; together they spend the budget."""
+    asked: list[str] = []
+    for number in (1, 2):
+        path = tmp_path / f"requests-{number}.jsonl"
+        with fault_server() as server:
+            made = plan(server.url, engine="batch", batch=path)
+            caption([video], plan=made, run=tmp_path / "run")
+            assert server.count() == 0
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        asked += [line["custom_id"] for line in lines]
+        results = tmp_path / f"results-{number}.jsonl"
+        results.write_text("".join(map(result_of, lines)), encoding="utf-8")
+        import_batch(tmp_path / "run", [results], model="scripted")
+    assert len(asked) == len(set(asked)) == 8
+    assert sorted(row.round for row in rows(tmp_path / "run")) == [1] * 4 + [2] * 4
+
+
+def result_of(line: dict) -> str:
+    message = {"role": "assistant", "content": says("chop onion").removeprefix("ok:")}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = {"id": "1", "model": "scripted", "choices": [choice]}
+    response = {"status_code": 200, "body": body}
+    return json.dumps({"custom_id": line["custom_id"], "response": response, "error": None}) + "\n"
+
+
+JOB = """
+import sys
+from earmark.captioning.limits import Limits
+from earmark.pipeline.caption import caption
+caption([sys.argv[1]], run=sys.argv[3], server=sys.argv[2], model="scripted", frontline="flux",
+        window=2.0, budget="8", rounds="2", limits=Limits(concurrency=1))
+"""
+
+
+def test_killed_in_the_second_round_it_goes_on_there(video, tmp_path):
+    """The call in flight is asked again; nothing that was answered is."""
+    answers = [says("chop onion")] * 5
+    with fault_server(*answers, "hold", then=says("wash pan")) as server:
+        words = [sys.executable, "-c", JOB, str(video), server.url, str(tmp_path)]
+        job = subprocess.Popen(words)
+        while server.count() < 6:
+            assert job.poll() is None
+            time.sleep(0.02)
+        job.send_signal(signal.SIGKILL)
+        job.wait()
+        assert [row.status for row in rows(tmp_path)].count("answered") == 5
+        subprocess.run(words, check=True)
+        assert server.count() == 9
+    assert sorted(row.round for row in rows(tmp_path)) == [1] * 4 + [2] * 4

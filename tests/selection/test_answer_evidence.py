@@ -1,0 +1,112 @@
+"""What answers tell about the stretches between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
+from earmark.selection import Budget, Coverage, allocate
+from earmark.selection.answer_evidence import NOTHING, GapFactors, RevisedWindows, Seen, kind_of
+
+FACTORS = GapFactors((1.0, 10.0), same=(0.1, 0.1), empty=(0.05, 0.05), one_empty=(0.5, 0.5))
+
+
+def windows(count: int, *, owned: tuple[int, ...] = (), rate: float = 0.5) -> Windows:
+    survival = Survival.lognormal(median=4.0, sigma=0.5)
+    middles = np.arange(count) * 4.0 + 2
+    scores, rates = np.zeros(count), np.full(count, rate)
+    return Windows(4.0, count * 4.0, scores, middles, rates, survival, owned)
+
+
+def equal(first: str, last: str) -> bool:
+    return first == last
+
+
+def seen(drawing: str) -> list[Seen]:
+    """A letter is an activity, `-` nothing, `?` an answer that does not say, `.` not asked."""
+    said = {"-": NOTHING, "?": None}
+    return [Seen(place, said.get(sign, sign)) for place, sign in enumerate(drawing) if sign != "."]
+
+
+def revised(*drawings: str) -> RevisedWindows:
+    answers = [seen(drawing) for drawing in drawings]
+    many = [
+        windows(len(drawing), owned=tuple(one.window for one in some))
+        for drawing, some in zip(drawings, answers, strict=True)
+    ]
+    return RevisedWindows(many, answers, agree=equal, factors=FACTORS)
+
+
+def test_two_answers_are_the_same_empty_half_empty_or_different():
+    kinds = [kind_of(*pair, equal) for pair in ("aa", "ab", ("", ""), ("a", ""), ("", "a"))]
+    assert kinds == ["same", "differ", "empty", "one_empty", "one_empty"]
+
+
+def test_a_stretch_between_answers_that_differ_expects_most():
+    (found,) = revised("a....a....b....-....-")
+    same, differ, half, empty = (found.rates[place] for place in (2, 7, 12, 17))
+    assert differ > half > same > empty
+    assert same / differ == pytest.approx(0.1)
+    assert (found.rates[[0, 5, 10]] == 0.5).all()
+
+
+def test_as_much_is_expected_between_answers_as_before():
+    """Of what neither end touches: g weighs what starts just before an answer."""
+    many = revised("a....a....b....-....-", "a.........a")
+    before = sum(gap.expected for row in many.gaps for gap in row)
+    after = sum(gap.expected * gap.factor * many.level for row in many.gaps for gap in row)
+    assert after == pytest.approx(before)
+
+
+@pytest.mark.parametrize("drawing", ["a....b....c", "-....-....-", "?....?....?", "a", ".....", ""])
+def test_answers_that_are_all_alike_change_nothing(drawing):
+    many = revised(drawing)
+    (found,) = many
+    assert not many.tells
+    assert found.rates == pytest.approx(np.full(len(drawing), 0.5))
+
+
+def test_beside_an_answer_that_does_not_say_nothing_is_known():
+    (found,) = revised("a....?....b....b")
+    assert found.rates[2] == found.rates[7] == 0.5
+    assert found.rates[12] != 0.5 or not revised("a....?....b....b").tells
+
+
+def test_the_rest_of_the_calls_goes_where_answers_differ():
+    many = revised("a........a........a........b")
+    (choice,) = allocate(Coverage(), many, Budget(count=6))
+    new = [pick.window for pick in choice.picks if pick.window not in (0, 9, 18, 27)]
+    assert all(18 < window < 27 for window in new)
+    assert many.why(0, 4.0 * new[0]) == "between answers that differ"
+    assert many.why(0, 16.0) == "between answers that agree"
+    assert many.why(0, 36.0) == ""
+
+
+def test_a_recording_of_nothing_loses_calls_to_one_where_answers_differ():
+    many = revised("-....-....-....-", "a....b....c....d")
+    first, second = allocate(Coverage(), many, Budget(count=12), across=True)
+    assert (len(first.picks), len(second.picks)) == (4, 8)
+
+
+def test_windows_that_lie_on_no_grid_are_told_apart_too():
+    """Steps of 1 s, windows of 4: answers at 0-4, 40-44 (the same) and 80-84 (another)."""
+    survival = Survival.lognormal(median=4.0, sigma=0.5)
+    steps, rates = np.arange(100) + 0.5, np.full(100, 0.1)
+    owned = (3, 43, 83)
+    free = Windows(4.0, 100.0, np.zeros(100), steps, rates, survival, owned, per_call=4)
+    answers = [Seen(3, "a"), Seen(43, "a", 40.0), Seen(83, "b", 80.0)]
+    many = RevisedWindows([free], [answers], agree=equal, factors=FACTORS)
+    (choice,) = allocate(Coverage(), many, Budget(count=6))
+    new = [pick for pick in choice.picks if pick.start not in (0.0, 40.0, 80.0)]
+    assert len(new) == 3
+    assert all(44 <= pick.start and pick.end <= 80 for pick in new if pick.start < 84)
+    assert many.why(0, new[0].start) == "between answers that differ"
+
+
+def test_factors_are_above_nothing_and_one_a_length():
+    with pytest.raises(ValueError, match="above 0"):
+        GapFactors((1.0,), same=(0.0,), empty=(0.1,), one_empty=(0.1,))
+    with pytest.raises(ValueError, match="one for each length"):
+        GapFactors((1.0,), same=(0.1, 0.2), empty=(0.1,), one_empty=(0.1,))

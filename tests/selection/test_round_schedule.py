@@ -1,0 +1,52 @@
+"""How calls are dealt into rounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from earmark.selection.round_schedule import WHOLE, Rounds, calls_now, spread, turns
+
+
+def test_rounds_are_written_as_a_number_or_auto():
+    assert Rounds.parse("3") == Rounds.parse(3) == Rounds(3)
+    assert Rounds.parse(" Auto ") == Rounds.parse(None) == Rounds(None)
+    assert [str(Rounds.parse(word)) for word in ("1", "auto")] == ["1", "auto"]
+    assert Rounds.parse(Rounds(2)) == Rounds(2)
+
+
+@pytest.mark.parametrize(("word", "why"), [("0", "1 to 9"), ("10", "1 to 9"), ("x", "'x' is no")])
+def test_what_is_no_number_of_rounds_is_said_so(word, why):
+    with pytest.raises(ValueError, match=why):
+        Rounds.parse(word)
+
+
+def test_half_is_asked_first_and_all_at_the_end():
+    assert Rounds(1).shares() == (1.0,)
+    assert Rounds(2).shares() == (0.5, 1.0)
+    assert Rounds(3).shares() == (0.5, 0.75, 1.0)
+    assert [turn.number for turn in turns(Rounds(3))] == [1, 2, 3]
+    assert list(turns(Rounds(1))) == [WHOLE]
+
+
+@pytest.mark.parametrize("planned", range(12))
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_the_rounds_spend_every_call_once(planned, count):
+    waiting, asked = list(range(planned)), []
+    for share in Rounds(count).shares():
+        now = spread(waiting, calls_now(planned, len(asked), share))
+        asked += now
+        waiting = [one for one in waiting if one not in now]
+    assert sorted(asked) == list(range(planned))
+
+
+def test_a_part_is_spread_over_the_whole():
+    assert spread(range(8), 4) == [1, 3, 5, 7]
+    assert spread("abc", 1) == ["b"]
+    assert spread("abc", 9) == list("abc")
+    assert spread("abc", 0) == spread("", 3) == []
+
+
+def test_what_is_asked_already_is_not_asked_for_again():
+    assert calls_now(8, 0, 0.5) == 4
+    assert calls_now(8, 4, 0.5) == calls_now(8, 7, 0.5) == 0
+    assert calls_now(7, 4, 1.0) == 3
