@@ -101,7 +101,7 @@ def test_windows_that_lie_on_no_grid_are_told_apart_too():
     (choice,) = allocate(Coverage(), many, Budget(count=6))
     new = [pick for pick in choice.picks if pick.start not in (0.0, 40.0, 80.0)]
     assert len(new) == 3
-    assert all(44 <= pick.start and pick.end <= 80 for pick in new if pick.start < 84)
+    assert all(pick.start >= 44 and pick.end <= 80 for pick in new if pick.start < 84)
     assert many.why(0, new[0].start) == "between answers that differ"
 
 
