@@ -11,13 +11,14 @@ import typer
 from typer.testing import CliRunner
 
 from earmark.cli import runs as commands
+from earmark.cli import search as search_command
 from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickFrames
 from ledger_runs import PLAN, cell, fill, open_run, row
 
 app = typer.Typer()
-for command in (commands.export, commands.search, commands.runs, commands.report):
+for command in (commands.export, search_command.search, commands.runs, commands.report):
     app.command()(command)
 
 

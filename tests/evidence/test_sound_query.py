@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.evidence.sound_query import match_sounds, stems
+from earmark.evidence.sound_query import match_sounds
+from earmark.evidence.word_stems import stems
 from earmark.models import ModelStore
 from earmark.models.litert import class_names
 from quiet_shift import require_minilm, require_yamnet

@@ -54,7 +54,7 @@ def drawn(made: SoundTrack, name: str) -> str:
     [
         ("..dDDd..", "..====.."),
         ("..dddd..", "........"),  # never sure
-        ("D.D....D", "===....="),  # a pause of up to three seconds is none
+        ("D.D.....D", "===.....="),  # a pause of up to four seconds is none
         ("DDDDDDDD", "========"),
         ("........", "........"),
     ],
@@ -64,9 +64,9 @@ def test_an_event_begins_and_ends_with_its_sound(heard, told):
 
 
 def test_a_broad_sound_within_its_kind_is_told_as_that_kind():
-    made = track(Drill="..DDDD......", Power_tool=".DDDDD....DD")
-    assert drawn(made, "Drill") == "..====......"
-    assert drawn(made, "Power tool") == "..........=="
+    made = track(Drill="..DDDD........", Power_tool=".DDDDD......DD")
+    assert drawn(made, "Drill") == "..====........"
+    assert drawn(made, "Power tool") == "............=="
 
 
 def test_rooms_and_silence_are_no_sounds():

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from earmark.captioning.request import Answer
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import StoredAnswer
 from earmark.ledger.run_reader import Run
 from earmark.reporting.report_page import save_page, write_page
+from earmark.search.archive_search import search
+from earmark.timeline import Span
 from ledger_runs import PLAN, answer, call, open_run, row
 from report_runs import HOSTILE, tell_free, tell_many, tell_scene, tell_shift
 
@@ -127,7 +134,7 @@ def test_nothing_is_asked_of_the_network_and_nothing_complains(driver, pages):
 
 def test_search_as_you_type(driver, pages):
     see(driver, pages.scene)
-    everything = len(cards(driver))
+    at_first, everything = len(cards(driver)), driver.execute_script("return picks.length")
     box = driver.find_element(By.ID, "search")
     counts = []
     for letter in "rin ta":
@@ -147,7 +154,7 @@ def test_search_as_you_type(driver, pages):
     assert cards(driver) == []
     assert driver.find_element(By.CLASS_NAME, "none").is_displayed()
     box.send_keys(Keys.ESCAPE)
-    assert len(cards(driver)) == everything
+    assert len(cards(driver)) == at_first
     assert driver.find_elements(By.TAG_NAME, "mark") == []
 
 
@@ -357,3 +364,120 @@ def test_a_pick_far_away_gets_its_card_when_it_is_gone_to(driver, large: Path):
     earlier = driver.find_element(By.XPATH, "//button[text()='Show earlier']")
     driver.execute_script("arguments[0].click()", earlier)
     assert driver.execute_script("return picks[14800].card.isConnected")
+
+
+@pytest.fixture(scope="module")
+def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with evidence beside its captions, some of which repeat each other."""
+    folder = tell_scene(tmp_path_factory.mktemp("evidence"), duration=60.0, share=0.6)
+    with Run.open(folder) as run:
+        plan = run.plan()
+        picks = list(run.picks("one"))
+    with Ledger.open(folder, plan) as ledger:
+        spans = [Span(3.0, 9.5), Span(20.0, 31.0), picks[0].span, Span(40.0, 42.0)]
+        said = [
+            ("heard", "Power tool", "yamnet track"),
+            ("heard", "Drill", "yamnet track"),
+            ("read", "Hämmer & rinsing-agent 5%", "ocr"),
+            ("said", "hand me the drills, the rinsed ones", "whisper"),
+        ]
+        entries = [
+            EvidenceEntry(span, kind, text, 0.75, origin)
+            for span, (kind, text, origin) in zip(spans, said, strict=True)
+        ]
+        ledger.keep_evidence("one", entries, kinds=["heard", "read", "said"])
+    return folder
+
+
+WORDS = [
+    "drilling",
+    "drill",
+    "tools",
+    "power-tool",
+    "hammers",
+    "rins",
+    "rinse hand",
+    "5",
+    '"nail',
+    "x",
+]
+
+
+@pytest.mark.parametrize("typed", WORDS)
+def test_the_page_finds_what_the_command_finds(driver, told_run, typed: str):
+    with Run.open(told_run) as run:
+        page = write_page(run, told_run / "pages" / "told.html")
+    see(driver, page)
+    driver.find_element(By.ID, "search").send_keys(typed)
+    found = driver.execute_script(
+        "return run.recordings[0].moments.map(([start, end, kind, text]) => [start, kind, text])"
+    )
+    windows = driver.execute_script(
+        "return picks.filter((pick) => holdsAll(words, pick.words)).map((pick) => pick.start)"
+    )
+    hits = [each.hit for each in search(told_run, typed)]
+    own = {(hit.span.start, hit.kind, hit.text) for hit in hits if hit.text}
+    assert {(start, kind, text) for start, kind, text in found} == own
+    assert set(windows) == {hit.span.start for hit in hits if not hit.text}
+    shown = driver.find_elements(By.CSS_SELECTOR, ".moments li")
+    assert len(shown) == len(own)
+
+
+def test_the_page_stems_every_word_as_the_index_of_the_run_does(driver, told_run):
+    """Words of all sorts: those of the documentation, and letters of other languages."""
+    root = Path(__file__).resolve().parents[2]
+    text = " ".join(path.read_text(encoding="utf-8") for path in root.glob("docs/*.md"))
+    every = sorted({word for word in re.findall(r"[^\W_]+", text) if len(word) < 60})
+    every += ["ies", "skies", "naïve", "Übung", "agreed", "hopping", "electricity", "наука", "the"]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(
+            "CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61 remove_diacritics 2')"
+        )
+        database.execute("CREATE VIRTUAL TABLE v USING fts5vocab(t, 'instance')")
+        rows = ((number, word) for number, word in enumerate(every))
+        database.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
+        indexed = dict(database.execute("SELECT doc, term FROM v"))
+    with Run.open(told_run) as run:
+        see(driver, write_page(run, told_run / "pages" / "told.html"))
+    stemmed = driver.execute_script(
+        "return arguments[0].map((word) => decodeURIComponent(escape(wordsOf(word).at(-1).stem)))",
+        every,
+    )
+    assert len(every) > 2000
+    assert dict(enumerate(stemmed)) == indexed
+
+
+def test_the_first_tile_says_what_happened_and_lanes_show_when(driver, told_run, tmp_path: Path):
+    with Run.open(told_run) as run:
+        see(driver, write_page(run, told_run / "pages" / "told.html"))
+    tile = driver.find_element(By.ID, "overview")
+    assert "Power tool (Drill) 2× at 0:03, 0:20" in tile.text
+    assert tile.rect["y"] < driver.find_element(By.ID, "totals").rect["y"]
+    lanes = [each.text for each in driver.find_elements(By.CSS_SELECTOR, ".lane .name")]
+    assert lanes[:2] == ["Drill", "Power tool"]
+    bar = driver.find_element(By.CSS_SELECTOR, ".lane .track button")
+    track = driver.find_element(By.CSS_SELECTOR, ".lane .track")
+    assert (bar.rect["x"] - track.rect["x"]) / track.rect["width"] == pytest.approx(
+        20 / 60, abs=0.01
+    )
+    assert driver.save_screenshot(str(tmp_path / "overview.png"))
+
+
+def test_answers_that_say_the_same_are_folded_and_can_be_unfolded(driver, tmp_path: Path):
+    made = tell_many(12)
+    (recording,) = made.recordings
+    same = StoredAnswer(Answer("A bench, and nobody at it.", "tiny-vl"), 0, "")
+    folded = tuple(
+        replace(pick, row=replace(pick.row, kept=same)) if 3 <= place < 9 else pick
+        for place, pick in enumerate(recording.picks)
+    )
+    report = replace(made, recordings=(replace(recording, picks=folded),))
+    see(driver, save_page(report, tmp_path / "folded.html"))
+    assert len(cards(driver)) == 12 - 5
+    button = driver.find_element(By.CSS_SELECTOR, ".fold")
+    assert button.text == "The same for 1 min (5 more picks)"
+    driver.execute_script("arguments[0].click()", button)
+    assert len(cards(driver)) == 12
+    driver.execute_script("arguments[0].click()", button)
+    driver.find_element(By.ID, "search").send_keys("bench")
+    assert len(cards(driver)) == 6  # what is looked for is not hidden

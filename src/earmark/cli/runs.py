@@ -1,25 +1,24 @@
-"""`earmark export`, `search`, `runs` and `report`: what a run left behind."""
+"""`earmark export`, `import`, `runs` and `report`: what a run left behind."""
 
 from __future__ import annotations
 
-import base64
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from earmark.captioning.limits import Limits
 from earmark.cli.console import emit, emit_json, err, out, print_table, warn
 from earmark.errors import LedgerError
-from earmark.ledger.records import SearchHit, Totals
+from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
-from earmark.timeline import Span, format_clock
+from earmark.timeline import format_clock
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
@@ -103,39 +102,6 @@ def import_results(
         raise typer.Exit(1)
 
 
-def search(
-    folder: RunFolder,
-    words: Annotated[str, typer.Argument(help="Words to find in captions and tags; all of them.")],
-    most: Annotated[int, typer.Option(help="At most so many windows.", min=1)] = 50,
-    thumbnails: Annotated[
-        Path | None, typer.Option(help="Also write the pictures found into this folder.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Find windows by the words of their captions and tags.
-
-    For example:
-
-      earmark search runs/tuesday "red hammer"
-
-      earmark search runs/tuesday water --thumbnails found/
-    """
-    with Run.open(folder) as run:
-        hits = run.search(words, most=most)
-    pictures = _write_pictures(hits, thumbnails) if thumbnails else {}
-    if as_json:
-        emit_json([_plain(hit) for hit in hits])
-        return
-    for hit in hits:
-        span = f"{format_clock(hit.span.start)} - {format_clock(hit.span.end)}"
-        out.print(f"{hit.path}  {span}", style="bold")
-        out.print(f"  {hit.caption}" if hit.caption else f"  heard: {', '.join(hit.tags)}")
-        if (hit.recording, hit.span) in pictures:
-            out.print(f"  {pictures[hit.recording, hit.span]}")
-    if not hits:
-        warn(f"nothing in {folder} matches {words!r}")
-
-
 def runs(
     folder: Annotated[Path, typer.Argument(help="Where to look for runs.")] = Path(),
     as_json: AsJson = False,
@@ -200,29 +166,3 @@ def _cells(totals: Totals) -> tuple[str, ...]:
         str(totals.failed),
         f"{totals.spend:.4f}" if totals.spend else "0",
     )
-
-
-def _write_pictures(hits: list[SearchHit], folder: Path) -> dict[tuple[str, Span], Path]:
-    """The thumbnails of `hits` as files, numbered best match first."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {}
-    for number, hit in enumerate(hits, start=1):
-        if hit.thumbnail:
-            path = folder / f"{number:03d}-{Path(hit.path).stem}-{hit.span.start:.0f}s.jpg"
-            path.write_bytes(hit.thumbnail)
-            written[hit.recording, hit.span] = path
-    return written
-
-
-def _plain(hit: SearchHit) -> dict[str, Any]:
-    return {
-        "recording": hit.recording,
-        "path": hit.path,
-        "window": hit.window,
-        "start": hit.span.start,
-        "end": hit.span.end,
-        "caption": hit.caption or None,
-        "tags": list(hit.tags),
-        "model": hit.model or None,
-        "thumbnail": base64.b64encode(hit.thumbnail).decode(),
-    }

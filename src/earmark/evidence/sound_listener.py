@@ -16,7 +16,7 @@ from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Recording, Sound
 from earmark.media.atomic_file import replacing
 
-LAYOUT = 1
+LAYOUT = 2
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
 
 

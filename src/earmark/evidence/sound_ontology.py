@@ -6,6 +6,9 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import resources
 
+FEW = 4
+"""Kinds of a broad sound that are told as one."""
+
 
 @cache
 def kinds() -> Mapping[str, tuple[str, ...]]:
@@ -37,10 +40,19 @@ def broader(name: str) -> frozenset[str]:
 
 
 def family_of(name: str, present: Collection[str]) -> str:
-    """The narrowest of the sounds `present` that takes in `name` with another of them; or `name`.
+    """The narrowest sound that takes in `name` and is `present`, or whose other kinds are.
+
+    Kinds alone make a family only of a broad sound that has few: not of whatever is an animal.
 
     >>> family_of("Drill", {"Drill", "Power tool", "Speech"})
     'Power tool'
+    >>> family_of("Drill", {"Drill", "Jackhammer"}), family_of("Drill", {"Drill", "Hammer"})
+    ('Power tool', 'Drill')
     """
-    wider = [each for each in broader(name) if each in present]
+    others = set(present) - {name}
+    wider = [
+        each
+        for each in broader(name)
+        if each in others or (len(narrower(each)) <= FEW and narrower(each) & others)
+    ]
     return min(wider, key=lambda each: (len(narrower(each)), each)) if wider else name

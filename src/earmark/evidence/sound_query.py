@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from earmark.evidence.sound_ontology import broader, narrower
+from earmark.evidence.word_stems import stems
 from earmark.models.sentence_encoder import SentenceEncoder
 
 SAME = 0.6
@@ -32,24 +32,6 @@ class SoundMatch:
     """From 0 to 1: how much it is what is meant."""
     reason: str
     """In words; empty where the name says it itself."""
-
-
-@cache
-def _stemmer() -> object:
-    import snowballstemmer
-
-    return snowballstemmer.stemmer("porter")
-
-
-def stems(text: str) -> list[str]:
-    """The stems of the words in `text`, as search knows them.
-
-    >>> stems("Drilling, power tools")
-    ['drill', 'power', 'tool']
-    """
-    words = re.findall(r"[^\W_]+", text.casefold())
-    found: list[str] = _stemmer().stemWords(words)  # type: ignore[attr-defined]
-    return found
 
 
 def match_sounds(

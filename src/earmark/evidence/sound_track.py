@@ -9,6 +9,7 @@ What is kept of a cell is the few classes that are likely at all, so an hour tak
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, tee
@@ -25,6 +26,18 @@ CELL = 24
 """Steps of the clock in one cell: 0.96 s, so that patches lie side by side and each moment is heard
 once. The network's own 0.48 s hears each twice, and would take twice as long."""
 
+OUT_DB = 3.0
+"""A cell this far above the quiet of the last minutes is heard."""
+
+QUIET_CELLS = 312
+"""Cells whose quietest is the quiet: five minutes."""
+
+QUIET_DB = -50.0
+"""A room whose quiet is below this level, in dB of full scale, is quiet."""
+
+ONE_IN = 4
+"""Of a room that is never quiet, so many cells to one that is heard; less than `GAP`."""
+
 ORIGIN = "yamnet track"
 """Of the evidence that events are kept as: apart from what is said of single windows."""
 
@@ -37,7 +50,7 @@ ON = 0.4
 OFF = 0.15
 """Probability above which it goes on."""
 
-GAP = 3.0
+GAP = 4.0
 """Seconds that a sound may fall silent and still be the same event."""
 
 
@@ -142,6 +155,31 @@ def _without_broader(events: Sequence[SoundEvent]) -> Iterator[SoundEvent]:
             yield event
 
 
+class QuietCells:
+    """Says which cells are worth hearing: those that stand out from the quiet of the last minutes.
+
+    What is no louder than that has nothing to tell: of a room that is quiet, none is heard, and of
+    one that is never quiet (a fan, an engine) one cell in `ONE_IN`.
+    """
+
+    def __init__(self) -> None:
+        self._levels: deque[float] = deque(maxlen=QUIET_CELLS)
+        self._number = 0
+
+    def __call__(self, cells: FloatArray) -> IndexArray:
+        """The places in `cells`, `(cells, samples)`, of those to hear."""
+        powers = np.einsum("ij,ij->i", cells, cells, dtype=np.float64) / cells.shape[1]
+        wanted = []
+        for place, level in enumerate((10 * np.log10(powers + 1e-12)).tolist()):
+            self._levels.append(level)
+            floor = min(self._levels)
+            is_due = floor >= QUIET_DB and self._number % ONE_IN == 0
+            if level >= floor + OUT_DB or is_due:
+                wanted.append(place)
+            self._number += 1
+        return np.array(wanted, dtype=np.intp)
+
+
 class SoundTracker:
     """Notes the named sounds of what passes by, a few blocks at a time."""
 
@@ -155,12 +193,12 @@ class SoundTracker:
     def overhear(self, sound: Iterable[Sound]) -> Iterator[Sound]:
         """Pass `sound`, from its beginning, on as it is."""
         own, passed = tee(sound)
-        heard = self.encoder.encode(own)
+        heard = self.encoder.hear_cells(own, QuietCells())
         for block in passed:
             yield block
             self._note(next(heard, None))  # reads at least this block, and at most a cell ahead
-        for track in heard:
-            self._note(track)
+        for some in heard:
+            self._note(some)
 
     def track(self) -> SoundTrack:
         """What was noted."""
@@ -174,13 +212,12 @@ class SoundTracker:
             np.concatenate([*self._logits, empty]).astype(np.float32),
         )
 
-    def _note(self, track: Track | None) -> None:
-        if track is None:
+    def _note(self, heard: tuple[int, int, IndexArray, FloatArray] | None) -> None:
+        if heard is None:
             return
-        step, self._steps = self.encoder.cell, self._steps + len(track)
-        rows = track.values[::step]  # all steps of a cell share its values
-        first = round(track.start / HOP) // step
+        first, steps, places, rows = heard
+        self._steps += steps
         cells, classes = np.nonzero(rows >= np.log(LEAST / (1 - LEAST)))
-        self._cells.append(cells + first)
+        self._cells.append(places[cells] + first)
         self._classes.append(classes.astype(np.int16))
         self._logits.append(rows[cells, classes].astype(np.float32))

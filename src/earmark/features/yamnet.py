@@ -14,7 +14,7 @@ the file's own weights: the same logits to within half a step, without the ties.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -26,7 +26,7 @@ from earmark.features.pretrained.readout import check_threshold, strongest
 from earmark.media import Meter, Recording, Sound
 from earmark.models import ModelStore
 from earmark.models.litert import class_names, open_network
-from earmark.timeline import FloatArray, Span, Track
+from earmark.timeline import FloatArray, IndexArray, Span, Track
 
 PATCH = 15_600
 """Samples the network hears at once, at 16 kHz."""
@@ -93,6 +93,21 @@ class YAMNet(SoundEncoder):
             network = network or _QuantizedNetwork(self._file())
             rows = self._read(network, network.listen(cells))
             yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
+
+    def hear_cells(
+        self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray]
+    ) -> Iterator[tuple[int, int, IndexArray, FloatArray]]:
+        """Of each stretch of `sound` its first cell, its steps, and logits of some of its cells.
+
+        Which is for `wanted` to say, given the samples of every cell in it, `(cells, samples)`.
+        """
+        network: _QuantizedNetwork | None = None
+        for patches, steps, first in _cells(sound, self.cell):
+            width = self.cell * STEP
+            before = (PATCH - width) // 2
+            places = wanted(patches[:, before : before + width])
+            network = network or _QuantizedNetwork(self._file())
+            yield first // self.cell, steps, places, network.logits(network.listen(patches[places]))
 
     def _read(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
         """What is asked for, one row a cell, of embeddings in whole numbers."""

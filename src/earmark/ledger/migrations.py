@@ -140,6 +140,14 @@ CREATE TABLE evidence (
     kind TEXT NOT NULL CHECK (kind IN ('heard', 'said', 'read', 'seen')),
     text TEXT NOT NULL, confidence REAL NOT NULL, origin TEXT NOT NULL, data TEXT);
 CREATE INDEX evidence_of ON evidence (recording, kind, "start");
+CREATE VIRTUAL TABLE evidence_words USING fts5(
+    text, content='evidence', content_rowid='id',
+    tokenize='porter unicode61 remove_diacritics 2');
+CREATE TRIGGER evidence_added AFTER INSERT ON evidence BEGIN
+    INSERT INTO evidence_words (rowid, text) VALUES (NEW.id, NEW.text); END;
+CREATE TRIGGER evidence_removed AFTER DELETE ON evidence BEGIN
+    INSERT INTO evidence_words (evidence_words, rowid, text)
+        VALUES ('delete', OLD.id, OLD.text); END;
 CREATE TABLE corrections (
     id INTEGER PRIMARY KEY, recording INTEGER NOT NULL REFERENCES recordings,
     "start" REAL NOT NULL, "end" REAL NOT NULL,

@@ -265,7 +265,7 @@ class Correction:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A window whose caption or tags hold the words looked for."""
+    """A stretch whose caption, tags or evidence are what was looked for."""
 
     recording: str
     path: str
@@ -277,3 +277,21 @@ class SearchHit:
     tags: tuple[str, ...]
     model: str
     thumbnail: bytes
+    kind: str = "caption"
+    """`caption` or `tags`, of a window; else the kind of evidence."""
+    text: str = ""
+    """The words themselves, of evidence."""
+    confidence: float | None = None
+    """Of evidence; None where there is none."""
+    rank: float = 0.0
+    """How well it matches; lower is better, and only hits of one search can be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchableText:
+    """A text of the run that can be searched, and where it stands."""
+
+    is_evidence: bool
+    place: int
+    """Of evidence its number; else that of the call it answers, or the negative one of tags."""
+    text: str

@@ -27,6 +27,7 @@ from earmark.ledger.records import (
 )
 from earmark.ledger.row_values import unpack
 from earmark.ledger.schema import FILE, clearly, connect
+from earmark.ledger.text_index import TextIndex, split_tags
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
@@ -108,34 +109,6 @@ FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN picks p ON p.plan = :plan AND p.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
-"""
-
-
-_INDEXED = """
-SELECT recording, "start", "end" FROM calls JOIN present ON number = recording WHERE calls.id = ?1
-UNION ALL
-SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WHERE tags.id = -?1
-"""
-"""Answers stand in the index of words under their call, tags under their negative number."""
-
-
-_HIT = """
-SELECT r.id, r.path, (
-        SELECT window FROM plans JOIN picks p ON p.plan = plans.id AND p.recording = ?1
-            AND p."start" = ?2 AND p."end" = ?3 ORDER BY p.plan = ?5 DESC LIMIT 1),
-    t.words, (
-        SELECT text FROM calls JOIN answers ON call = id
-        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
-        ORDER BY at DESC LIMIT 1),
-    a.text, a.model, f.thumbnail
-FROM recordings r
-    LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
-    LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
-    LEFT JOIN answers a ON a.call = (
-        SELECT id FROM calls JOIN answers ON call = id
-        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
-        ORDER BY id = ?4 DESC, at DESC LIMIT 1)
-WHERE r.number = ?1
 """
 
 
@@ -346,38 +319,17 @@ class Run:
         return Totals(**values)
 
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
-        """Windows whose caption and tags hold all of `words`, the best match first.
+        """What holds all of `words`, the best match first: captions, tags and evidence.
 
         A word also finds longer ones that begin with it. Each window comes once, with the answer
-        that matches best. No words find nothing.
+        that matches best, and each piece of evidence. No words find nothing.
         """
-        query = " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
-        found: dict[tuple[int, float, float], int] = {}
-        places = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
-        for (place,) in self._rows(places, query) if query else ():
-            row = self._row(_INDEXED, place)
-            if row is None:
-                continue  # of a recording that was replaced
-            found.setdefault((row[0], row[1], row[2]), place)
-            if len(found) == most:
-                break
-        return [self._hit(*key, place) for key, place in found.items()]
+        return self.texts.search(words, most=most)
 
-    def _hit(self, recording: int, start: float, end: float, place: int) -> SearchHit:
-        """A span as found; one found by its tags alone shows its latest caption, if any."""
-        row = self._row(_HIT, recording, start, end, place, self._plan)
-        assert row is not None
-        name, path, window, words, heard, caption, model, thumbnail = row
-        return SearchHit(
-            name,
-            path,
-            window,
-            Span(start, end),
-            caption or "",
-            _split_tags(words, heard),
-            model or "",
-            thumbnail or b"",
-        )
+    @property
+    def texts(self) -> TextIndex:
+        """All that can be searched."""
+        return TextIndex(self._rows, self._plan)
 
     def _named(self, query: str) -> Iterator[dict[str, Any]]:
         """The rows of a query about the present plan, each value under its column's name."""
@@ -409,12 +361,12 @@ def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
     is_settled = row[11] is not None
     kept = _kept(row[11:-1]) if is_settled else None
     heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
-    tags = _split_tags(words, heard)
+    tags = split_tags(words, heard)
     if heard is not None:
         kept, state = None, "waiting"
     status = state if state in ("answered", "failed", "in flight") else "not asked"
     failure = failure if status == "failed" else None
-    sounds = _split_tags(words, None)
+    sounds = split_tags(words, None)
     return PickRow(
         recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled, row[-1]
     )
@@ -425,10 +377,3 @@ def _kept(row: tuple[Any, ...]) -> StoredAnswer:
     return StoredAnswer(
         Answer(text, model, kind, json.loads(data) if data else None, *rest), spend, at
     )
-
-
-def _split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
-    """The tags of a pick, or those kept as its answer when no model was asked."""
-    if words:
-        return tuple(json.loads(words))
-    return tuple(heard.split(", ")) if heard else ()

@@ -203,7 +203,7 @@ function makeStrip(recording) {
   const key = (name, text) => make("span", name, text);
   const legend = make("div", "legend", key("picked", "picked"), key("left", "left out"),
     recording.level.length ? key("level", "sound level") : null, key("curve", "score"), told);
-  return [canvas, legend];
+  return [makeLanes(recording), canvas, legend];
 }
 
 // ---- the picks ----------------------------------------------------------------------------
@@ -264,6 +264,25 @@ function makeCaption(pick) {
   return [pick.text, more];
 }
 
+// ---- answers that say the same: the first stands for all --------------------------------------
+
+const isFolded = (pick) => pick.leader !== pick && !pick.leader.isOpen && !words.length && wanted === "all";
+
+function makeFold(pick) {
+  if (!pick.followers?.length) return null;
+  const button = make("button", "more fold", "");
+  const say = () => {
+    const same = `same for ${lasting(pick.followers.at(-1).end - pick.start)} (${plural(pick.followers.length, "more pick")})`;
+    button.textContent = pick.isOpen ? `Fold what is the ${same}` : `The ${same}`;
+    button.setAttribute("aria-expanded", String(Boolean(pick.isOpen)));
+  };
+  button.type = "button";
+  button.addEventListener("click", () => { pick.isOpen = !pick.isOpen; say(); search(); });
+  pick.sayFold = say;
+  say();
+  return button;
+}
+
 function makeCard(recording, pick) {
   const [first, last] = [pick.start, pick.end - 1e-6].map((time) => Math.floor(time / (recording.step || 1) + 1e-9));
   const peak = Math.max(0, ...recording.scores.slice(first, last + 1));
@@ -271,7 +290,7 @@ function makeCard(recording, pick) {
     : `${pick.model} · ${plural(pick.tokens, "token")} · ${pick.latency.toFixed(1)} s${pick.cut ? " · cut short" : ""}`;
   pick.tagList = make("ul", "tags", ...pick.tags.map((tag) => make("li", "", tag)));
   pick.tagList.setAttribute("aria-label", "Tags");
-  pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(pick),
+  pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(pick), makeFold(pick),
     pick.tags.length ? pick.tagList : null,
     make("div", "why", make("p", "", pick.round > 1 ? `round ${pick.round}: ${pick.reason}` : pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
       took ? make("p", "", took) : null, pick.note ? make("p", "", pick.note) : null)));
@@ -341,32 +360,34 @@ function makeRecording(recording, place) {
   recording.more = makeMore(recording, "", () => { recording.last += MORE; });
   for (const pick of recording.picks) {
     pick.recording = recording;
+    pick.leader = recording.picks[pick.leader];
+    pick.leader.followers = (pick.leader.followers || []).concat(pick === pick.leader ? [] : [pick]);
     picks.push(pick);
   }
   recording.none = make("p", "none", "No pick of this recording matches.");
   recording.none.hidden = true;
-  section.append(recording.earlier, recording.grid, recording.more, recording.none);
+  recording.momentList = make("ul", "moments");
+  recording.momentList.setAttribute("aria-label", "Moments found");
+  section.append(recording.momentList, recording.earlier, recording.grid, recording.more, recording.none);
   return section;
 }
 
 // ---- searching ----------------------------------------------------------------------------
 
 let wanted = "all";
-function fold(text) { return text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase(); }
-
 /** The same text, its found words marked; folding may change lengths, then nothing is marked. */
-function highlight(element, text, words) {
-  const folded = fold(text);
-  if (!words.length || folded.length !== text.length) { element.textContent = text; return; }
-  const parts = [];
+function highlight(element, text, query) {
+  if (!query.length || fold(text).length !== text.length) { element.textContent = text; return; }
+  const parts = [], words = wordsOf(text);
   let done = 0;
-  while (done < text.length) {
-    const hits = words.map((word) => [folded.indexOf(word, done), word.length]).filter(([at]) => at >= 0);
-    if (!hits.length) break;
-    const [at, length] = hits.reduce((best, hit) => (hit[0] < best[0] || (hit[0] === best[0] && hit[1] > best[1]) ? hit : best));
-    parts.push(text.slice(done, at), make("mark", "", text.slice(at, at + length)));
-    done = at + length;
-  }
+  words.forEach((own, place) => {
+    const phrase = query.find((each) => standsAt(each, words, place));
+    if (!phrase || own.at < done) return;
+    const last = words[place + phrase.length - 1], typed = phrase.at(-1).word;
+    const end = last.at + (last.word.startsWith(typed) ? typed.length : last.word.length);
+    parts.push(text.slice(done, own.at), make("mark", "", text.slice(own.at, end)));
+    done = end;
+  });
   element.replaceChildren(...parts, text.slice(done));
 }
 
@@ -380,28 +401,32 @@ function mark(pick) {
   pick.tags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
 }
 
-function holds(pick, word) {
-  pick.words ??= fold([pick.caption || "", ...pick.tags].join(" "));
-  return pick.words.includes(word);
+function isFound(pick) {
+  if (!words.length) return true;
+  pick.words ??= [wordsOf(pick.caption || ""), wordsOf(pick.tags.join(" "))];
+  return holdsAll(words, pick.words) || pick.recording.moments.some(([start, end]) => start === pick.start && end === pick.end);
 }
 
 function search() {
-  words = fold($("search").value).split(/\s+/).filter(Boolean);
-  let room = AT_FIRST;
+  words = asQuery($("search").value);
+  let room = AT_FIRST, moments = 0;
   for (const recording of run.recordings) {
+    findMoments(recording, words);
+    moments += recording.moments.length;
     for (const pick of recording.picks) {
-      pick.isFound = (wanted === "all" || pick.status === wanted) && words.every((word) => holds(pick, word));
+      pick.isFound = (wanted === "all" || pick.status === wanted) && isFound(pick);
       if (pick.isFound && pick.card) mark(pick);
     }
-    recording.found = recording.picks.filter((pick) => pick.isFound);
+    recording.found = recording.picks.filter((pick) => pick.isFound && !isFolded(pick));
     recording.first = 0;
     recording.last = Math.min(recording.found.length, Math.max(0, room));
     room -= recording.found.length;
-    recording.none.hidden = recording.found.length > 0 || !recording.picks.length;
+    recording.none.hidden = recording.found.length > 0 || recording.moments.length > 0 || !recording.picks.length;
     drawCards(recording);
   }
   const count = picks.filter((pick) => pick.isFound).length;
-  $("found").textContent = words.length || wanted !== "all" ? `${whole(count)} of ${plural(picks.length, "pick")}` : plural(count, "pick");
+  $("found").textContent = (words.length || wanted !== "all" ? `${whole(count)} of ${plural(picks.length, "pick")}` : plural(count, "pick"))
+    + (words.length && moments ? ` · ${plural(moments, "moment")}` : "");
   strips.forEach(drawStrip);
 }
 
@@ -444,13 +469,14 @@ function closePlayer() {
 }
 
 function goTo(pick) {
+  if (isFolded(pick)) { pick.leader.isOpen = true; pick.leader.sayFold?.(); search(); }
   show(pick.recording, pick);
   pick.card.scrollIntoView({ block: "center" });
   pick.button.focus({ preventScroll: true });
 }
 
 function step(by) {
-  const open = picks.filter((pick) => pick.isFound);
+  const open = picks.filter((pick) => pick.isFound && !isFolded(pick));
   if (!open.length) return;
   const now = open.findIndex((pick) => pick.button && pick.button === document.activeElement);
   goTo(open[now < 0 ? (by > 0 ? 0 : open.length - 1) : Math.min(open.length - 1, Math.max(0, now + by))]);
@@ -467,6 +493,7 @@ function onKey(event) {
 }
 
 drawHead();
+drawOverview();
 $("main").append(...drawContents(), ...run.recordings.map(makeRecording));
 if (!run.recordings.length) $("main").append(make("p", "none", "This run has no recordings yet."));
 drawFilters();

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_track import ORIGIN
 from earmark.ledger.records import (
     ChoiceRow,
     FailedRecording,
@@ -20,6 +22,7 @@ from earmark.ledger.records import (
 )
 from earmark.ledger.run_reader import Run
 from earmark.redaction import is_redacted
+from earmark.reporting.run_overview import RecordingOverview, overview_of
 
 MOST_POINTS = 4000
 """Of a recording's sound level: more than any screen has columns for."""
@@ -46,6 +49,16 @@ class RecordingReport:
     """Its level no finer than a screen can show."""
     choice: ChoiceRow
     picks: tuple[PickReport, ...]
+    evidence: tuple[EvidenceEntry, ...] = ()
+    """What is known without a vision model, by time; a sound that is followed over the whole
+    recording is told once."""
+    overview: RecordingOverview | None = None
+    """What happened in it; None where that is not known."""
+
+    @property
+    def has_something(self) -> bool:
+        """Whether there is anything to tell."""
+        return self.overview is None or self.overview.has_something
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,15 +75,17 @@ class RunReport:
 
 
 def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunReport:
-    """The report of `run`; links to videos are made for a page that lies in `beside`."""
+    """The report of `run`; links to videos are made for a page that lies in `beside`.
+
+    Recordings in which something happened come first, else by path.
+    """
+    recordings = [load_recording(run, recording, beside=beside) for recording in run.recordings()]
     return RunReport(
         title=title or run.folder.resolve().name,
         opened=run.opened(),
         plan=run.plan(),
         totals=run.totals(),
-        recordings=tuple(
-            load_recording(run, recording, beside=beside) for recording in run.recordings()
-        ),
+        recordings=tuple(sorted(recordings, key=lambda one: not one.has_something)),
         missed=tuple(run.failed_recordings()),
     )
 
@@ -118,4 +133,14 @@ def load_recording(run: Run, recording: RecordingRow, *, beside: Path) -> Record
         picks=tuple(
             PickReport(row, partial(run.thumbnail, recording.id, row.span)) for row in rows
         ),
+        evidence=tuple(_each_once(list(run.evidence(recording.id)))),
+        overview=overview_of(run, recording),
     )
+
+
+def _each_once(entries: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:
+    """The entries but for sounds of windows that a track over the whole recording has too."""
+    tracked = {entry.text for entry in entries if entry.origin == ORIGIN}
+    for entry in entries:
+        if entry.kind != "heard" or entry.origin == ORIGIN or entry.text not in tracked:
+            yield entry

@@ -20,11 +20,13 @@ from urllib.parse import quote
 
 import numpy as np
 
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.grid import count_windows
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.reporting.html_document import assemble
+from earmark.reporting.near_duplicates import fold_repeats
 from earmark.reporting.report_data import PickReport, RecordingReport, RunReport, load_report
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
@@ -34,6 +36,10 @@ MOST_EMBEDDED = 1000
 
 MOST_TEXT = 4000
 """Characters of a caption on the page; the run and its exports have all of them."""
+
+
+SCRIPTS = {"page": ("word_search.js", "lanes.js")}
+"""What a page's own script needs before it."""
 
 
 def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
@@ -91,7 +97,7 @@ def render(report: RunReport, files: PictureFiles | None = None) -> str:
 def draw(name: str, data: Any, *, styles: Sequence[str], has_files: bool = False) -> str:
     """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
     body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
-    script = _part("parts.js") + _part(f"{name}.js")
+    script = "".join(map(_part, ("parts.js", *SCRIPTS.get(name, ()), f"{name}.js")))
     style = "".join(map(_part, styles))
     return assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
 
@@ -135,8 +141,24 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         **asdict(choice),
         "access": heard.access,
         "heard": heard.sound_bytes,
-        "picks": [_plain_pick(pick, files) for pick in report.picks],
+        "picks": [
+            _plain_pick(pick, files) | {"leader": leader}
+            for pick, leader in zip(report.picks, _leaders(report.picks), strict=True)
+        ],
+        "evidence": [_plain_evidence(entry) for entry in report.evidence],
+        "overview": list(report.overview.lines()) if report.overview else [],
     }
+
+
+def _leaders(picks: Sequence[PickReport]) -> list[int]:
+    """The pick that each is folded into, because its answer says the same; its own place if not."""
+    kept = [pick.row.kept for pick in picks]
+    return fold_repeats([each.answer.text if each else None for each in kept])
+
+
+def _plain_evidence(entry: EvidenceEntry) -> list[Any]:
+    start, end = round(entry.span.start, 2), round(entry.span.end, 2)
+    return [start, end, entry.kind, _shortened(entry.text), round(entry.confidence, 2)]
 
 
 def _plain_pick(report: PickReport, files: PictureFiles | None) -> dict[str, Any]:

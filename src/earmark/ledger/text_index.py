@@ -1,0 +1,156 @@
+"""The texts of a run, found by words: captions and tags of windows, and evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from earmark.ledger.records import SearchableText, SearchHit
+from earmark.timeline import Span
+
+_INDEXED = """
+SELECT recording, "start", "end" FROM calls JOIN present ON number = recording WHERE calls.id = ?1
+UNION ALL
+SELECT recording, "start", "end" FROM tags JOIN present ON number = recording WHERE tags.id = -?1
+"""
+"""Answers stand in the index of words under their call, tags under their negative number."""
+
+
+_HIT = """
+SELECT r.id, r.path, (
+        SELECT window FROM plans JOIN picks p ON p.plan = plans.id AND p.recording = ?1
+            AND p."start" = ?2 AND p."end" = ?3 ORDER BY p.plan = ?5 DESC LIMIT 1),
+    t.words, (
+        SELECT text FROM calls JOIN answers ON call = id
+        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'tags'
+        ORDER BY at DESC LIMIT 1),
+    a.text, a.model, f.thumbnail
+FROM recordings r
+    LEFT JOIN tags t ON t.recording = ?1 AND t."start" = ?2 AND t."end" = ?3
+    LEFT JOIN frames f ON f.recording = ?1 AND f."start" = ?2 AND f."end" = ?3
+    LEFT JOIN answers a ON a.call = (
+        SELECT id FROM calls JOIN answers ON call = id
+        WHERE recording = ?1 AND "start" = ?2 AND "end" = ?3 AND kind = 'caption'
+        ORDER BY id = ?4 DESC, at DESC LIMIT 1)
+WHERE r.number = ?1
+"""
+
+
+_EVIDENCE = """
+SELECT r.id, r.path, e."start", e."end", e.kind, e.text, e.confidence, e.origin, f.thumbnail
+FROM evidence e JOIN present r ON r.number = e.recording
+    LEFT JOIN frames f ON f.recording = e.recording
+        AND f."start" = e."start" AND f."end" = e."end"
+WHERE e.id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    """Reads what a run keeps for searching; words are stemmed as English (Porter)."""
+
+    _read: Callable[..., Iterator[tuple[Any, ...]]]
+    """The rows of a query with its values."""
+    _plan: int
+
+    def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
+        """What holds all of `words`, the best match first: captions, tags and evidence.
+
+        A word also finds longer ones that begin with it. Each window comes once, with the answer
+        that matches best, and each piece of evidence. No words find nothing.
+        """
+        query = " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
+        if not query:
+            return []
+        hits = [*self._windows_with(query, most), *self._evidence_with(query, most)]
+        return sorted(hits, key=lambda hit: hit.rank)[:most]
+
+    def _windows_with(self, query: str, most: int) -> Iterator[SearchHit]:
+        found: set[tuple[int, float, float]] = set()
+        places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
+        for place, rank in self._read(places, query):
+            row = self._row(_INDEXED, place)
+            if row is None or (row[0], row[1], row[2]) in found:
+                continue  # of a recording that was replaced, or found already
+            found.add((row[0], row[1], row[2]))
+            yield self._hit(row[0], row[1], row[2], place, rank)
+            if len(found) == most:
+                break
+
+    def _evidence_with(self, query: str, most: int) -> Iterator[SearchHit]:
+        rows = self._read(
+            "SELECT rowid, rank FROM evidence_words WHERE evidence_words MATCH ?"
+            " ORDER BY rank, rowid LIMIT ?",
+            query,
+            most,
+        )
+        for number, rank in list(rows):
+            hit = self.hit_at(SearchableText(True, number, ""), rank=rank)
+            if hit is not None:
+                yield hit
+
+    def searchable(self) -> Iterator[SearchableText]:
+        """Every text that can be found, once for each place it stands at."""
+        for call, text in self._read("SELECT call, text FROM answers WHERE kind = 'caption'"):
+            yield SearchableText(False, call, text)
+        for number, words in self._read("SELECT id, words FROM tags"):
+            yield SearchableText(False, -number, ", ".join(json.loads(words)))
+        for number, text in self._read("SELECT id, text FROM evidence"):
+            yield SearchableText(True, number, text)
+
+    def hit_at(self, text: SearchableText, *, rank: float = 0.0) -> SearchHit | None:
+        """What stands at the place of `text`; None of a recording that was replaced."""
+        if not text.is_evidence:
+            row = self._row(_INDEXED, text.place)
+            return self._hit(row[0], row[1], row[2], text.place, rank) if row else None
+        row = self._row(_EVIDENCE, text.place)
+        if row is None:
+            return None
+        name, path, start, end, kind, words, confidence, origin, picture = row
+        span = Span(start, end)
+        return SearchHit(
+            name,
+            path,
+            None,
+            span,
+            "",
+            (),
+            origin,
+            picture or b"",
+            kind,
+            words,
+            confidence,
+            rank,
+        )
+
+    def _hit(
+        self, recording: int, start: float, end: float, place: int, rank: float = 0.0
+    ) -> SearchHit:
+        """A span as found; one found by its tags alone shows its latest caption, if any."""
+        row = self._row(_HIT, recording, start, end, place, self._plan)
+        assert row is not None
+        name, path, window, words, heard, caption, model, thumbnail = row
+        return SearchHit(
+            name,
+            path,
+            window,
+            Span(start, end),
+            caption or "",
+            split_tags(words, heard),
+            model or "",
+            thumbnail or b"",
+            "caption" if caption else "tags",
+            rank=rank,
+        )
+
+    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        return next(self._read(query, *values), None)
+
+
+def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
+    """The tags of a pick, or those kept as its answer when no model was asked."""
+    if words:
+        return tuple(json.loads(words))
+    return tuple(heard.split(", ")) if heard else ()

@@ -1,0 +1,237 @@
+"""What happened in a run, in a few lines: for the first tile of the page, and `earmark summary`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_ontology import family_of, narrower
+from earmark.evidence.sound_track import ORIGIN
+from earmark.ledger.records import HeardRow, PickRow, RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.reporting.near_duplicates import fold_repeats
+from earmark.timeline import Span, format_clock, merge
+
+LOUDER_DB = 12.0
+"""A window this far above the quiet of its recording (its lowest tenth) is active."""
+
+PAUSE = 60.0
+"""Seconds of silence between two stretches of speech that are told as one."""
+
+STRETCH = 300.0
+"""Seconds of one of the busiest stretches, in a recording of an hour or more."""
+
+MOST_TIMES = 5
+"""Times given of one sound."""
+
+MOST_SOUNDS = 8
+"""Sounds told, those heard longest first."""
+
+MOST_ACTIVITIES = 12
+
+SPEECH = frozenset({"Speech"}) | narrower("Speech")
+
+
+@dataclass(frozen=True, slots=True)
+class SoundTally:
+    """A named sound, or several of one family, and when they were heard."""
+
+    name: str
+    kinds: tuple[str, ...]
+    """What was heard, where that is not the name alone."""
+    spans: tuple[Span, ...]
+
+    def __str__(self) -> str:
+        times = ", ".join(clock(span.start) for span in self.spans[:MOST_TIMES])
+        more = ", …" if len(self.spans) > MOST_TIMES else ""
+        kinds = f" ({', '.join(self.kinds)})" if self.kinds else ""
+        return f"{self.name}{kinds} {len(self.spans)}× at {times}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What captions say of a stretch."""
+
+    span: Span
+    text: str
+    picks: int = 1
+
+    def __str__(self) -> str:
+        until = f" – {clock(self.span.end)}" if self.picks > 1 else ""
+        return f"{clock(self.span.start)}{until} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingOverview:
+    """What happened in one recording."""
+
+    path: str
+    name: str
+    duration: float
+    active: float | None
+    """Seconds; None where nothing was listened to."""
+    sounds: tuple[SoundTally, ...] = ()
+    """Heard longest first; speech is apart."""
+    speech: tuple[Span, ...] = ()
+    busiest: tuple[Span, ...] = ()
+    """By time."""
+    activities: tuple[Activity, ...] = ()
+    """By time."""
+    is_named: bool = False
+    """Whether its sounds were named at all."""
+
+    @property
+    def has_something(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.active or self.sounds or self.speech or self.activities)
+
+    def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """What is told, each with its heading."""
+        if self.active is not None:
+            yield "Active", (f"{lasting(self.active)} of {lasting(self.duration)}",)
+        if self.sounds:
+            rest = len(self.sounds) - MOST_SOUNDS
+            more = (f"{rest} other sounds",) if rest > 0 else ()
+            yield "Heard", (*map(str, self.sounds[:MOST_SOUNDS]), *more)
+        elif self.active is not None and not self.speech:
+            unnamed = "sounds have no names here: `earmark models get yamnet`"
+            yield "Heard", ("nothing that has a name" if self.is_named else unnamed,)
+        if self.speech:
+            spans = [f"{clock(each.start)} – {clock(each.end)}" for each in self.speech]
+            more = (f"{len(spans) - MOST_TIMES} more times",) if len(spans) > MOST_TIMES else ()
+            yield "Speech", (*spans[:MOST_TIMES], *more)
+        if self.busiest:
+            yield "Busiest", tuple(f"{clock(s.start)} – {clock(s.end)}" for s in self.busiest)
+        if self.activities:
+            rest = len(self.activities) - MOST_ACTIVITIES
+            more = (f"… and {rest} more",) if rest > 0 else ()
+            yield "Activities", (*map(str, self.activities[:MOST_ACTIVITIES]), *more)
+
+
+def clock(seconds: float) -> str:
+    """A time as a clock shows it, without tenths."""
+    return format_clock(seconds, tenths=False)
+
+
+def lasting(seconds: float) -> str:
+    """How long, as a person says it.
+
+    >>> lasting(40), lasting(600), lasting(7_260)
+    ('40 s', '10 min', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def overview(run: Run) -> list[RecordingOverview]:
+    """What happened in each recording of `run`: those that have something first, then by path."""
+    told = [overview_of(run, recording) for recording in run.recordings()]
+    return sorted(told, key=lambda each: not each.has_something)
+
+
+def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
+    """What happened in one recording."""
+    heard = run.heard(recording.id) or HeardRow(recording.id)
+    entries = list(run.evidence(recording.id, kinds=("heard", "said")))
+    tracked = [entry for entry in entries if entry.origin == ORIGIN]
+    sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
+    said = [entry.span for entry in entries if entry.kind == "said"]
+    spoken = [entry.span for entry in sounds if entry.text in SPEECH]
+    windows = _active_windows(heard, [entry.span for entry in sounds] + said)
+    has_listened = heard.level is not None
+    return RecordingOverview(
+        path=recording.path,
+        name=recording.name or recording.path.replace("\\", "/").rsplit("/", 1)[-1],
+        duration=recording.duration,
+        active=min(recording.duration, float(windows.sum()) * heard.window)
+        if has_listened
+        else None,
+        sounds=tuple(_tally(entry for entry in sounds if entry.text not in SPEECH)),
+        speech=tuple(merge(said or spoken, gap=PAUSE)),
+        busiest=tuple(_busiest(windows, heard.window, recording.duration)),
+        activities=tuple(_activities(list(run.picks(recording.id)))),
+        is_named=bool(tracked) or run.plan().get("sounds") is not None,
+    )
+
+
+def _active_windows(
+    heard: HeardRow, spans: Iterable[Span]
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which windows are louder than the quiet of their recording, or hold something named."""
+    active = np.zeros(len(heard.scores), dtype=np.bool_)
+    if heard.level is None or not heard.window:
+        return active
+    level = heard.level.values
+    finite = level[np.isfinite(level)]
+    if len(finite):
+        times = np.arange(len(level)) * heard.level.hop
+        loud = times[level >= np.quantile(finite, 0.1) + LOUDER_DB]
+        places = (loud / heard.window).astype(int)
+        active[places[places < len(active)]] = True
+    for span in spans:
+        first = int(span.start / heard.window)
+        active[first : int(np.ceil(span.end / heard.window - 1e-9))] = True
+    return active
+
+
+def _tally(entries: Iterable[EvidenceEntry]) -> list[SoundTally]:
+    """Sounds by family, the longest heard first."""
+    every = list(entries)
+    present = {entry.text for entry in every}
+    families: dict[str, list[EvidenceEntry]] = {}
+    for entry in every:
+        families.setdefault(family_of(entry.text, present), []).append(entry)
+    tallies = []
+    for name, own in families.items():
+        kinds = tuple(sorted({entry.text for entry in own} - {name}))
+        tallies.append(SoundTally(name, kinds, tuple(merge((e.span for e in own), gap=PAUSE / 12))))
+    return sorted(tallies, key=lambda each: (-sum(s.duration for s in each.spans), each.name))
+
+
+def _busiest(
+    windows: np.ndarray[tuple[int], np.dtype[np.bool_]], length: float, duration: float
+) -> list[Span]:
+    """The three stretches with most going on, by time; none where one would be most of it all."""
+    stretch = min(STRETCH, duration / 12)
+    size = int(stretch / length) if length else 0
+    if size < 2 or not windows.any():
+        return []
+    sums = np.add.reduceat(windows.astype(int), np.arange(0, len(windows), size))
+    best = [place for place in np.argsort(-sums, kind="stable")[:3].tolist() if sums[place] > 1]
+    spans = (Span(p * size * length, min(duration, (p + 1) * size * length)) for p in best)
+    return merge(spans)
+
+
+def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
+    """What captions say in order, those that repeat each other once."""
+    said = [row for row in picks if row.kept is not None]
+    texts = [row.kept.answer.text if row.kept else "" for row in said]
+    before: Activity | None = None
+    for place, leader in enumerate(fold_repeats(texts)):
+        span = said[place].span
+        if before is not None and leader != place:
+            before = replace(before, span=Span(before.span.start, span.end), picks=before.picks + 1)
+            continue
+        if before is not None:
+            yield before
+        before = Activity(span, first_sentence(texts[place]))
+    if before is not None:
+        yield before
+
+
+def first_sentence(text: str, most: int = 120) -> str:
+    """The first sentence of an answer, cut where it is long.
+
+    >>> first_sentence("A drill turns. Then it stops.")
+    'A drill turns.'
+    """
+    line = " ".join(text.split())
+    found = re.match(r".+?[.!?](?=\s|$)", line)
+    first = found[0] if found else line
+    return first if len(first) <= most else f"{first[: most - 1]}…"

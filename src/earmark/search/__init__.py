@@ -1,0 +1,1 @@
+"""Finding moments in what runs hold: by words, and by meaning."""

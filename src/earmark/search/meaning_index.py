@@ -1,0 +1,119 @@
+"""The meaning of every text of a run as a matrix, kept beside the run and grown as it grows.
+
+Each text counts once, however often it is heard or said. A query is held against all of them: at
+200,000 texts that is one product of a matrix and a vector, and exact, so no index is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from earmark.ledger.records import SearchableText, SearchHit
+from earmark.ledger.run_reader import Run
+from earmark.media.atomic_file import replacing
+from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
+from earmark.timeline import FloatArray
+
+logger = logging.getLogger(__name__)
+
+FILE = "meaning.npy"
+"""Beside the run's database; deleting it costs time and nothing else."""
+
+DIGEST = 16
+"""Bytes of a text's hash, kept before its vector."""
+
+ROW = np.dtype([("text", np.void, DIGEST), ("vector", np.float32, WIDTH)])
+
+LEAST = 0.4
+"""Cosine below which a text is not what was meant; two unrelated sentences have about 0.1."""
+
+ENCODED_TOGETHER = 1024
+"""Texts between two reports of progress."""
+
+Told = Callable[[int, int], None]
+"""Told the texts read so far, and in all."""
+
+
+@dataclass(slots=True, eq=False)
+class MeaningIndex:
+    """The texts of one run and what they mean."""
+
+    encoder: SentenceEncoder
+    texts: list[str]
+    """Each once."""
+    places: list[list[SearchableText]]
+    """Where each stands in the run."""
+    vectors: FloatArray = field(repr=False)
+    """One row a text, of length 1."""
+
+    @classmethod
+    def of(cls, run: Run, encoder: SentenceEncoder, *, told: Told | None = None) -> MeaningIndex:
+        """The index of `run`: what was read before from its file, the rest now."""
+        places: dict[str, list[SearchableText]] = {}
+        for each in run.texts.searchable():
+            if each.text.strip():
+                places.setdefault(each.text, []).append(each)
+        texts = list(places)
+        vectors = _vectors(texts, run.folder / FILE, encoder, told)
+        return cls(encoder, texts, list(places.values()), vectors)
+
+    def search(self, run: Run, words: str, *, most: int = 50) -> list[SearchHit]:
+        """What means most nearly the same as `words`, the nearest first; none that is far off."""
+        if not words.strip() or not self.texts:
+            return []
+        likeness = self.vectors @ self.encoder([words])[0]
+        near = np.flatnonzero(likeness >= LEAST)
+        near = near[np.argsort(-likeness[near], kind="stable")]
+        hits: list[SearchHit] = []
+        for number in near.tolist():
+            for place in self.places[number][: most - len(hits)]:
+                hit = run.texts.hit_at(place, rank=-float(likeness[number]))
+                if hit is not None:
+                    hits.append(hit)
+            if len(hits) >= most:
+                break
+        return hits
+
+
+def _vectors(
+    texts: Sequence[str], path: Path, encoder: SentenceEncoder, told: Told | None
+) -> FloatArray:
+    """A vector a text, from the file where it has it; the file has all of them afterwards."""
+    known = _read(path)
+    digests = [hashlib.sha256(text.encode()).digest()[:DIGEST] for text in texts]
+    rows = np.zeros(len(texts), dtype=ROW)
+    rows["text"] = np.frombuffer(b"".join(digests), dtype=(np.void, DIGEST))
+    place_of = {bytes(name): place for place, name in enumerate(known["text"])}
+    places = np.array([place_of.get(digest, -1) for digest in digests], dtype=np.intp)
+    rows["vector"][places >= 0] = known["vector"][places[places >= 0]]
+    missing = np.flatnonzero(places < 0)
+    for first in range(0, len(missing), ENCODED_TOGETHER):
+        some = missing[first : first + ENCODED_TOGETHER]
+        rows["vector"][some] = encoder([texts[place] for place in some])
+        if told is not None:
+            told(min(first + ENCODED_TOGETHER, len(missing)), len(missing))
+    if len(missing):
+        _write(path, rows)
+    return np.ascontiguousarray(rows["vector"])
+
+
+def _read(path: Path) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    try:
+        kept = np.load(path, allow_pickle=False)
+    except (FileNotFoundError, ValueError, EOFError):  # not there, or damaged
+        return np.zeros(0, dtype=ROW)
+    return kept if kept.dtype == ROW else np.zeros(0, dtype=ROW)
+
+
+def _write(path: Path, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> None:
+    try:
+        with replacing(path) as scratch, scratch.open("wb") as file:
+            np.save(file, rows)
+    except OSError as error:  # a run on a medium that cannot be written to is searched all the same
+        logger.info("what texts mean cannot be kept in %s: %s", path, error)

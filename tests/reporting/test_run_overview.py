@@ -1,0 +1,106 @@
+"""What happened, in a few lines."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from drawing import SHORT
+from earmark.captioning.request import Answer
+from earmark.cli.app import app
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_track import ORIGIN
+from earmark.grid import Windows
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.reporting.near_duplicates import fold_repeats
+from earmark.reporting.run_overview import overview
+from earmark.selection.pick import explain
+from earmark.timeline import Span, Track
+
+HOUR = 3600.0
+
+
+def heard(start: float, end: float, name: str) -> EvidenceEntry:
+    return EvidenceEntry(Span(start, end), "heard", name, 0.8, ORIGIN)
+
+
+def listen(ledger: Ledger, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
+    """An hour of quiet; some of its windows of four seconds are loud."""
+    count = round(HOUR / 4)
+    scores = np.zeros(count)
+    scores[list(loud)] = 1.0
+    windows = Windows(4.0, HOUR, scores, (np.arange(count) + 0.5) * 4, scores, SHORT)
+    level = Track(np.repeat(np.where(scores > 0, -20.0, -60.0), 4), hop=1.0)
+    ledger.add(RecordingRow(name, f"/cams/{name}.mp4", HOUR, 1000))
+    ledger.hear(name, windows, key="k", level=level)
+    return windows
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with Ledger.open(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
+        listen(ledger, "a quiet one")
+        windows = listen(ledger, "b", loud=(10, 11, 12, 500))
+        sounds = [heard(40.0, 48.0, "Drill"), heard(600.0, 608.0, "Power tool")]
+        sounds += [heard(2000.0, 2004.0, "Drill")]
+        speech = [heard(100.0, 110.0, "Speech"), heard(130.0, 140.0, "Conversation")]
+        ledger.keep_evidence("b", [*sounds, *speech], kinds=["heard"], origin=ORIGIN)
+        picks = explain(windows, np.arange(10, 16), "{0} {1}".format)
+        ledger.choose("b", picks)
+        said = ["A drill turns. It is red."] + 4 * ["A bench, nobody there."] + ["A hand waves."]
+        for pick, text in zip(picks, said, strict=True):
+            call = CallRow(f"c{pick.window}", "b", pick.span, "m")
+            ledger.unanswered([call])
+            ledger.begin(call)
+            ledger.keep(call, Answer(text, "m"))
+    return tmp_path / "run"
+
+
+def test_the_recording_with_something_comes_first_and_tells_it(folder):
+    with Run.open(folder) as run:
+        told, quiet = overview(run)
+    assert (told.name, quiet.name) == ("b.mp4", "a quiet one.mp4")
+    lines = dict(told.lines())
+    assert lines["Heard"] == ("Power tool (Drill) 3× at 0:40, 10:00, 33:20",)
+    assert lines["Speech"] == ("1:40 – 2:20",)
+    assert lines["Busiest"][0] == "0:00 – 5:00"
+    assert lines["Activities"] == (
+        "0:40 A drill turns.",
+        "0:44 – 1:00 A bench, nobody there.",
+        "1:00 A hand waves.",
+    )
+    # Loud: 3 windows and 1; drill, tool, drill: 0 more, 2, 1; speech: 3 and 3.
+    assert told.active == 4 * (3 + 1 + 2 + 1 + 3 + 3)
+    assert dict(quiet.lines()) == {
+        "Active": ("0 s of 1 h 0 min",),
+        "Heard": ("nothing that has a name",),
+    }
+
+
+def test_the_command_says_the_same(folder):
+    said = CliRunner().invoke(app, ["summary", str(folder)])
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[0] == "b.mp4"
+    assert "  Heard      Power tool (Drill) 3× at 0:40, 10:00, 33:20" in said.stdout.splitlines()
+    plain = json.loads(CliRunner().invoke(app, ["summary", str(folder), "--json"]).stdout)
+    assert [each["active"] for each in plain] == [52.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "leaders"),
+    [
+        (["x y z", "X y, z!", "x y z", "q"], [0, 0, 0, 3]),
+        (["x y z", "x y z", "q"], [0, 1, 2]),  # two are shown
+        (["x y", "x z", "x w"], [0, 1, 2]),
+        (["x", None, "x", "x"], [0, 1, 2, 3]),
+        ([None, None, None], [0, 1, 2]),
+        ([], []),
+    ],
+)
+def test_only_what_says_the_same_in_a_row_is_folded(texts, leaders):
+    assert fold_repeats(texts) == leaders

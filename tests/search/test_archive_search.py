@@ -1,0 +1,122 @@
+"""Moments are found in captions and evidence, by words and by meaning, in one run or many."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from earmark.cli.app import app
+from earmark.errors import LedgerError
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_track import ORIGIN
+from earmark.ledger.ledger import Ledger
+from earmark.search.archive_search import Archive, search
+from earmark.search.meaning_index import FILE
+from earmark.timeline import Span
+from ledger_runs import fill, open_run
+from quiet_shift import require_minilm
+
+EVIDENCE = (
+    EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, ORIGIN),
+    EvidenceEntry(Span(4.0, 8.0), "heard", "Drill", 0.7, "yamnet"),
+    EvidenceEntry(Span(9.0, 11.0), "said", "Hand me the spanner, please.", 0.9, "whisper"),
+    EvidenceEntry(Span(20.0, 22.0), "read", "DANGER high voltage", 0.6, "ocr"),
+)
+
+
+def make_run(folder: Path, **answers: str) -> Path:
+    ledger = open_run(folder, tags={1: ["water", "hiss"]})
+    with ledger:
+        fill(ledger, {int(name[1:]): text for name, text in answers.items()})
+        ledger.keep_evidence("a", EVIDENCE, kinds=["heard", "said", "read"])
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    return make_run(tmp_path / "run", w1="A hand drills a board.", w3="Nothing happens.")
+
+
+def texts(found) -> set[tuple[str, str]]:
+    return {(each.hit.kind, each.text) for each in found}
+
+
+def test_words_find_captions_and_every_kind_of_evidence(run):
+    assert texts(search(run, "drilling")) == {
+        ("caption", "A hand drills a board."),
+        ("heard", "Drill"),
+    }
+    assert texts(search(run, "spanners")) == {("said", "Hand me the spanner, please.")}
+    assert texts(search(run, "volt")) == {("read", "DANGER high voltage")}
+    assert texts(search(run, "water")) == {("caption", "A hand drills a board.")}  # by its tags
+
+
+def test_all_words_must_stand_in_one_place_and_none_find_nothing(run):
+    assert search(run, "spanner voltage") == search(run, "") == search(run, "violin") == []
+
+
+def test_a_sound_of_a_window_is_not_told_beside_its_track(run):
+    heard = [each.hit for each in search(run, "drill") if each.hit.kind == "heard"]
+    assert [hit.model for hit in heard] == [ORIGIN]
+
+
+def test_evidence_that_was_replaced_is_not_found(run):
+    with Ledger.open(run, {"another": "plan"}) as ledger:
+        ledger.keep_evidence("a", (), kinds=["said"])
+    assert search(run, "spanner") == []
+    assert texts(search(run, "voltage")) == {("read", "DANGER high voltage")}
+
+
+def test_an_archive_is_every_run_below_a_folder(tmp_path):
+    for name in ("one", "two"):
+        make_run(tmp_path / "archive" / name, w1=f"The {name} board is drilled.")
+    (tmp_path / "archive" / "broken").mkdir()
+    (tmp_path / "archive" / "broken" / "run.db").write_bytes(b"not a database")
+    with Archive(tmp_path / "archive") as archive:
+        found = archive.by_words("board")
+        assert len(archive.skipped) == 1
+    assert {each.run.name for each in found} == {"one", "two"}
+    with pytest.raises(LedgerError, match="no run in"):
+        search(tmp_path / "nowhere", "board")
+
+
+def test_no_more_than_asked_for_and_the_best_first(run):
+    assert len(search(run, "drill", most=1)) == 1
+    ranks = [each.hit.rank for each in search(run, "drill")]
+    assert ranks == sorted(ranks)
+
+
+@pytest.mark.slow
+def test_meaning_finds_other_words_and_nothing_where_there_is_nothing(run):
+    encoder = require_minilm()
+    found = search(run, "drilling into wood", meaning=encoder)
+    assert "A hand drills a board." in {each.text for each in found}
+    assert search(run, "a violin concerto by Brahms", meaning=encoder) == []
+    assert (run / FILE).is_file()
+
+
+@pytest.mark.slow
+def test_what_texts_mean_is_read_once_and_a_damaged_file_is_made_anew(run):
+    encoder, told = require_minilm(), []
+    first = search(run, "drill", meaning=encoder, told=lambda *counts: told.append(counts))
+    assert told == [(6, 6)]
+    assert search(run, "drill", meaning=encoder, told=lambda *counts: told.append(counts)) == first
+    assert len(told) == 1
+    (run / FILE).write_bytes(b"\x93NUMPY cut off")
+    assert search(run, "drill", meaning=encoder, told=lambda *counts: told.append(counts)) == first
+    assert len(told) == 2
+
+
+def test_the_command_prints_moments_and_json(run):
+    said = CliRunner().invoke(app, ["search", str(run), "drilling"])
+    assert said.exit_code == 0
+    assert "A hand drills a board." in said.stdout and "heard: Drill (0.80" in said.stdout
+    plain = json.loads(CliRunner().invoke(app, ["search", str(run), "volt", "--json"]).stdout)
+    assert [(each["kind"], each["start"], each["text"]) for each in plain] == [
+        ("read", 20.0, "DANGER high voltage")
+    ]
+    none = CliRunner().invoke(app, ["search", str(run), "violin"])
+    assert none.stdout == "" and "matches 'violin'" in none.stderr
