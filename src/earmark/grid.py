@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -237,9 +237,17 @@ class Grid:
     def lay(
         self, heard: Heard, frontline: Frontline, *, survival: Survival | None = None
     ) -> ScoredRecording:
-        """What was heard by `frontline`, on the grid; actions last as it says unless told."""
-        length = heard.recording.duration
-        lasting = survival or frontline.survival
-        return ScoredRecording(
-            heard, self.score(heard.scores, length, rates=frontline.rates, survival=lasting)
-        )
+        """What was heard by `frontline`, on the grid; actions last as it says unless told.
+
+        What its fallback saw where nothing was heard says where, and not how much, goes on: as many
+        actions are expected as of silence.
+        """
+        length, lasting = heard.recording.duration, survival or frontline.survival
+        used = frontline.that_heard(heard.frontline)
+        windows = self.score(heard.scores, length, rates=used.rates, survival=lasting)
+        if used is not frontline:
+            silence = Track(np.zeros(len(heard.scores)), hop=heard.scores.hop)
+            quiet = self.score(silence, length, rates=frontline.rates, survival=lasting)
+            share = quiet.rates.sum() / max(float(windows.rates.sum()), 1e-12)
+            windows = replace(windows, rates=windows.rates * share)
+        return ScoredRecording(heard, windows)

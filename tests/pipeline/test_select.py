@@ -133,6 +133,39 @@ def test_a_silent_window_is_shown_at_its_middle(silent):
     assert [pick.instant for pick in chosen.picks] == [pick.span.middle for pick in chosen.picks]
 
 
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory) -> Path:
+    """A minute without sound: still, but for pictures that change all over from 24 to 40 s."""
+    path = tmp_path_factory.mktemp("media") / "busy.mp4"
+    noise = np.random.default_rng(1)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=10, options={"g": "50", "crf": "30"})
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        still = np.full((64, 64, 3), 90, dtype=np.uint8)
+        for number in range(600):
+            is_busy = 240 <= number < 400
+            picture = noise.integers(0, 255, (64, 64, 3), dtype=np.uint8) if is_busy else still
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            for packet in stream.encode(frame):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path
+
+
+def test_where_nothing_is_heard_auto_reads_the_packets_and_says_so(busy):
+    (chosen,) = select([busy], budget="4").recordings
+    assert chosen.rule == "coverage"
+    assert chosen.frontline == "packets:drift=600.0"
+    assert any("sizes of the video packets were read instead" in note for note in chosen.notes)
+    assert sum(24 <= pick.start < 40 for pick in chosen.picks) >= 2
+    assert chosen.forecast is None
+    (named,) = select([busy], budget="4", frontline="gate").recordings
+    assert (named.rule, named.frontline) == ("strata", "gate")
+    (cheap,) = select([busy], budget="auto").recordings
+    assert len(cheap.picks) <= 1  # motion says where, and not that there is much
+
+
 def test_no_audio_falls_back_to_strata_and_says_so_with_the_ways_out(mute, clicking):
     selection = select([mute, clicking], budget="25%")
     assert not selection.failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from earmark.features import ENCODERS
@@ -13,7 +14,8 @@ from earmark.gate.gate import Gate, default_gate
 from earmark.registry import Registry
 
 AUTO = "auto"
-"""The best frontline there is: the gate that comes with earmark."""
+"""The best frontline there is: the gate that comes with earmark, and where there is nothing to
+hear the sizes of the video packets."""
 
 GATE = "gate"
 """The gate that comes with earmark, by its own name."""
@@ -26,6 +28,10 @@ def default_frontline() -> Frontline:
     """The gate that comes with earmark, ready to listen."""
     return default_gate().frontline()
 
+
+PACKETS = "packets:drift=600.0"
+"""What `auto` reads where there is nothing to hear: against ten minutes around, so that a bout of
+work stands out from the stillness before it."""
 
 FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     "earmark.frontlines", {GATE: default_frontline}, kind="frontline", includes=ENCODERS
@@ -46,6 +52,8 @@ def frontline_named(name: str | Frontline) -> Frontline:
     """
     if isinstance(name, Frontline):
         return name
+    if name == AUTO:
+        return replace(default_frontline(), fallback=frontline_named(PACKETS))
     kind, options = split_name(name)
     if kind.endswith(SUFFIX):
         return Gate.load(Path(kind)).frontline(name=Path(kind).name, places=options)

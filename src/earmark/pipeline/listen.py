@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from earmark.errors import EarmarkError
+from earmark.gate.listener import look_instead
 from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
 from earmark.ledger.ledger import Ledger
@@ -49,7 +50,7 @@ def listen(
         on_seconds=on_seconds,
         beside=plan.beside.overhear if plan.beside else None,
     )
-    return plan.grid.lay(heard, line, survival=plan.survival)
+    return plan.grid.lay(look_instead(heard, line), line, survival=plan.survival)
 
 
 def listen_unless_known(

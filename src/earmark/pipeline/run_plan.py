@@ -172,7 +172,7 @@ class Plan:
             "paths": [asdict(one) if isinstance(one, Source) else str(one) for one in self.paths],
             "budget": str(self.budget),
             "rule": {"name": rule_name(self.rule), **_options_of(self.rule)},
-            "frontline": self.listening.frontline.name,
+            "frontline": _name_of(self.listening.frontline),
             "window": self.listening.grid.length,
             "placement": self.listening.grid.placement,
             "audio_track": self.listening.audio_track,
@@ -248,6 +248,11 @@ def _options_of(rule: Rule) -> dict[str, Any]:
 
 def _source(plain: Mapping[str, Any]) -> Source:
     return Source(**{**plain, "uris": tuple(plain["uris"])})
+
+
+def _name_of(frontline: Frontline) -> str:
+    """What `frontline_named` makes the same frontline of."""
+    return AUTO if frontline.fallback else frontline.name
 
 
 def _plain_length(length: float | Survival | None) -> float | dict[str, Any] | None:
