@@ -36,9 +36,13 @@ ABOVE = {
     "pipeline": {*STAGES},
     "evaluation": {*STAGES, "pipeline"},
     "training": {*STAGES, "pipeline", "evaluation"},
+    "reproduction": {*STAGES, "pipeline", "evaluation", "training"},
     "distributed": {*STAGES, "pipeline", "evaluation", "training"},
     "server": {*STAGES, "pipeline", "evaluation", "training"},
-    "cli": {*STAGES, "pipeline", "evaluation", "training", "distributed", "server"},
+    "cli": {
+        *STAGES,
+        *("pipeline", "evaluation", "training", "reproduction", "distributed", "server"),
+    },
     "__init__": {*STAGES, "pipeline", "evaluation", "training"},
     "__main__": {"cli"},
 }

@@ -71,7 +71,7 @@ class SoundEventScores:
         windows = self._listeners[names].windows(marked, self.annotations.durations[name])
         return Case(name, SOUND_EVENTS, windows, self.annotations.recordings[name])
 
-    def track(self, name: str) -> Track:
+    def track(self, name: str, frontline: str | None = None) -> Track:  # noqa: ARG002 - has one
         """The scores of a recording, one a window."""
         return Track(self.case(name).windows.scores, hop=self.window)
 
@@ -164,9 +164,9 @@ class MediaScores:
         delta = frontline_named(frontline).separation
         return Case(name, frontline, windows, self.annotations.recordings[name], delta)
 
-    def track(self, name: str) -> Track:
-        """The scores of a recording by the first frontline, on its own clock."""
-        return self._hear(self.frontlines[0], name).heard.scores
+    def track(self, name: str, frontline: str | None = None) -> Track:
+        """The scores of a recording by the first frontline or another, on its own clock."""
+        return self._hear(frontline or self.frontlines[0], name).heard.scores
 
     def _hear(self, frontline: str, name: str) -> ScoredRecording:
         plan = make_plan(frontline=frontline, window=self.window, cache=self.cache)

@@ -13,11 +13,16 @@ from typing import Any, Protocol
 from earmark.errors import EarmarkError
 from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_track import CELL
+from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+from earmark.features.sound_tags import Tagger
 from earmark.features.yamnet import YAMNet
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
 from earmark.models import ModelStore
 from earmark.timeline import Span
+
+HEADS = ("beats", "atst-frame", "fpasst", "frame-mn10", "frame-mn06", "panns")
+"""AudioSet networks that name sounds, the paper's first."""
 
 SoundNames = dict[Span, tuple[str, ...]]
 """The names of the sounds in each span, likeliest first."""
@@ -48,14 +53,14 @@ class Namer(Protocol):
 class SoundNamer:
     """Says what is heard in spans of a recording, in the words of an encoder that knows sounds."""
 
-    encoder: YAMNet
+    encoder: Tagger
     folder: Path | None = None
     """Of the cache; None listens every time."""
 
     @property
     def model(self) -> str:
         """The name that goes into a plan."""
-        return "yamnet"
+        return getattr(self.encoder, "name", "yamnet")
 
     def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
         """The names of each of `spans`, likeliest first; empty where nothing is recognised."""
@@ -69,8 +74,8 @@ class SoundNamer:
     @property
     def listener(self) -> SoundListener | None:
         """What follows the same sounds over a whole recording; None for an encoder that cannot."""
-        is_known = isinstance(self.encoder, YAMNet)
-        return SoundListener(self.encoder, self.folder) if is_known else None
+        encoder = self.encoder
+        return SoundListener(encoder, self.folder) if isinstance(encoder, YAMNet) else None
 
     def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
         track = self.listener.find(recording) if self.listener else None
@@ -164,16 +169,24 @@ def sound_namer(
 ) -> SoundNamer | None:
     """What names sounds; None where that is not wanted.
 
+    That is the first AudioSet network of `HEADS` whose weights are here, and YAMNet otherwise.
+
     Args:
-        wanted: None means only if YAMNet and its library are on this machine.
+        wanted: None means only if one of them and its library are on this machine.
         folder: Where names are cached; None listens every time.
-        store: Where YAMNet is looked for; the user's own store if not given.
+        store: Where weights are looked for; the user's own store if not given.
 
     Raises:
-        ModelMissing: it is wanted, and YAMNet is not here.
+        ModelMissing: it is wanted, and none is here.
     """
     store = store or ModelStore()
+    if wanted is False:
+        return None
+    for name in HEADS:
+        exported = store.path(name).with_suffix(".onnx")
+        if exported.is_file() or (store.state(name) == "here" and find_spec("torch")):
+            return SoundNamer(PretrainedEncoder(name, store=str(store.folder)), folder)
     is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
-    if wanted is False or (wanted is None and not is_here):
+    if wanted is None and not is_here:
         return None
     return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.evidence.sound_ontology import broader
-from earmark.features.yamnet import BACKGROUND, YAMNet
+from earmark.features.sound_tags import BACKGROUND
+from earmark.features.yamnet import YAMNet
 from earmark.media import Sound
 from earmark.timeline import HOP, FloatArray, IndexArray, Span, Track, merge
 

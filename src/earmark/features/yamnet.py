@@ -23,6 +23,7 @@ import numpy as np
 
 from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
 from earmark.features.pretrained.readout import check_threshold, strongest
+from earmark.features.sound_tags import LEAST, MOST, name_likeliest
 from earmark.media import Meter, Recording, Sound
 from earmark.models import ModelStore
 from earmark.models.litert import class_names, open_network
@@ -35,9 +36,6 @@ EMBEDDING, WEIGHTS, BIASES = 115, 116, 117
 """Tensors of the published file: what the last layer reads, multiplies by and adds."""
 
 CLASSES, WIDTH = 521, 1024
-
-BACKGROUND = "Silence"
-"""From this class to the last they name rooms, noise and the recording itself, not a sound."""
 
 Reads = Literal["logits", "activity", "embedding"]
 
@@ -124,8 +122,8 @@ class YAMNet(SoundEncoder):
         spans: Sequence[Span],
         *,
         meter: Meter | None = None,
-        most: int = 3,
-        least: float = 0.2,
+        most: int = MOST,
+        least: float = LEAST,
     ) -> list[tuple[str, ...]]:
         """What is heard in each of `spans`, in words: at most `most`, likeliest first.
 
@@ -133,21 +131,9 @@ class YAMNet(SoundEncoder):
         least the probability `least`. Spans may overlap and come in any order; the recording is
         listened to once, however many there are.
         """
-        best = np.full((len(spans), CLASSES), -np.inf, dtype=np.float32)
         listener = replace(self, reads="logits", threshold=0.0)
-        for track in listener(recording, meter=meter if meter is not None else Meter()):
-            for place, span in enumerate(spans):
-                inside = track.values[_steps_within(track, span)]
-                if len(inside):
-                    best[place] = np.maximum(best[place], inside.max(axis=0))
-        names = listener.names
-        best[:, names.index(BACKGROUND) :] = -np.inf
-        floor = np.log(least / (1 - least))
-        likeliest = np.argsort(-best, axis=1, kind="stable")[:, :most].tolist()
-        return [
-            tuple(names[place] for place in places if row[place] >= floor)
-            for row, places in zip(best, likeliest, strict=True)
-        ]
+        heard = listener(recording, meter=meter if meter is not None else Meter())
+        return name_likeliest(heard, spans, listener.names, most=most, least=least)
 
     def _file(self) -> Path:
         return self.weights or ModelStore.at(self.store).find("yamnet")
@@ -195,10 +181,3 @@ def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int,
     for piece in cut(sound, before=before, after=PATCH - width - before, cell=cell):
         patches = np.lib.stride_tricks.sliding_window_view(piece.samples, PATCH)[::width]
         yield patches, piece.steps, piece.first
-
-
-def _steps_within(track: Track, span: Span) -> slice:
-    """The rows of `track` that touch `span`."""
-    first = max(0, int((span.start - track.start) / track.hop + 1e-6))
-    last = max(0, int(np.ceil((span.end - track.start) / track.hop - 1e-6)))
-    return slice(first, last)

@@ -47,6 +47,8 @@ class CaptionVariant:
     """Show what the hands reach instead of the full frame."""
     tells_sounds: bool = False
     """Say in the prompt what is heard."""
+    is_deployed: bool = False
+    """Show the frame a run would choose instead of the one in the middle of the action."""
 
 
 def list_variants(
@@ -83,6 +85,21 @@ class CaptionTools:
     log: CaptionLog = field(default_factory=CaptionLog)
     """What is answered there already is not asked again."""
     progress: VariantProgress = lambda *_: None
+    instants: Mapping[Stimulus, float] = field(default_factory=dict)
+    """When a run would look at each stimulus, for variants of the deployed frame."""
+    has_hands: bool = False
+    """Whether hands can be found."""
+    has_sounds: bool = False
+    """Whether sounds can be named."""
+
+    def looking_at(self, instants: Mapping[Stimulus, float]) -> CaptionTools:
+        """The same with the instants of a run."""
+        return replace(self, instants=instants)
+
+    def moment(self, stimulus: Stimulus, variant: CaptionVariant) -> float:
+        """When the picture that `variant` shows of `stimulus` was taken."""
+        own = self.instants.get(stimulus) if variant.is_deployed else None
+        return stimulus.time if own is None else own
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +134,7 @@ class VariantScore:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; null where nothing was answered or there is no comparison."""
-        names = ("variant", "tokens", "hand_crop", "sounds_told")
+        names = ("variant", "tokens", "hand_crop", "sounds_told", "deployed_frame")
         values = {
             **dict(zip(names, astuple(self.variant), strict=True)),
             "answered": self.nouns.asked,
@@ -258,7 +275,10 @@ class _Run:
         for request in waiting:
             stimulus = self._about[request.identity][0]
             try:
-                frame, is_whole = show(stimulus, self.variant, self.recordings, self.tools.crop)
+                at = self.tools.moment(stimulus, self.variant)
+                frame, is_whole = show(
+                    stimulus, self.variant, self.recordings, self.tools.crop, at=at
+                )
             except MediaError as error:
                 yield Failure(request, str(error), attempts=0)
                 continue
@@ -269,11 +289,12 @@ class _Run:
     def _request(self, each: Stimulus) -> Request:
         """A variant that shows another picture is another question: its name is in the identity."""
         key, tags = self.recordings[each.recording].key, self.heard.get(each, ())
+        times = (self.tools.moment(each, self.variant),)
         return Request(
             recording=f"{key} {self.variant.name}" if self.variant.crops_hands else key,
             span=each.window,
-            times=(each.time,),
-            prompt=self.tools.prompt.render(each.window, times=(each.time,), tags=tags),
+            times=times,
+            prompt=self.tools.prompt.render(each.window, times=times, tags=tags),
             model=self.tools.captioner.model,
             tokens=self.variant.tokens,
             tags=tags,
@@ -283,10 +304,18 @@ class _Run:
 
 
 def show(
-    stimulus: Stimulus, variant: CaptionVariant, recordings: Mapping[str, Recording], crop: Crop
+    stimulus: Stimulus,
+    variant: CaptionVariant,
+    recordings: Mapping[str, Recording],
+    crop: Crop,
+    *,
+    at: float | None = None,
 ) -> tuple[Frame, bool]:
-    """What `variant` shows of a stimulus, and whether that is whole for want of a hand."""
-    frame = recordings[stimulus.recording].frames([stimulus.time])[0]
+    """What `variant` shows of a stimulus, and whether that is whole for want of a hand.
+
+    The frame is that of the time `at`; of the middle of the action if none is given.
+    """
+    frame = recordings[stimulus.recording].frames([stimulus.time if at is None else at])[0]
     if not variant.crops_hands:
         return frame, False
     cut = crop(frame)

@@ -51,8 +51,16 @@ def png(drawn: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figure:
+def plane(
+    results: BenchmarkResults,
+    subject: System,
+    baseline: System,
+    *,
+    beside: Sequence[tuple[str, float, float]] = (),
+) -> Figure:
     """The paper's result figure: four panels in calls, all actions taken together.
+
+    `beside` are points of others, with a name each, calls and coverage in per cent.
 
     (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
     (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) the same curves read
@@ -63,6 +71,10 @@ def plane(results: BenchmarkResults, subject: System, baseline: System) -> Figur
     box = _box(results)
     _curves(first, results, *_first_panel(results, subject))
     _curves(second, results, results.systems, "(b) every frontline and rule")
+    for place, name in enumerate(dict.fromkeys(each[0] for each in beside)):
+        across, up = zip(*(each[1:] for each in beside if each[0] == name), strict=True)
+        colour = OTHERS[-1 - place % len(OTHERS)]
+        second.scatter(across, up, marker="x", s=60, label=name, color=colour, zorder=3)
     _outline(second, box)
     _curves(third, results, results.systems, "(c) the boxed span")
     third.set_xlim(*box[0])

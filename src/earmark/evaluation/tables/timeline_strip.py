@@ -49,11 +49,16 @@ class TimelineStrip:
     picks: Sequence[Pick]
     scores: Track
     threshold: float
-    """The lowest score among the windows that ranking would pick at the same budget."""
+    """The lowest score among the windows that ranking would pick at the same budget, or the
+    opening threshold of the operating point."""
     waveform: Track | None = None
     frames: Sequence[Frame] = ()
     picked_frames: Sequence[Frame] = ()
     """One for each pick in the span, at the pick's instant."""
+    episodes: Sequence[Span] = ()
+    """What the gate keeps at its operating point."""
+    is_operating_point: bool = False
+    """Whether `threshold` opens episodes."""
 
 
 def middle_minute(duration: float) -> Span:
@@ -117,6 +122,7 @@ def draw_strip(strip: TimelineStrip) -> Figure:
         ("frames", tall, _frames_row, bool(strip.frames)),
         ("sound", 0.8, _sound_row, strip.waveform is not None),
         ("score", 1.1, _score_row, True),
+        ("episodes", 0.3, _episodes_row, strip.is_operating_point),
         ("actions", 0.9, _actions_row, True),
         ("calls", 0.5, _picks_row, True),
         ("looked at", tall, _picked_row, bool(strip.picked_frames)),
@@ -177,10 +183,18 @@ def _score_row(axes: Axes, strip: TimelineStrip) -> None:
     axes.stairs(values, edges, color=SCORED, fill=True, alpha=0.25)
     axes.stairs(values, edges, color=SCORED, linewidth=1)
     label = "threshold: the lowest score that ranking would pick"
+    if strip.is_operating_point:
+        label = f"threshold that opens an episode, {strip.threshold:.2f}"
     axes.axhline(strip.threshold, color=CALLED, linestyle="--", linewidth=1, label=label)
     axes.set_yticks([float(np.min(values, initial=0)), float(np.max(values, initial=0))])
     axes.yaxis.tick_right()
     axes.yaxis.set_major_formatter("{x:.2g}")
+
+
+def _episodes_row(axes: Axes, strip: TimelineStrip) -> None:
+    bars = [(span.start, span.duration) for span in strip.episodes]
+    axes.broken_barh(bars, (0, 1), color=SCORED, alpha=0.6, label="an episode")
+    axes.set_ylim(0, 1)
 
 
 def _actions_row(axes: Axes, strip: TimelineStrip) -> None:

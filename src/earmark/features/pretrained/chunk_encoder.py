@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from earmark.errors import ModelMismatch
 from earmark.features.encoder import SoundEncoder, as_track
 from earmark.features.pretrained.chunks import hear_in_chunks
 from earmark.features.pretrained.network import Network
 from earmark.features.pretrained.readout import check_threshold, logit, strongest
-from earmark.media import Sound
+from earmark.features.sound_tags import LEAST, MOST, name_likeliest
+from earmark.media import Meter, Recording, Sound
 from earmark.models.architecture import TEN_SECONDS, Layout
-from earmark.timeline import FloatArray, Track
+from earmark.timeline import FloatArray, Span, Track
 
 
 class ChunkEncoder(SoundEncoder):
@@ -77,6 +79,23 @@ class ChunkEncoder(SoundEncoder):
     def fingerprint(self) -> str:
         """SHA-256 of the checkpoint, for a gate to expect; an exported one has its checkpoint's."""
         return self.network().source
+
+    def tags(
+        self,
+        recording: Recording,
+        spans: Sequence[Span],
+        *,
+        meter: Meter | None = None,
+        most: int = MOST,
+        least: float = LEAST,
+    ) -> list[tuple[str, ...]]:
+        """What is heard in each of `spans`, by the network's own classes: see `name_likeliest`.
+
+        The recording is listened to once, however many there are.
+        """
+        listener = replace(self, reads="logits", threshold=0.0)  # type: ignore[type-var]
+        heard = listener(recording, meter=meter if meter is not None else Meter())
+        return name_likeliest(heard, spans, self.classes, most=most, least=least)
 
     def _features(self, rows: FloatArray) -> FloatArray:
         if self.reads == "activity":

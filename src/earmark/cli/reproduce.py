@@ -1,0 +1,186 @@
+"""`earmark reproduce`: the paper's tables and figures from what one has, beside its own numbers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from earmark.captioning.limits import Limits
+from earmark.captioning.model_choice import ModelChoice
+from earmark.cli import options
+from earmark.cli.console import Format, emit_json, err, print_table
+from earmark.cli.evaluate import Fresh, recordings_bar, words
+from earmark.cli.options import with_checkpoints
+from earmark.evaluation.experiment_report import claim_folder
+from earmark.evaluation.paper.caption_comparison import CaptionTools
+from earmark.evaluation.paper.caption_log import CaptionLog
+from earmark.reproduction.material import Material, ReproductionPlan
+from earmark.reproduction.reproduction_run import check_names, list_artefacts
+from earmark.reproduction.reproduction_run import reproduce as run_reproduction
+
+if TYPE_CHECKING:
+    from earmark.evaluation.experiment_report import ExperimentReport
+
+TRAINING = ("steps", "width", "batch", "crop", "learning_rate", "tau")
+"""Options that are fields of the paper's training settings."""
+
+
+def reproduce(
+    tables: Annotated[
+        list[str] | None, typer.Argument(help="Which of --list to make; all that can be made.")
+    ] = None,
+    epic: Annotated[
+        Path | None, typer.Option(help="Folder of EPIC-KITCHENS-100 annotations and media.")
+    ] = None,
+    ego4d: Annotated[
+        Path | None, typer.Option(help="Folder of EgoSound annotations and clips.")
+    ] = None,
+    audio: Annotated[
+        list[Path] | None, typer.Option(help="More media of EPIC-KITCHENS-100, by stem.")
+    ] = None,
+    audio_is: Annotated[
+        str, typer.Option(help="What the media are, for every row: `composites`, say.")
+    ] = ReproductionPlan().audio_is,
+    occupancy: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR of frame-wise annotations, such as 'TAU-NIGENS 2020=DIR'."),
+    ] = None,
+    frontlines: Annotated[
+        str,
+        typer.Option(
+            "--frontlines",
+            "-f",
+            help="With commas; the first, or a .gate file, stands for the gate.",
+            callback=with_checkpoints,
+        ),
+    ] = ",".join(ReproductionPlan().frontlines),
+    encoders: Annotated[
+        str,
+        typer.Option(help="What heads are trained over, with commas.", callback=with_checkpoints),
+    ] = ",".join(ReproductionPlan().encoders),
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each head.")] = 5,
+    steps: Annotated[int | None, typer.Option(help="Steps of a head.", show_default="3000")] = None,
+    width: Annotated[int | None, typer.Option(help="Of a head.", show_default="192")] = None,
+    batch: Annotated[int | None, typer.Option(help="Crops a step.", show_default="16")] = None,
+    crop: Annotated[float | None, typer.Option(help="Seconds.", show_default="20")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Of AdamW.", show_default="3e-4")
+    ] = None,
+    tau: Annotated[float | None, typer.Option(help="Of `span`.", show_default="4")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Cores to train on.")] = 2,
+    vlm: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model there.")] = None,
+    gguf: Annotated[Path | None, typer.Option(help="A model file to run in this process.")] = None,
+    mmproj: Annotated[Path | None, typer.Option(help="Its picture encoder.")] = None,
+    hands: Annotated[bool, typer.Option("--hands", help="Also caption hand crops.")] = False,
+    sounds: Annotated[bool, typer.Option("--sounds", help="Also tell what is heard.")] = False,
+    stimuli: Annotated[int, typer.Option(min=1, help="Actions to ask about.")] = 200,
+    concurrency: Annotated[int, typer.Option(min=1, help="Calls at once.")] = 8,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the tables and what each lacks; make none.")
+    ] = False,
+    output: Annotated[Path, typer.Option("--out", "-o", help="Folder of the results.")] = Path(
+        "reproduction"
+    ),
+    fresh: Fresh = False,
+    format: Annotated[Format, typer.Option(help="How to print.")] = Format.table,
+    cache: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
+) -> None:
+    """Make the paper's tables and figures again, and lay them beside its own numbers.
+
+    From annotations alone it makes what they give; with sound it listens, trains and measures; with
+    a vision model it asks. What cannot be made is a row that says what to bring, and every row says
+    what encoder, data and weights really ran. A stopped run goes on where it was. The folder gets
+    index.html with everything side by side, CSV, Markdown and PNG.
+
+    For example:
+
+      earmark reproduce --list --epic epic-kitchens-100-annotations
+
+      earmark reproduce --epic epic-kitchens-100-annotations --audio EPIC-KITCHENS --out paper/
+
+      earmark reproduce paired transfer --epic DIR --audio DIR --encoders beats,panns -f my.gate
+
+      earmark reproduce captions --epic DIR --audio DIR --vlm http://localhost:8000/v1 --hands
+    """
+    said = locals()
+    settings = {name: said[name] for name in TRAINING if said[name] is not None}
+    plan = ReproductionPlan(
+        epic=epic,
+        ego4d=ego4d,
+        audio=tuple(audio or ()),
+        audio_is=audio_is,
+        occupancy=dict(named_folder(word) for word in occupancy or ()),
+        frontlines=tuple(words(frontlines)),
+        encoders=tuple(words(encoders)),
+        seeds=seeds,
+        settings=settings,
+        stimuli=stimuli,
+    )
+    heard = options.cache_at(cache, no_cache)
+    material = Material(plan, output, cache=heard.folder if heard else None)
+    if listing:
+        show_list(material, format)
+        return
+    chosen = check_names(tables or [])
+    claim_folder(output, {"experiment": "reproduce", **plan.to_json()}, fresh=fresh)
+    if vlm or gguf:
+        choice = ModelChoice(server=vlm, model=model, gguf=gguf, mmproj=mmproj)
+        material.caption_tools = CaptionTools(
+            choice.captioner(
+                concurrency=concurrency, tokens=2048, api_key=os.environ.get("OPENAI_API_KEY")
+            ),
+            limits=Limits(concurrency=concurrency),
+            log=CaptionLog.open(output / "kept" / "captions.jsonl"),
+            has_hands=hands,
+            has_sounds=sounds,
+        )
+    if not material.lacks("train"):
+        from earmark.training.optimisation import use_threads
+
+        use_threads(threads)
+    with recordings_bar("reproducing") as progress:
+        material.progress = progress
+        report = run_reproduction(chosen, material, announce=announce)
+    show_report(report, format, output)
+
+
+def named_folder(word: str) -> tuple[str, Path]:
+    """A data set written as NAME=DIR."""
+    name, sign, path = word.partition("=")
+    if not (sign and name and path):
+        raise ValueError(f"{word!r} names no folder of annotations: write NAME=DIR")
+    return name, Path(path)
+
+
+def announce(name: str, absent: str) -> None:
+    """Say what is begun, or why it is not."""
+    err.print(f"{name}: not made, bring {absent}" if absent else f"{name} …")
+
+
+def show_list(material: Material, format: Format) -> None:
+    """Every table and figure, and what it lacks."""
+    rows: list[dict[str, Any]] = list(list_artefacts(material))
+    if format is Format.json:
+        emit_json(rows)
+        return
+    columns = ("name", "in the paper", "what it is", "bring")
+    cells = [(row["name"], row["place"], row["title"], row["bring"] or "ready") for row in rows]
+    print_table(columns, cells, words=columns)
+
+
+def show_report(report: ExperimentReport, format: Format, folder: Path) -> None:
+    """Print every comparison, and where the page is."""
+    if format is Format.json:
+        emit_json(report.to_json())
+    for table in report.tables if format is Format.table else ():
+        if table.columns[:2] == ("quantity", "paper"):
+            shown = table.columns[:5]
+            rows = [tuple(map(table.text, row[:5])) for row in table.rows]
+            err.print(f"\n{table.title}")
+            print_table(shown, rows, words=("quantity", "n"))
+    err.print(f"written to {folder}: open {folder / 'index.html'}")

@@ -1,0 +1,344 @@
+"""The selection results: every rule on scored recordings, set by set, beside the paper's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from earmark.evaluation.benchmark import BUDGETS, COMPARED, BenchmarkDesign, BenchmarkRow, run
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.metrics.coverage_counts import CoverageCounts
+from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
+from earmark.evaluation.paper.occupancy_survey import SWEEP_BUDGETS, WINDOWS
+from earmark.evaluation.paper.published_numbers import (
+    AT_A_QUARTER,
+    PAIRED,
+    PRIMARY,
+    RECORDINGS,
+    REPLICATION,
+    WINDOW_GAINS,
+    PaperPair,
+)
+from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
+from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.tables import figures
+from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
+from earmark.evaluation.tables.table import mean, p_value, percent
+from earmark.gate.frontline_registry import frontline_named
+from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.material import Material
+from earmark.training.split import participant
+
+RULE = "separated"
+"""The paper's rule."""
+
+PRINTED_POINTS = (
+    ("paper: uniform", 25.0, 40.9),
+    ("paper: ours", 25.0, 46.8),
+    ("paper: ours", 50.0, 70.2),
+    ("paper: BOLT", 50.0, 74.2),
+)
+"""Points of the paper's plane that its text gives: calls and coverage in per cent."""
+
+
+def open_scores(material: Material, *, window: float = 4.0) -> tuple[ScoreSource, str]:
+    """What scores the recordings that are judged, and a line that says what really ran."""
+    return material.once(f"scores {window:g}", lambda: _open_scores(material, window))
+
+
+def _open_scores(material: Material, window: float) -> tuple[ScoreSource, str]:
+    plan, marked = material.plan, material.marked
+    if material.media:
+        names = (*material.split.judged, *material.split.development)
+        opened = {name: material.recording(name) for name in names}
+        own = marked.only(material.split.judged)
+        lengths = {**marked.durations, **{n: each.duration for n, each in opened.items()}}
+        everything = replace(marked, durations=lengths)
+        own = everything.only(own.recordings)
+        source = MediaScores(everything, own, opened, plan.frontlines, window, material.cache)
+        return source, f"{describe_frontline(plan.frontlines[0])}; {plan.audio_is}"
+    assert material.events is not None and material.epic is not None
+    split = split_for_fitting(material.epic, RECORDINGS["paper"])
+    heard = SoundEventScores(material.epic, material.events, split, window)
+    return heard, f"annotated sound events in place of a gate, {split.words}; no audio"
+
+
+def describe_frontline(name: str) -> str:
+    """What listens: the head, its encoder and its weights, as they really are."""
+    line = frontline_named(name)
+    scorer = type(line.scorer).__name__
+    if digest := getattr(line.scorer, "digest", ""):
+        return f"{name}: trained head {digest[:8]} over {line.encoder!r}"
+    return f"{name}: {line.encoder!r}, {scorer}"
+
+
+def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
+    """Every rule at every budget on every judged recording; kept, and resumed."""
+    source, ran = open_scores(material, window=window)
+    rules = tuple(rule for rule in COMPARED if window == 4.0 or rule in ("uniform", "rank", RULE))
+    budgets = BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
+    design = BenchmarkDesign(rules=rules, budgets=budgets, window=window, subject=RULE)
+    settings = {
+        "window": window,
+        "rules": rules,
+        "recordings": list(source.evaluated.recordings),
+        "annotations": source.evaluated.fingerprint,
+        **source.settings(),
+    }
+    folder = material.room("coverage", settings)
+    done = run(source.tasks(), design, folder=folder, progress=material.progress)
+    return done.rows, ran
+
+
+def judged_results(material: Material) -> tuple[BenchmarkResults, str]:
+    """The rows, ready to be asked; `EarmarkError` is left to the caller."""
+    rows, ran = coverage_rows(material)
+    return BenchmarkResults.of_rows(rows), ran
+
+
+def sets_of(results: BenchmarkResults) -> dict[str, list[str]]:
+    """The recordings of each set that are here; all of them under one name where none is."""
+    found = {
+        name.removeprefix("paper-").replace("paper", "pooled"): [
+            each for each in names if each in results.recordings
+        ]
+        for name, names in RECORDINGS.items()
+    }
+    known = {name: names for name, names in found.items() if names}
+    return known or {"stand-ins": list(results.recordings)}
+
+
+def paired_rows(
+    results: BenchmarkResults,
+    printed: Mapping[float, Mapping[str, PaperPair]],
+    *,
+    ran: str,
+    what: str = "recordings",
+) -> list[Comparison]:
+    """The paper's paired table beside ours: its rule minus each other one, at each budget."""
+    line = results.frontlines[0]
+    rows = []
+    for budget, against in printed.items():
+        for rule, theirs in against.items():
+            if budget not in results.budgets or (line, rule) not in results.systems:
+                continue
+            pair = compare_paired(
+                results.points((line, RULE), budget), results.points((line, rule), budget)
+            )
+            rows.append(
+                Comparison(
+                    f"{percent(budget)}: {RULE} minus {rule}, points",
+                    theirs.gain,
+                    pair.mean,
+                    f"{pair.recordings} {what}",
+                    pair.low,
+                    pair.high,
+                    ran,
+                    f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
+                    f"there, {pair.median:+.1f} here; p {p_value(pair.p)}",
+                )
+            )
+    return rows
+
+
+def make_paired(material: Material) -> Made:
+    """The paired comparison on EPIC-KITCHENS-100 at every budget, and seen and unseen people."""
+    results, ran = judged_results(material)
+    rows = paired_rows(results, PAIRED, ran=ran)
+    rows += _seen_rows(material, results, ran)
+    own = [coverage_table(results), paired_table(results, (results.frontlines[0], RULE))]
+    return Made(rows, own)
+
+
+def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> list[Comparison]:
+    """The gain over even spacing at a quarter on participants who are, and are not, trained on."""
+    trained = material.split.training if material.media else ()
+    people = {participant(name) for name in trained}
+    line, rows = results.frontlines[0], []
+    gains = dict(
+        zip(
+            results.recordings,
+            results.gains((line, RULE), 0.25, baseline=(line, "uniform")),
+            strict=True,
+        )
+    )
+    second = [row.recording for row in REPLICATION]
+    for word, paper, is_seen in (("unseen", 6.0, False), ("seen", 5.6, True)):
+        own = [n for n in gains if (participant(n) in people) == is_seen]
+        own = [n for n in own if n in second] or own
+        quantity = f"25 %: gain over uniform, {word} participants, points"
+        if not people or not own:
+            why = "not run: no recording of such a participant is judged"
+            rows.append(Comparison(quantity, paper, ran=why))
+            continue
+        found = [gains[name] for name in own]
+        low, high = bootstrap_ratio(found, [1.0] * len(found))
+        n = f"{len(own)} recordings"
+        rows.append(Comparison(quantity, paper, mean(found), n, low, high, ran))
+    return rows
+
+
+def make_sets_covered(material: Material) -> Made:
+    """Coverage of the paper's rules on each set, pooled, where its text gives numbers."""
+    results, ran = judged_results(material)
+    line, rows = results.frontlines[0], []
+    printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
+    printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
+    printed |= {("replication", "uniform", 0.25): 53.5}
+    for set_name, names in sets_of(results).items():
+        for rule in ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage"):
+            for budget in results.budgets:
+                found = results.of((line, rule), budget)
+                counts = [found[name] for name in names if name in found]
+                total = sum(counts, CoverageCounts())
+                low, high = bootstrap_ratio(
+                    [each.covered for each in counts], [each.actions for each in counts]
+                )
+                rows.append(
+                    Comparison(
+                        f"{set_name}, {rule} at {percent(budget)}, pooled, %",
+                        printed.get((set_name, rule, budget)),
+                        100 * total.coverage,
+                        f"{total.actions} actions of {len(counts)} recordings",
+                        100 * low,
+                        100 * high,
+                        ran,
+                        f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls",
+                    )
+                )
+    subject, even = (line, RULE), (line, "uniform")
+    drawn = {
+        "plane": (
+            "Coverage against calls, and calls saved; crosses are the paper's own points.",
+            lambda: figures.plane(results, subject, even, beside=PRINTED_POINTS),
+        )
+    }
+    return Made(rows, figures=drawn)
+
+
+def make_savings(material: Material) -> Made:
+    """Calls saved against even spacing at equal coverage."""
+    results, ran = judged_results(material)
+    line, rows = results.frontlines[0], []
+    printed = {0.05: 20.0}
+    for budget in results.budgets:
+        found = 100 * results.saved((line, RULE), budget, baseline=(line, "uniform"))
+        n = f"{results.counted} recordings"
+        rows.append(
+            Comparison(
+                f"{percent(budget)}: calls saved by {RULE}, %", printed.get(budget), found, n,
+                ran=ran, remarks="the paper: 9 to 20 % below half, negative above",
+            )
+        )  # fmt: skip
+    return Made(rows)
+
+
+def make_correlation(material: Material) -> Made:
+    """Gain over even spacing against occupancy, where calls are scarce and where they are not."""
+    results, ran = judged_results(material)
+    source, _ = open_scores(material)
+    occupancy = occupancies(source.evaluated, results, window=4.0)
+    line = results.frontlines[0]
+    rows = []
+    for budget, pearson, spearman in ((0.05, -0.59, -0.59), (0.5, 0.0, None)):
+        gains = results.gains((line, RULE), budget, baseline=(line, "uniform"))
+        found = correlate(gains, occupancy)
+        n = f"{found.recordings} recordings"
+        told = f"p {p_value(found.pearson_p)}; one left out {found.low:.2f} to {found.high:.2f}"
+        rows.append(
+            Comparison(
+                f"{percent(budget)}: Pearson", pearson, found.pearson, n, ran=ran, remarks=told
+            )
+        )
+        rows.append(
+            Comparison(f"{percent(budget)}: Spearman", spearman, found.spearman, n, ran=ran)
+        )
+    drawn = {
+        "gain_against_occupancy": (
+            "Gain of the paper's rule over even spacing against occupancy.",
+            lambda: figures.gain_scatter(results, occupancy, (line, RULE), (line, "uniform")),
+        )
+    }
+    return Made(rows, figures=drawn)
+
+
+def make_recordings_heard(material: Material) -> Made:
+    """The per-recording table's own column: the paper's rule at a quarter of the calls."""
+    results, ran = judged_results(material)
+    line = results.frontlines[0]
+    found = dict(zip(results.recordings, results.points((line, RULE), 0.25), strict=True))
+    printed = {row.recording: row.ours for row in PRIMARY + REPLICATION}
+    rows = [
+        Comparison(f"{name}: {RULE} at 25 %, %", printed.get(name), value, "1 recording", ran=ran)
+        for name, value in found.items()
+    ]
+    average = mean(found.values())
+    low, high = bootstrap_ratio(list(found.values()), [1.0] * len(found))
+    is_paper = set(printed) == set(found)
+    n = f"{len(found)} recordings"
+    rows.append(
+        Comparison(f"mean of {len(found)}", 54.6 if is_paper else None, average, n, low, high, ran)
+    )
+    return Made(rows)
+
+
+def make_window_gains(material: Material) -> Made:
+    """Ranking minus even spacing by window length; the paper's on its primary set."""
+    rows = []
+    for window in WINDOWS:
+        found, ran = coverage_rows(material, window=window)
+        results = BenchmarkResults.of_rows(found)
+        primary = [n for n in RECORDINGS["paper-primary"] if n in results.recordings]
+        names = primary or results.recordings
+        line = results.frontlines[0]
+        for budget, paper in zip(SWEEP_BUDGETS, WINDOW_GAINS[window], strict=True):
+            shares = [
+                sum((results.of((line, rule), budget)[n] for n in names), CoverageCounts()).coverage
+                for rule in ("rank", "uniform")
+            ]
+            rows.append(
+                Comparison(
+                    f"{window:g} s, {percent(budget)}: rank minus uniform, points",
+                    paper,
+                    100 * (shares[0] - shares[1]),
+                    f"{len(names)} recordings" + ("" if primary else ", not the paper's"),
+                    ran=ran,
+                )
+            )
+    return Made(rows)
+
+
+def make_frontlines(material: Material) -> Made:
+    """Every frontline at a quarter of the calls, spent by ranking as the paper's plane has it."""
+    results, _ = judged_results(material)
+    primary = [n for n in RECORDINGS["paper-primary"] if n in results.recordings]
+    names = primary or results.recordings
+    first = results.frontlines[0]
+    systems = {"uniform": (first, "uniform"), "gate": (first, RULE)}
+    systems |= {line: (line, "rank") for line in results.frontlines[1:]}
+    rows = []
+    for name, paper in {**AT_A_QUARTER, **dict.fromkeys(systems)}.items():
+        printed = AT_A_QUARTER.get(name, paper)
+        if name not in systems:
+            why = f"not run: add {name} to --frontlines"
+            rows.append(Comparison(f"{name} at 25 %, pooled, %", printed, ran=why))
+            continue
+        system = systems[name]
+        counts = [results.of(system, 0.25)[each] for each in names]
+        total = sum(counts, CoverageCounts())
+        low, high = bootstrap_ratio([c.covered for c in counts], [c.actions for c in counts])
+        heard = "nothing is heard" if name == "uniform" else _heard(material, system[0])
+        n = f"{total.actions} actions"
+        rows.append(
+            Comparison(
+                f"{name} ({system[1]}) at 25 %, pooled, %", printed, 100 * total.coverage, n,
+                100 * low, 100 * high, heard,
+            )
+        )  # fmt: skip
+    return Made(rows)
+
+
+def _heard(material: Material, frontline: str) -> str:
+    if not material.media:
+        return "annotated sound events in place of a frontline; no audio"
+    return f"{describe_frontline(frontline)}; {material.plan.audio_is}"

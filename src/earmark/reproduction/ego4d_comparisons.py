@@ -1,0 +1,136 @@
+"""Ego4D by way of EgoSound: its filter, its paired table, and a stored operating point on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from earmark.errors import EarmarkError
+from earmark.evaluation.annotations.actions import Annotations
+from earmark.evaluation.annotations.media_match import find_media
+from earmark.evaluation.annotations.readers import SUFFIXES, detect, read_annotations
+from earmark.evaluation.benchmark import BUDGETS, BenchmarkDesign, run
+from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
+from earmark.evaluation.paper.published_numbers import EGO4D_PAIRED
+from earmark.evaluation.score_sources import MediaScores
+from earmark.evaluation.tables.coverage_tables import coverage_table
+from earmark.gate.gate import Gate, default_gate
+from earmark.grid import Grid
+from earmark.media import open_recording
+from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.coverage_comparisons import RULE, describe_frontline, paired_rows
+from earmark.reproduction.material import Material
+from earmark.selection import Budget
+
+RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
+
+
+def annotation_files(folder: Path) -> list[Path]:
+    """The EgoSound files in `folder`, told by looking inside."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in SUFFIXES & {".json", ".jsonl"}:
+            try:
+                if detect(path) == "egosound":
+                    found.append(path)
+            except EarmarkError:
+                continue
+    return found
+
+
+def has_enough_windows(duration: float, *, window: float) -> bool:
+    """Whether every budget of the sweep comes to a call at least."""
+    windows = Grid(window).count(duration)
+    return all(Budget(share=budget).calls(windows) >= 1 for budget in BUDGETS)
+
+
+def usable(marked: Annotations, *, window: float) -> list[str]:
+    """Clips with a moment that can be read and enough windows: the paper's 247 of 260."""
+    return [
+        name
+        for name, moments in marked.recordings.items()
+        if moments and has_enough_windows(marked.durations[name], window=window)
+    ]
+
+
+def make_ego4d(material: Material) -> Made:
+    """The clips, the filter, the paired table and the operating point, as far as there is sound."""
+    assert material.plan.ego4d is not None
+    folder, window = material.plan.ego4d, material.plan.window
+    files = annotation_files(folder)
+    if not files:
+        why = f"not run: no EgoSound questions in {folder.name} (JSON with question and timestamp)"
+        return Made([Comparison("clips", 260, ran=why)])
+    try:
+        sources = find_media([folder])
+    except EarmarkError:
+        sources = {}
+    read = read_annotations(files, format="egosound")
+    opened = {n: open_recording(each) for n, each in sources.items() if n in read.recordings}
+    lengths = {name: each.duration for name, each in opened.items()}
+    marked = read_annotations(files, format="egosound", durations=lengths)
+    rows = _size_rows(marked, usable(marked, window=window), bool(opened))
+    chosen = [name for name in usable(marked, window=window) if name in opened]
+    if not chosen:
+        why = "not run: bring the clips, files named as the questions name them, in --ego4d DIR"
+        rows += [
+            Comparison(f"{100 * budget:g} %: {RULE} minus {rule}, points", pair.gain, ran=why)
+            for budget, against in EGO4D_PAIRED.items()
+            for rule, pair in against.items()
+        ]
+        return Made(rows)
+    line = material.plan.frontlines[0]
+    ran = f"{describe_frontline(line)}; EgoSound clips of Ego4D"
+    own = marked.only(chosen)
+    source = MediaScores(marked, own, opened, (line,), window, material.cache)
+    design = BenchmarkDesign(rules=RULES, subject=RULE, window=window)
+    settings = {"clips": chosen, "annotations": own.fingerprint, **source.settings()}
+    done = run(
+        source.tasks(), design, folder=material.room("ego4d", settings), progress=material.progress
+    )
+    results = BenchmarkResults.of_rows(done.rows)
+    rows += paired_rows(results, EGO4D_PAIRED, ran=ran, what="clips")
+    rows += _point_rows(material, source, chosen, ran)
+    return Made(rows, [replace(coverage_table(results), title="Coverage on Ego4D")])
+
+
+def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
+    """What there is and what the filter leaves."""
+    unread = sum(marked.excluded.values())
+    own = marked.only(chosen)
+    ends = "" if is_heard else "lengths unknown without the clips: each ends with its last question"
+    values = (
+        ("clips", 260, len(marked.recordings)),
+        ("hours", 7.45, marked.hours),
+        ("annotations", 2346, marked.actions + unread),
+        ("annotations without a readable timestamp", 7, unread),
+        ("clips with readable moments and enough windows", 247, len(chosen)),
+        ("their moments", 2234, own.actions),
+        ("their hours", 7.4, own.hours),
+    )
+    return [Comparison(w, p, o, ran="EgoSound annotations", remarks=ends) for w, p, o in values]
+
+
+def _point_rows(
+    material: Material, source: MediaScores, names: Sequence[str], ran: str
+) -> list[Comparison]:
+    """The operating point that a gate was stored with, unchanged on the clips."""
+    line = source.frontlines[0]
+    gate = Gate.load(Path(line)) if line.endswith(".gate") else default_gate()
+    if line not in ("auto", "gate") and not line.endswith(".gate"):
+        why = f"not run: {line} has no stored operating point; give a .gate file first"
+        return [Comparison("moments retained, %", 80.0, ran=why)]
+    rule, total = gate.episodes(recall=material.plan.recall), EpisodeCounts()
+    for name in names:
+        marked = source.annotations
+        kept = list(rule([source.track(name)]))
+        total += count_kept(
+            marked.recordings[name], kept, marked.durations[name], window=material.plan.window
+        )
+    n, told = f"{len(names)} clips", f"stored for a dev recall of {100 * material.plan.recall:g} %"
+    return [
+        Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=told),
+        Comparison("of the stream, %", 44.5, 100 * total.retained, n, ran=ran, remarks=told),
+    ]

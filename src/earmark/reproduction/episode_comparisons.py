@@ -1,0 +1,261 @@
+"""What episodes come to: operating points, the undercount, looks between them, boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.benchmark import BenchmarkDesign
+from earmark.evaluation.metrics.boundaries import (
+    ONSET_COLLAR,
+    TOLERANCES,
+    MatchCounts,
+    compare_boundaries,
+    match_events,
+)
+from earmark.evaluation.paper.downsampling import downsample_table
+from earmark.evaluation.paper.operating_points import (
+    AnnotatedScores,
+    OperatingPoint,
+    find_episodes,
+    measure_points,
+    points_table,
+)
+from earmark.evaluation.paper.published_numbers import REDUCTIONS, THRESHOLDS
+from earmark.evaluation.score_sources import MediaScores, SoundEventScores
+from earmark.evaluation.tables.timeline_strip import add_media, draw_strip, make_strip
+from earmark.features.encoder_spec import split_name
+from earmark.features.pretrained.segments import boundaries as segment_boundaries
+from earmark.features.pretrained.segments import segments
+from earmark.gate.frontline_registry import frontline_named
+from earmark.media import Meter
+from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.coverage_comparisons import (
+    RULE,
+    describe_frontline,
+    open_scores,
+)
+from earmark.reproduction.material import Material
+from earmark.timeline import Span
+
+SURE = 0.95
+"""The posterior above which the paper counts boundaries."""
+
+
+def scored(
+    source: MediaScores | SoundEventScores, frontline: str, names: Sequence[str]
+) -> list[AnnotatedScores]:
+    """The scores of recordings with their actions."""
+    marked = source.annotations
+    return [
+        AnnotatedScores(
+            name, source.track(name, frontline), marked.durations[name], marked.recordings[name]
+        )
+        for name in names
+    ]
+
+
+def development_of(material: Material, source: MediaScores | SoundEventScores) -> list[str]:
+    """The recordings to choose on: none that is judged."""
+    if isinstance(source, MediaScores):
+        return list(material.split.development)
+    judged = set(source.evaluated.recordings)
+    return [name for name in source.annotations.recordings if name not in judged]
+
+
+def operating_points(material: Material) -> dict[str, list[OperatingPoint]]:
+    """The operating points of every frontline, chosen on development recordings."""
+    return material.once("operating points", lambda: _choose_points(material))
+
+
+def _choose_points(material: Material) -> dict[str, list[OperatingPoint]]:
+    source, _ = open_scores(material)
+    development, found = development_of(material, source), {}
+    for line in source.frontlines:
+        chosen, judged = (
+            scored(source, line, names)
+            for names in (development, list(source.evaluated.recordings))
+        )
+        found[line] = measure_points(line, chosen, judged, window=material.plan.window)
+    return found
+
+
+def make_operating_points(material: Material) -> Made:
+    """Recall, reduction, calls and undercount at the six targets, and what the paper prints."""
+    found = operating_points(material)
+    source, ran = open_scores(material)
+    n = f"{len(source.evaluated.recordings)} recordings"
+    first = next(iter(found))
+    rows = []
+    for name, paper in REDUCTIONS.items():
+        line = first if name == "gate" else next((k for k in found if split_name(k)[0] == name), "")
+        quantity = f"{name}: reduction of time at a dev recall of 93 %, %"
+        if not line:
+            lacks = "the paper does not say what it is" if " " in name else "its weights"
+            why = f"not run: bring {lacks}" if " " not in name else f"not run: {lacks}"
+            more = (
+                "" if " " in name else f" (earmark models add {name} FILE) and --frontlines {name}"
+            )
+            rows.append(Comparison(quantity, paper, ran=why + more))
+            continue
+        point = next(each for each in found[line] if each.target == 0.93)
+        heard = ran if isinstance(source, SoundEventScores) else describe_frontline(line)
+        told = f"recall {100 * point.counts.recall:.1f} %, calls {100 * point.counts.cost:.1f} %"
+        rows.append(
+            Comparison(quantity, paper, 100 * point.counts.reduction, n, ran=heard, remarks=told)
+        )
+    rows += _undercount_rows(next(each for each in found[first] if each.target == 0.93), n, ran)
+    for target, threshold in THRESHOLDS.items():
+        rule = next(each.rule for each in found[first] if each.target == target)
+        opens = rule.on if rule else None
+        rows.append(
+            Comparison(f"gate: opens at, for {100 * target:g} %", threshold, opens, n, ran=ran)
+        )
+    note = f"Chosen on {len(development_of(material, source))} development recordings; {ran}."
+    return Made(rows, [points_table(found, note=note)])
+
+
+def _undercount_rows(point: OperatingPoint, n: str, ran: str) -> list[Comparison]:
+    """What the deployed point emits, and what a duration account would charge."""
+    counts = point.counts
+    lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
+    values = (
+        ("recall, %", 94.3, 100 * counts.recall),
+        ("episodes", 2809, counts.episodes),
+        ("mean episode, s", 1.7, lasts),
+        ("calls", 2109, counts.calls),
+        ("calls a duration account charges", 1201, counts.charged),
+        ("undercount, times", 1.76, counts.undercount),
+    )
+    return [Comparison(f"gate at 93 %: {w}", p, o, n, ran=ran) for w, p, o in values]
+
+
+def make_downsampling(material: Material) -> Made:
+    """Looks where nothing was kept: with everything chosen on other recordings."""
+    source, ran = open_scores(material)
+    line = source.frontlines[0]
+    development, judged = (
+        scored(source, line, names)
+        for names in (development_of(material, source), list(source.evaluated.recordings))
+    )
+    tables = [
+        downsample_table(development, judged, window=material.plan.window, unit=unit)
+        for unit in ("time", "calls")
+    ]
+    n, rows = f"{len(judged)} recordings", []
+    for unit, table in zip(("time", "calls"), tables, strict=True):
+        place = 2 if unit == "time" else 3
+        for cells in table.rows:
+            alone, looking = float(cells[place]), float(cells[place + 4])
+            gain = looking - alone if unit == "time" else alone - looking
+            rows.append(
+                Comparison(
+                    f"dev recall {cells[0]}: {unit} saved by looking, points", None, gain, n,
+                    ran=ran, remarks="the paper: inside seed variance",
+                )
+            )  # fmt: skip
+    return Made(rows, tables)
+
+
+def make_boundaries(material: Material) -> Made:
+    """B-F1 of episodes and of as many even segments; boundaries and events of a sound network."""
+    source, ran = open_scores(material)
+    line = source.frontlines[0]
+    points = operating_points(material)[line]
+    rule = next(each.rule for each in points if each.target == 0.93)
+    judged = scored(source, line, list(source.evaluated.recordings))
+    total: dict[tuple[str, float], MatchCounts] = {}
+    for one in judged if rule else ():
+        found = find_episodes(one, rule) if rule else []
+        pair = {"episodes": found, "even segments": even_segments(len(found), one.duration)}
+        for name, by in compare_boundaries(one.actions, pair).items():
+            for tolerance, counts in by.items():
+                key = name, tolerance
+                total[key] = total.get(key, MatchCounts()) + counts
+    printed = {("episodes", 0.5): 22.8, ("even segments", 0.5): 17.4}
+    rows = [
+        Comparison(
+            f"B-F1 at {tolerance:g} s, {name}, %", printed.get((name, tolerance)),
+            100 * total[name, tolerance].f1,
+            f"{total[name, tolerance].found} boundaries found", ran=ran,
+            remarks="the paper's are a domain-tuned head's" if name == "episodes" else "",
+        )
+        for name in ("episodes", "even segments")
+        for tolerance in TOLERANCES
+        if (name, tolerance) in total
+    ]  # fmt: skip
+    return Made([*rows, *_network_rows(material)])
+
+
+def even_segments(count: int, duration: float) -> list[Span]:
+    """As many segments of equal length, with a gap between any two, so that each has two ends."""
+    edges = np.linspace(0.0, duration, 2 * count + 1).tolist()
+    return [Span(edges[2 * place], edges[2 * place + 1]) for place in range(count)]
+
+
+NETWORKS = {"beats": 422, "atst-frame": 444, "fpasst": 444, "slowfast": 2015}
+"""Boundaries at 0.95 in the paper: 422 to 444 by AudioSet-Strong extractors, 2,015 by its own."""
+
+
+def _network_rows(material: Material) -> list[Comparison]:
+    """Boundaries a classifier of sounds places at 0.95, and its events against the annotated."""
+    rows = []
+    named = {split_name(line)[0]: line for line in material.plan.frontlines}
+    for name, paper in NETWORKS.items():
+        quantity = f"{name}: boundaries at {SURE:g}"
+        if name not in named or not material.media:
+            cure = (
+                f"not run: bring its weights (earmark models add {name} FILE), --frontlines {name}"
+            )
+            rows.append(Comparison(quantity, paper, ran=cure))
+            continue
+        rows += _heard_segments(material, named[name], quantity, paper)
+    return rows
+
+
+def _heard_segments(material: Material, line: str, quantity: str, paper: float) -> list[Comparison]:
+    encoder = replace(frontline_named(line).encoder, reads="logits", threshold=0.0)  # type: ignore[type-var]
+    classes: tuple[str, ...] = encoder.classes  # type: ignore[attr-defined]
+    count, matched = 0, MatchCounts()
+    for name in material.split.judged:
+        heard = list(encoder(material.recording(name), meter=Meter()))
+        count += len(segment_boundaries(segments(heard, classes, threshold=SURE)))
+        if material.events and name in material.events.recordings:
+            found = [
+                Action(each.span.start, each.span.end, each.name)
+                for each in segments(heard, classes, threshold=0.5)
+            ]
+            matched += match_events(material.events.recordings[name], found, collar=ONSET_COLLAR)
+    ran, n = f"{encoder!r}; {material.plan.audio_is}", f"{len(material.split.judged)} recordings"
+    told = f"{len(classes)} classes"
+    rows = [Comparison(quantity, paper, count, n, ran=ran, remarks=told)]
+    if matched.reference:
+        score = 100 * matched.f1
+        rows.append(
+            Comparison(f"{line}: event F1, collar 0.5 s, %", None, score, n, ran=ran, remarks=told)
+        )
+    return rows
+
+
+def make_strip_figure(material: Material) -> Made:
+    """Sixty seconds at the deployed operating point: the middle of the first judged recording."""
+    source, ran = open_scores(material)
+    line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
+    points = operating_points(material)[line]
+    rule = next(each.rule for each in points if each.target == 0.93)
+    case = source.tasks()[line, name]()
+    design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=material.plan.window)
+    strip = make_strip(case, design, scores=source.track(name, line))
+    if rule:
+        kept = find_episodes(scored(source, line, [name])[0], rule)
+        shown = [span for span in kept if span.overlaps(strip.span)]
+        strip = replace(strip, episodes=shown, threshold=rule.on, is_operating_point=True)
+    if name in material.media:
+        strip = add_media(strip, material.recording(name))
+    caption = "Sixty seconds at the deployed operating point (93 % dev recall), 25 % of the calls."
+    rows = [Comparison("calls in the minute", None, len(strip.picks), name, ran=ran)]
+    rows.append(Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran))
+    return Made(rows, figures={"strip": (caption, lambda: draw_strip(strip))})

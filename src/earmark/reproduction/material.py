@@ -1,0 +1,221 @@
+"""What a reproduction is given: annotations, sound, pictures, weights, a model to ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+from earmark.errors import AnnotationError, EarmarkError
+from earmark.evaluation.annotations.actions import Annotations
+from earmark.evaluation.annotations.media_match import find_media
+from earmark.evaluation.annotations.readers import read_annotations
+from earmark.evaluation.annotations.table_readers import read_durations
+from earmark.evaluation.benchmark import Progress
+from earmark.evaluation.paper.published_numbers import RECORDINGS
+from earmark.media import Recording, Source, open_recording
+from earmark.training.split import fold, hold_out
+
+VALIDATION = "EPIC_100_validation.csv"
+DURATIONS = "EPIC_100_video_info.csv"
+TRAINING = ("EPIC_100_train.csv", "EK100_trainsplit_actions_from_UDA.csv")
+EVENTS = ("EPIC_Sounds_validation.csv", "sound_events_not_categorised.csv")
+CLASSES = ("EPIC_100_noun_classes.csv", "EPIC_100_verb_classes.csv")
+
+Value = TypeVar("Value")
+
+NEEDS: Mapping[str, str] = {
+    "epic": f"EPIC-KITCHENS-100 annotations: --epic DIR with {VALIDATION} and {DURATIONS}",
+    "events": f"EPIC-SOUNDS annotations: {EVENTS[0]} in --epic DIR",
+    "scores": f"sound to listen to (--epic or --audio DIR), or {EVENTS[0]} in --epic DIR",
+    "audio": "the recordings' sound, files named P01_14.*: --audio DIR, or in --epic DIR",
+    "video": "the recordings' video, files named P01_14.*: --audio DIR, or in --epic DIR",
+    "ego4d": "EgoSound: --ego4d DIR with its annotations and the clips",
+    "vlm": "a vision model to ask: --vlm URL or --gguf FILE",
+    "train": "PyTorch: pip install 'earmark[train]'",
+}
+"""What a table may need, and what to bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReproductionPlan:
+    """Every choice of a reproduction; kept beside its results."""
+
+    epic: Path | None = None
+    """A folder with the annotations of EPIC-KITCHENS-100 and, if there are, its media."""
+    ego4d: Path | None = None
+    """A folder with the annotations and clips of EgoSound's part of Ego4D."""
+    audio: tuple[Path, ...] = ()
+    """More folders of media for `epic`."""
+    audio_is: str = "EPIC-KITCHENS-100 sound"
+    """What the media are, said in every row that hears them; `composites`, for example."""
+    occupancy: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of frame-wise sound-event annotations by the name of the data set."""
+    frontlines: tuple[str, ...] = ("auto", "energy", "flux")
+    """What listens; the first stands for the paper's gate."""
+    encoders: tuple[str, ...] = ("log-mel",)
+    """What heads are trained over, the paper has five; the first is also that of `objective`."""
+    recall: float = 0.93
+    """Development recall of the transfer table and of the deployed operating point."""
+    seeds: int = 5
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the paper's training settings that are to be others, such as `steps`."""
+    stimuli: int = 200
+    caption_seed: int = 0
+    window: float = 4.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSplit:
+    """Who is judged, who is chosen on, who is trained on; no participant's recording is in two."""
+
+    judged: tuple[str, ...]
+    development: tuple[str, ...]
+    training: tuple[str, ...]
+    words: str
+    """One line for a reader of the results."""
+
+
+@dataclass(eq=False)
+class Material:
+    """What is at hand, opened when it is asked for."""
+
+    plan: ReproductionPlan
+    folder: Path
+    """Of the results; what takes long is kept in it."""
+    caption_tools: Any = None
+    """`CaptionTools` where there is a model to ask."""
+    cache: Path | None = None
+    """Where what was heard is kept."""
+    progress: Progress = lambda *_: None
+    """Told how much of what is done."""
+    memory: dict[str, Any] = field(default_factory=dict, repr=False)
+    """What several tables are made of, made once."""
+
+    def lacks(self, need: str) -> bool:
+        """Whether something of `NEEDS` is not here."""
+        present: dict[str, Callable[[], object]] = {
+            "epic": lambda: self.epic,
+            "events": lambda: self.events,
+            "scores": lambda: self.events or self.media,
+            "audio": lambda: self.media,
+            "video": lambda: self.media and self.recording(self.split.judged[0]).has_video,
+            "ego4d": lambda: self.plan.ego4d,
+            "vlm": lambda: self.caption_tools,
+            "train": lambda: find_spec("torch") and find_spec("onnx"),
+        }
+        return not present[need]()
+
+    @cached_property
+    def durations(self) -> dict[str, float]:
+        """Seconds by recording."""
+        path = self.plan.epic and self.plan.epic / DURATIONS
+        return read_durations(path) if path and path.is_file() else {}
+
+    @cached_property
+    def epic(self) -> Annotations | None:
+        """The validation actions."""
+        return self._read([VALIDATION])
+
+    @cached_property
+    def trained_on(self) -> Annotations | None:
+        """The training actions."""
+        return self._read([name for name in TRAINING if self._has(name)][:1])
+
+    @cached_property
+    def events(self) -> Annotations | None:
+        """The sound events of the validation recordings; with the uncategorised, if there are."""
+        if not self._has(EVENTS[0]):
+            return None
+        return self._read([name for name in EVENTS if self._has(name)])
+
+    def _has(self, name: str) -> bool:
+        return self.plan.epic is not None and (self.plan.epic / name).is_file()
+
+    def _read(self, names: Sequence[str]) -> Annotations | None:
+        if not names or not all(map(self._has, names)):
+            return None
+        assert self.plan.epic is not None
+        paths = [self.plan.epic / name for name in names]
+        return read_annotations(paths, durations=self.durations)
+
+    @cached_property
+    def media(self) -> dict[str, Source]:
+        """Media of annotated EPIC-KITCHENS recordings, by name."""
+        known = {
+            name for marked in (self.epic, self.trained_on) if marked for name in marked.recordings
+        }
+        folders = [*([self.plan.epic] if self.plan.epic else []), *self.plan.audio]
+        found: dict[str, Source] = {}
+        for place in folders:
+            try:
+                found |= {n: each for n, each in find_media([place]).items() if n in known}
+            except EarmarkError:
+                if place in self.plan.audio:
+                    raise
+        return found
+
+    def recording(self, name: str) -> Recording:
+        """An opened recording."""
+        return open_recording(self.media[name])
+
+    @property
+    def marked(self) -> Annotations:
+        """The actions of every annotated recording, of both splits."""
+        assert self.epic is not None
+        first, second = self.epic, self.trained_on
+        if second is None:
+            return first
+        return Annotations(
+            {**second.recordings, **first.recordings}, {**second.durations, **first.durations}
+        )
+
+    @cached_property
+    def split(self) -> RecordingSplit:
+        """The paper's recordings are judged where their sound is here, else people held out."""
+        heard = sorted(self.media)
+        judged = [name for name in RECORDINGS["paper"] if name in self.media]
+        others = [name for name in heard if name not in RECORDINGS["paper"]]
+        words = f"{len(judged)} of the paper's 24 recordings"
+        if judged and self.trained_on is not None:
+            own = [name for name in others if name in self.trained_on.recordings]
+            others = own or others
+        elif not judged:
+            others, judged = hold_out(heard)
+            words = f"{len(judged)} recordings held out by participant, none of the paper's"
+        try:
+            development = fold(others, folds=3)[0]
+        except AnnotationError:
+            development = others[::3]
+        training = [name for name in others if name not in set(development)]
+        words += f"; chosen on {len(development)}, trained on {len(training)} others"
+        return RecordingSplit(tuple(judged), tuple(development), tuple(training), words)
+
+    def once(self, name: str, make: Callable[[], Value]) -> Value:
+        """What `make` makes, the first time it is asked for under `name`."""
+        if name not in self.memory:
+            self.memory[name] = make()
+        found: Value = self.memory[name]
+        return found
+
+    def room(self, name: str, settings: Mapping[str, Any]) -> Path:
+        """A folder for what takes long, of its own for other settings: that is how runs resume."""
+        text = json.dumps(settings, sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        return self.folder / "kept" / f"{name}-{digest}"
+
+    def fingerprint(self) -> str:
+        """A short hash of the plan and of the annotations."""
+        parts = [json.dumps(self.plan.to_json(), sort_keys=True), *sorted(self.media)]
+        parts += [each.fingerprint for each in (self.epic, self.events, self.trained_on) if each]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,145 @@
+"""Every table and figure of the paper by name: where it stands, what it needs, who makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+
+from earmark.registry import Registry
+from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.material import NEEDS, Material
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """A table, a figure or a paragraph of numbers of the paper."""
+
+    title: str
+    place: str
+    """Where in the paper it stands."""
+    home: str
+    """`module:function` of this package that makes it."""
+    needs: tuple[str, ...] = ()
+    """Of `NEEDS`."""
+    quantities: tuple[tuple[str, float | str], ...] = ()
+    """What the paper prints of it, to be shown where it cannot be made."""
+
+    def absent(self, material: Material) -> str:
+        """What to bring before it can be made; empty where nothing is missing."""
+        return "; ".join(NEEDS[need] for need in self.needs if material.lacks(need))
+
+    def make(self, material: Material) -> Made:
+        """Make it, or say in a row for each of its numbers what to bring."""
+        if absent := self.absent(material):
+            return Made(
+                [
+                    Comparison(name, paper, ran=f"not run: bring {absent}")
+                    for name, paper in self.quantities or (("the whole of it", "in the paper"),)
+                ]
+            )
+        module, _, function = self.home.partition(":")
+        made: Made = getattr(import_module(f"earmark.reproduction.{module}"), function)(material)
+        return made
+
+
+_HEARD = ("epic", "scores")
+_GAINS = (
+    ("25 %: separated minus uniform, points", 5.8),
+    ("25 %: separated minus bolt, points", 3.2),
+)
+
+ARTEFACTS: Registry[Artefact] = Registry(
+    "earmark.artefacts",
+    {
+        "methods": Artefact("Systems compared", "Table I", "annotation_tables:make_methods"),
+        "occupancy": Artefact(
+            "Occupancy of each data set", "Table II", "annotation_tables:make_occupancy", ("epic",),
+            (("EPIC-KITCHENS-100: occupied, %", 85.1), ("STARSS23: occupied, %", 96.6)),
+        ),
+        "sets": Artefact(
+            "The two evaluation sets", "Sec. IV-A, IV-C", "annotation_tables:make_sets", ("epic",),
+            (("both: actions", 3392),),
+        ),
+        "blind": Artefact(
+            "Every recording, even spacing", "Table VII", "annotation_tables:make_per_recording",
+            ("epic",), (("mean of 24: uniform at 25 %, %", 48.8),),
+        ),
+        "windows": Artefact(
+            "Windows and occupancy by length", "Table VIII", "annotation_tables:make_windows",
+            ("epic",), (("4 s: occupied, %", 92.1),),
+        ),
+        "cost": Artefact("The cost of calls", "Sec. III-A, IV-E, V", "annotation_tables:make_cost"),
+        "settings": Artefact(
+            "Training configuration", "Table IX", "training_comparisons:make_settings", ("train",),
+        ),
+        "paired": Artefact(
+            "Paired comparison, EK-100", "Tables III, V", "coverage_comparisons:make_paired",
+            _HEARD, _GAINS,
+        ),
+        "coverage": Artefact(
+            "Coverage by rule and set, the plane", "Fig. 4 (b), (c)",
+            "coverage_comparisons:make_sets_covered", _HEARD,
+            (("primary, separated at 25 %, pooled, %", 46.8),),
+        ),
+        "savings": Artefact(
+            "Calls saved at equal coverage", "Fig. 4 (d)", "coverage_comparisons:make_savings",
+            _HEARD, (("5 %: calls saved by separated, %", 20.0),),
+        ),
+        "correlation": Artefact(
+            "Gain against occupancy", "Sec. IV-B", "coverage_comparisons:make_correlation", _HEARD,
+            (("5 %: Pearson", -0.59), ("50 %: Pearson", 0.0)),
+        ),
+        "recordings": Artefact(
+            "Every recording, the paper's rule", "Table VII",
+            "coverage_comparisons:make_recordings_heard", _HEARD, (("mean of 24", 54.6),),
+        ),
+        "window-gains": Artefact(
+            "Ranking by window length", "Table VIII", "coverage_comparisons:make_window_gains",
+            _HEARD, (("4 s, 25 %: rank minus uniform, points", 1.5),),
+        ),
+        "frontlines": Artefact(
+            "Every frontline at a quarter of the calls", "Fig. 4 (b), Sec. IV-E",
+            "coverage_comparisons:make_frontlines", ("epic", "audio"),
+            (("energy", 39.3), ("flux", 40.9), ("flow", 42.7), ("gate", 48.4)),
+        ),
+        "operating-points": Artefact(
+            "Operating points and the undercount", "Sec. III-A, IV-C, IV-D, Table IX",
+            "episode_comparisons:make_operating_points", _HEARD,
+            (("gate: reduction of time at a dev recall of 93 %, %", 53.9),),
+        ),
+        "downsampling": Artefact(
+            "Looks in the discarded stream", "Sec. IV-F", "episode_comparisons:make_downsampling",
+            _HEARD,
+        ),
+        "boundaries": Artefact(
+            "Boundaries and events", "Sec. III-B, IV-E", "episode_comparisons:make_boundaries",
+            ("epic", "audio"), (("B-F1 at 0.5 s, episodes, %", 22.8), ("uniform windows", 17.4)),
+        ),
+        "strip": Artefact(
+            "Sixty seconds of stream", "Fig. 3", "episode_comparisons:make_strip_figure", _HEARD
+        ),
+        "objective": Artefact(
+            "Training objective: span against frame", "Fig. 4 (a), Sec. IV-D",
+            "training_comparisons:make_objective", ("epic", "audio", "train"),
+            (("span minus frame, points", "4.0 to 10.8"),),
+        ),
+        "transfer": Artefact(
+            "One head over five encoders", "Table IV", "training_comparisons:make_transfer",
+            ("epic", "audio", "train"),
+            (("beats: reduction, %", 51.6), ("panns: reduction, %", 43.2)),
+        ),
+        "ego4d": Artefact(
+            "Ego4D: the clips and the paired comparison", "Tables III, VI, Fig. 5",
+            "ego4d_comparisons:make_ego4d", ("ego4d",),
+            (("clips with readable moments and enough windows", 247),
+             ("25 %: separated minus uniform, points", 5.2)),
+        ),
+        "captions": Artefact(
+            "Naming: frames, crops, prompts, allowances, composition", "Sec. IV-D, IV-F",
+            "caption_comparisons:make_captions", ("epic", "audio", "video", "vlm"),
+            (("full frame: nouns named, %", 37.3), ("deployed frame: nouns named, %", 35.0)),
+        ),
+    },
+    kind="table",
+)  # fmt: skip
+"""In the order they are made: what annotations give, what is heard, trained, and asked."""

@@ -1,0 +1,123 @@
+"""`reproduce`: makes the paper's tables from what is given, and lays them side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from earmark.errors import EarmarkError
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport
+from earmark.evaluation.tables.table import Table
+from earmark.media.atomic_file import replacing
+from earmark.redaction import redact
+from earmark.reproduction.comparison import Comparison, Made, comparison_table
+from earmark.reproduction.material import Material
+from earmark.reproduction.paper_artefacts import ARTEFACTS
+from earmark.version import VERSION
+
+ROWS = "comparisons.json"
+"""Every row, by table: what stays on the page from run to run."""
+
+Announce = Callable[[str, str], None]
+"""Told the name of what is begun, and what is known of it."""
+
+
+def check_names(names: Sequence[str]) -> list[str]:
+    """The tables to make: those named, all of them where none is; `ValueError` for another."""
+    return [name for name in names if ARTEFACTS.named(name)] or list(ARTEFACTS)
+
+
+def list_artefacts(material: Material) -> list[dict[str, str]]:
+    """Every table and figure: where it stands and what it lacks."""
+    return [
+        {
+            "name": name,
+            "place": artefact.place,
+            "title": artefact.title,
+            "bring": artefact.absent(material),
+        }
+        for name, artefact in ARTEFACTS.items()
+    ]
+
+
+def reproduce(
+    names: Sequence[str], material: Material, *, announce: Announce = lambda *_: None
+) -> ExperimentReport:
+    """Make what can be made of `names` (all of them if none), and write the page.
+
+    Listening, judging and training are kept in the folder, so that the same command goes on where
+    it was stopped. What fails is a row that says why, and the others are made. What was made before
+    and is not among `names` stays on the page.
+    """
+    kept = _kept(material.folder)
+    tables: dict[str, list[Table]] = {
+        name: [_side_by_side(name, rows)] for name, rows in kept.items()
+    }
+    figures: dict[str, Drawing] = {}
+    for name in check_names(names):
+        announce(name, ARTEFACTS[name].absent(material))
+        made = _make(name, material)
+        more = [replace(each, title=f"{name}: {each.title}") for each in made.tables]
+        tables[name] = [_side_by_side(name, made.rows), *more]
+        figures |= {f"{name}-{key}": drawing for key, drawing in made.figures.items()}
+        kept[name] = list(made.rows)
+        _report(material, tables, {}).write(material.folder)  # figures take long: at the end
+        _keep(material.folder, kept)
+    report = _report(material, tables, figures)
+    report.write(material.folder)
+    return report
+
+
+def _side_by_side(name: str, rows: Sequence[Comparison]) -> Table:
+    artefact = ARTEFACTS[name]
+    return comparison_table(f"{name}: {artefact.title} ({artefact.place})", rows)
+
+
+def _kept(folder: Path) -> dict[str, list[Comparison]]:
+    """The rows an earlier run left in `folder`; none where they cannot be read."""
+    try:
+        found = json.loads((folder / ROWS).read_text(encoding="utf-8"))
+        return {
+            name: [Comparison.from_json(row) for row in rows]
+            for name, rows in found.items()
+            if name in ARTEFACTS
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _keep(folder: Path, kept: Mapping[str, Sequence[Comparison]]) -> None:
+    plain = {name: [row.to_json() for row in rows] for name, rows in kept.items()}
+    with replacing(folder / ROWS) as scratch:
+        scratch.write_text(json.dumps(plain, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def _make(name: str, material: Material) -> Made:
+    """One of them; a state of the world that forbids it is a row."""
+    try:
+        return ARTEFACTS[name].make(material)
+    except EarmarkError as error:
+        return Made([Comparison(ARTEFACTS[name].title, None, ran=f"not run: {redact(str(error))}")])
+
+
+def _report(
+    material: Material, tables: Mapping[str, Sequence[Table]], figures: dict[str, Drawing]
+) -> ExperimentReport:
+    plan, ordered = material.plan, [each for name in ARTEFACTS for each in tables.get(name, ())]
+    heard = (
+        f"sound: {plan.audio_is}, {len(material.media)} recordings; {material.split.words}"
+        if material.media
+        else "sound: none given"
+    )
+    notes = (
+        f"earmark {VERSION}; {plan.seeds} seeds, intervals of 95 % over recordings by bootstrap",
+        heard,
+        f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}",
+        "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
+    )
+    settings = {"experiment": "reproduce", **plan.to_json(), "material": material.fingerprint()}
+    return ExperimentReport(
+        "The paper beside what runs here", settings, tuple(ordered), figures, notes
+    )
