@@ -56,6 +56,8 @@ class SoundNamer:
     encoder: Tagger
     folder: Path | None = None
     """Of the cache; None listens every time."""
+    follower: YAMNet | None = None
+    """What follows sounds over a whole recording where `encoder` only names them."""
 
     @property
     def model(self) -> str:
@@ -74,11 +76,12 @@ class SoundNamer:
     @property
     def listener(self) -> SoundListener | None:
         """What follows the same sounds over a whole recording; None for an encoder that cannot."""
-        encoder = self.encoder
-        return SoundListener(encoder, self.folder) if isinstance(encoder, YAMNet) else None
+        encoder = self.encoder if isinstance(self.encoder, YAMNet) else self.follower
+        return SoundListener(encoder, self.folder) if encoder else None
 
     def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
-        track = self.listener.find(recording) if self.listener else None
+        is_one = isinstance(self.encoder, YAMNet)
+        track = self.listener.find(recording) if is_one and self.listener else None
         if track is None:
             return self.encoder.tags(recording, spans)
         return [track.names_in(span) for span in spans]
@@ -182,11 +185,13 @@ def sound_namer(
     store = store or ModelStore()
     if wanted is False:
         return None
+    is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+    yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if is_here else None
     for name in HEADS:
         exported = store.path(name).with_suffix(".onnx")
         if exported.is_file() or (store.state(name) == "here" and find_spec("torch")):
-            return SoundNamer(PretrainedEncoder(name, store=str(store.folder)), folder)
-    is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
+            head = PretrainedEncoder(name, store=str(store.folder))
+            return SoundNamer(head, folder, follower=yamnet)
     if wanted is None and not is_here:
         return None
-    return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
+    return SoundNamer(yamnet or YAMNet(cell=CELL, weights=store.find("yamnet")), folder)

@@ -19,6 +19,7 @@ from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import ORIGIN, SoundEvent
 from earmark.ledger.ledger import Ledger
 from earmark.media import Recording, Source, open_recording
+from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -96,16 +97,17 @@ def sounds(
     plan = make_plan(paths, plan, **choices)
     cache = plan.listening.cache
     namer = sound_namer(True, cache.folder if cache else None, store=plan.store)
-    assert namer is not None and namer.listener is not None, "it is wanted"
-    names = namer.encoder.names
+    listener = namer.listener if namer else None
+    if listener is None:  # a network that only names: following takes YAMNet
+        (plan.store or ModelStore()).find("yamnet")
+    assert listener is not None, "it is wanted"
+    names = listener.encoder.names
     matches = match_sounds(words, names, SentenceEncoder.at_hand(plan.store))
     sources, now = plan.sources(), progress or Progress()
     now.update(recordings=len(sources))
     with open_backend(plan.backend, len(sources)) as backend:
         told = now if backend.shares_memory else None
-        work = partial(
-            _hear, listener=namer.listener, track=plan.listening.audio_track, progress=told
-        )
+        work = partial(_hear, listener=listener, track=plan.listening.audio_track, progress=told)
         found = {}
         for source, one in backend.map(work, sources):
             found[source] = one

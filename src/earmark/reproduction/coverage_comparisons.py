@@ -19,7 +19,7 @@ from earmark.evaluation.paper.published_numbers import (
     WINDOW_GAINS,
     PaperPair,
 )
-from earmark.evaluation.score_sources import MediaScores, ScoreSource, SoundEventScores
+from earmark.evaluation.score_sources import MediaScores, SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
@@ -28,6 +28,9 @@ from earmark.gate.frontline_registry import frontline_named
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material
 from earmark.training.split import participant
+
+HeardScores = MediaScores | SoundEventScores
+"""Where scores come from here: sound, or annotated sound events."""
 
 RULE = "separated"
 """The paper's rule."""
@@ -41,12 +44,12 @@ PRINTED_POINTS = (
 """Points of the paper's plane that its text gives: calls and coverage in per cent."""
 
 
-def open_scores(material: Material, *, window: float = 4.0) -> tuple[ScoreSource, str]:
+def open_scores(material: Material, *, window: float = 4.0) -> tuple[HeardScores, str]:
     """What scores the recordings that are judged, and a line that says what really ran."""
     return material.once(f"scores {window:g}", lambda: _open_scores(material, window))
 
 
-def _open_scores(material: Material, window: float) -> tuple[ScoreSource, str]:
+def _open_scores(material: Material, window: float) -> tuple[HeardScores, str]:
     plan, marked = material.plan, material.marked
     if material.media:
         names = (*material.split.judged, *material.split.development)

@@ -35,6 +35,7 @@ from earmark.media import Meter
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import (
     RULE,
+    HeardScores,
     describe_frontline,
     open_scores,
 )
@@ -45,9 +46,7 @@ SURE = 0.95
 """The posterior above which the paper counts boundaries."""
 
 
-def scored(
-    source: MediaScores | SoundEventScores, frontline: str, names: Sequence[str]
-) -> list[AnnotatedScores]:
+def scored(source: HeardScores, frontline: str, names: Sequence[str]) -> list[AnnotatedScores]:
     """The scores of recordings with their actions."""
     marked = source.annotations
     return [
@@ -58,7 +57,7 @@ def scored(
     ]
 
 
-def development_of(material: Material, source: MediaScores | SoundEventScores) -> list[str]:
+def development_of(material: Material, source: HeardScores) -> list[str]:
     """The recordings to choose on: none that is judged."""
     if isinstance(source, MediaScores):
         return list(material.split.development)
