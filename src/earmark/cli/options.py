@@ -198,7 +198,9 @@ MODEL = {
 _QUESTION, _LIMITS = Question(), Limits()
 QUESTION = {
     "frames": option(
-        int, "Pictures a call: 1 is the highest-scoring instant.", default=_QUESTION.frames
+        int,
+        "Pictures a call: 1 is the highest-scoring instant, more are spread over the window.",
+        default=_QUESTION.frames,
     ),
     "tokens": option(int, "Visual tokens a call, of 32x32 pixels.", default=_QUESTION.tokens),
     "answer_tokens": option(int, "The longest answer.", default=_QUESTION.answer_tokens),
