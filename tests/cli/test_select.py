@@ -59,6 +59,18 @@ def test_json_keeps_the_published_shape(folder):
     assert all(one["left_out"] for one in said.json["recordings"])
 
 
+def test_windows_on_no_grid_keep_the_published_shape(folder):
+    words = ("--placement", "free", "--budget", "2", "--explain", "--action-length", "3")
+    said = Said("select", folder / "a.mp4", *words, "--format", "json")
+    jsonschema.validate(said.json, Said("schema").json)
+    assert (said.json["plan"]["placement"], said.json["plan"]["action_length"]) == ("free", "3.0")
+    (chosen,) = said.json["recordings"]
+    assert [pick["window"] for pick in chosen["picks"]] == [None, None]
+    assert all(pick["start"] % 0.5 == 0 for pick in chosen["picks"])
+    refused = Said("select", folder / "a.mp4", "--placement", "free", "--rule", "rank")
+    assert "needs the rule coverage" in str(refused.error)
+
+
 def test_what_was_left_out_is_told_in_order_of_time(folder):
     said = Said("select", folder / "a.mp4", "--budget", "3", "--explain")
     _, _, rest = said.out.partition("left out: the best 10 of 12")

@@ -69,6 +69,19 @@ def test_the_clicks_are_picked_and_the_instant_is_the_click(clicking, frontline)
     assert chosen.windows == 15
 
 
+def test_windows_on_no_grid_hold_the_clicks_and_a_full_scan_sees_all(clicking):
+    (chosen,) = select([clicking], budget="3", frontline="energy", placement="free").recordings
+    assert len(chosen.picks) == 3
+    assert chosen.windows == 15
+    for pick in chosen.picks:
+        assert pick.start <= pick.instant < pick.end
+    forecast = plan([clicking], frontline="energy", placement="free").forecast
+    assert (forecast.windows, forecast.rungs[-1].calls) == (15, 15)
+    assert forecast.rungs[-1].coverage == pytest.approx(1.0)
+    reached = [rung.coverage for rung in forecast.rungs]
+    assert reached == sorted(reached)
+
+
 def test_zeroing_every_video_packet_changes_no_pick(clicking, tmp_path):
     blank = tmp_path / "blank.mp4"
     data = bytearray(clicking.read_bytes())
