@@ -8,7 +8,15 @@ import pytest
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.answer_evidence import NOTHING, GapFactors, RevisedWindows, Seen, kind_of
+from earmark.selection.answer_evidence import (
+    NOTHING,
+    GapFactors,
+    RevisedWindows,
+    Seen,
+    as_answered,
+    kind_of,
+)
+from earmark.selection.round_schedule import Rounds, Turn
 
 FACTORS = GapFactors((1.0, 10.0), same=(0.1, 0.1), empty=(0.05, 0.05), one_empty=(0.5, 0.5))
 
@@ -71,7 +79,24 @@ def test_answers_that_are_all_alike_change_nothing(drawing):
 def test_beside_an_answer_that_does_not_say_nothing_is_known():
     (found,) = revised("a....?....b....b")
     assert found.rates[2] == found.rates[7] == 0.5
-    assert found.rates[12] != 0.5 or not revised("a....?....b....b").tells
+    assert [gap.kind for gap in revised("a....?....b....b").gaps[0]] == ["same"]
+
+
+@pytest.mark.parametrize(
+    ("drawing", "tells"),
+    [
+        ("a....b....c....d....e....e....f....g....h....i....j....k", False),
+        ("a....a....b....-", True),
+    ],
+)
+def test_auto_goes_by_the_sound_where_answers_tell_little(drawing, tells):
+    many = revised(drawing)
+    assert many.tells is tells
+    plain, turn = list(many.many), Turn(2, 0.75)
+    rated, left = as_answered(plain, [seen(drawing)], agree=equal, rounds=Rounds(None), turn=turn)
+    assert (isinstance(rated, RevisedWindows), left.is_last) == (tells, not tells)
+    rated, left = as_answered(plain, [seen(drawing)], agree=equal, rounds=Rounds(3), turn=turn)
+    assert (isinstance(rated, RevisedWindows), left) == (True, turn)
 
 
 def test_the_rest_of_the_calls_goes_where_answers_differ():

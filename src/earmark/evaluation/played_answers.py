@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
@@ -13,10 +13,10 @@ from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import reach
 from earmark.grid import Windows
 from earmark.selection.allocation import allocate
-from earmark.selection.answer_evidence import NOTHING, RevisedWindows, Seen
+from earmark.selection.answer_evidence import NOTHING, Seen, as_answered
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.round_schedule import Rounds, calls_now, spread
+from earmark.selection.round_schedule import Rounds, calls_now, spread, turns
 from earmark.selection.rules.coverage import Coverage
 from earmark.timeline import IndexArray
 
@@ -114,28 +114,20 @@ def play_rounds(
     """What `coverage` picks in each recording, asked in rounds and answered by `said`."""
     asked: list[set[int]] = [set() for _ in many]
     plans: list[list[Pick]] = []
-    for share in rounds.shares():
-        plans = plan_round(many, asked, said, budget, across=across)
-        for windows, picks, done in zip(many, plans, asked, strict=True):
+    for each in turns(rounds):
+        known = [
+            replace(one, owned=tuple(sorted(own))) for one, own in zip(many, asked, strict=True)
+        ]
+        seen = [
+            [Seen(window, words[window]) for window in sorted(own)]
+            for words, own in zip(said, asked, strict=True)
+        ]
+        rated, turn = as_answered(known, seen, agree=equal, rounds=rounds, turn=each)
+        plans = [one.picks for one in allocate(Coverage(), rated, budget, across=across)]
+        for windows, picks, own in zip(many, plans, asked, strict=True):
             places = (windows.window_at(pick.start) for pick in picks)
-            waiting = [place for place in places if place not in done]
-            done.update(spread(waiting, calls_now(len(picks), len(done), share)))
+            waiting = [place for place in places if place not in own]
+            own.update(spread(waiting, calls_now(len(picks), len(own), turn.share)))
+        if turn.is_last:
+            break
     return plans
-
-
-def plan_round(
-    many: Sequence[Windows],
-    asked: Sequence[Collection[int]],
-    said: Sequence[Sequence[str]],
-    budget: Budget,
-    *,
-    across: bool = False,
-) -> list[list[Pick]]:
-    """The plans that know the answers to what was asked, which is part of them."""
-    known = [replace(one, owned=tuple(sorted(done))) for one, done in zip(many, asked, strict=True)]
-    seen = [
-        [Seen(window, words[window]) for window in sorted(done)]
-        for words, done in zip(said, asked, strict=True)
-    ]
-    revised = RevisedWindows(known, seen, agree=equal)
-    return [choice.picks for choice in allocate(Coverage(), revised, budget, across=across)]

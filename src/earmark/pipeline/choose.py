@@ -23,7 +23,7 @@ from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.answer_evidence import RevisedWindows, Seen
+from earmark.selection.answer_evidence import RevisedWindows, Seen, as_answered
 from earmark.selection.coverage_forecast import foretell
 from earmark.selection.pick import explain
 from earmark.selection.round_schedule import WHOLE, Turn, calls_now, spread
@@ -58,7 +58,7 @@ def choose_tasks(
     windows = replace(
         windows, recordings=keys, paid=[tuple(one.window for one in some) for some in paid]
     )
-    many, turn = _as_answered(windows, paid, plan, turn)
+    many, turn = as_answered(windows, paid, agree=same_activity, rounds=plan.rounds, turn=turn)
     weights = [source.weight for source in recordings]
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
     told = (_with_reasons(choice, many, place) for place, choice in enumerate(spent))
@@ -73,17 +73,6 @@ def choose_tasks(
                 _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
     tasks.is_whole = turn.is_last
     return tasks
-
-
-def _as_answered(
-    windows: StoredWindows, paid: Sequence[Sequence[Seen]], plan: Plan, turn: Turn
-) -> tuple[Collection[Windows], Turn]:
-    """The windows rated by the answers too, and the round: the last where these tell nothing."""
-    if plan.rounds.is_one:
-        return windows, turn
-    revised = RevisedWindows(windows, paid, agree=same_activity)
-    is_vain = plan.rounds.count is None and turn.number not in (None, 1) and not revised.tells
-    return revised, replace(turn, share=1.0) if is_vain else turn
 
 
 def _with_reasons(choice: Choice, many: Collection[Windows], place: int) -> Choice:
