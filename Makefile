@@ -31,9 +31,10 @@ types: $(VENV)/.dev ## Types of all of src, strictly
 
 # Coverage-guided, a while for each target; what is found is kept in build/fuzz.
 SECONDS ?= 600
-fuzz: $(VENV)/.dev ## Fuzz how media are read, SECONDS of each target
+fuzz: $(VENV)/.dev ## Fuzz how media, replies and annotations are read, SECONDS of each target
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
-	for target in boxes packets recording; do \
+	for target in boxes packets recording reply any-annotation epic captaincook4d egoexolearn \
+	    factory10k csv dcase audacity goalstep egosound elan corrections; do \
 	  $(BIN)/python tests/fuzz/run.py $$target $(SECONDS) build/fuzz/$$target || exit 1; done
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code

@@ -9,6 +9,9 @@ from earmark.captioning.activity import TITLE, read_activity
 from earmark.captioning.request import Answer, Request
 from earmark.errors import UnreadableAnswer
 
+DEEPEST = 64
+"""Levels of nesting in an answer, or in a reply: nobody asks for more."""
+
 
 class Captioner(Protocol):
     """Answers one request about one window.
@@ -54,7 +57,7 @@ def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str
         return words, None
     try:
         data = json.loads(_unfenced(words))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
         if request.schema.get("title") == TITLE:  # asked for, and not in this server's power
             data = read_activity(words)
             return data["caption"], data
@@ -70,9 +73,23 @@ def _check_shape(data: Any, request: Request) -> None:
     schema = request.schema or {}
     if schema.get("type", "object") == "object" and not isinstance(data, dict):
         raise UnreadableAnswer("the answer is JSON but not an object")
-    missing = [name for name in schema.get("required", ()) if name not in data]
+    if _depth(data) > DEEPEST:
+        raise UnreadableAnswer(f"the answer is JSON nested more than {DEEPEST} deep")
+    names = schema.get("required", ()) if isinstance(data, dict) else ()
+    missing = [name for name in names if name not in data]
     if missing:
         raise UnreadableAnswer(f"the answer lacks {', '.join(missing)}")
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects lie in one another in a JSON value, itself counted."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        depth += 1
+        level = [
+            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth
 
 
 def _unfenced(words: str) -> str:

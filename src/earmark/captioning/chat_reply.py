@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from earmark.captioning.captioner import read_text
+from earmark.captioning.captioner import DEEPEST, read_text
 from earmark.captioning.request import Answer, Form, Request
 from earmark.errors import UnreadableAnswer
 
@@ -20,9 +20,6 @@ MOST_CHARACTERS = 100_000
 
 MOST_TOKENS = 10**9
 """A count above this is none."""
-
-DEEPEST = 64
-"""Levels of nesting; what lies deeper is left out."""
 
 BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[]}]', re.DOTALL)
 """A string, as far as it goes, or a bracket outside of one."""

@@ -44,7 +44,7 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
     durations: dict[str, float] = {}
     rows: list[AnnotationRow] = []
     for number, video in enumerate(videos):
-        name = _field(video, "video_uid", f"{path.name} video {number}")
+        name = str(_field(video, "video_uid", f"{path.name} video {number}"))
         if name in durations:
             raise AnnotationError(f"{path.name} video {number}: {name} is listed twice")
         place = f"{path.name} video {name}"
@@ -62,7 +62,8 @@ def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
         raise AnnotationError(f"{where}: segments is no list")
     for segment in segments or ():
         yield depth, segment
-        yield from _segments(segment, where, depth + 1)
+        if depth == 0:  # substeps have none of their own
+            yield from _segments(segment, where, depth + 1)
 
 
 def _segment(segment: Any, recording: str, where: str) -> AnnotationRow:
@@ -155,7 +156,7 @@ def read_elan(path: Path, *, tiers: Collection[str] = ()) -> AnnotationFile:
     """
     try:
         document = ElementTree.parse(path).getroot()  # noqa: S314 - the user's own file
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # or an unknown encoding
         raise AnnotationError(f"{path.name} is not XML: {error}") from error
     marked = {
         tier.get("TIER_ID", ""): list(tier.iter("ALIGNABLE_ANNOTATION"))
@@ -195,7 +196,7 @@ def _parse(text: str, place: str) -> Any:
     """`text` as JSON, or an error that names the place."""
     try:
         return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise AnnotationError(f"{place} is not JSON: {error}") from error
 
 
@@ -211,7 +212,7 @@ def _number(item: Any, name: str, where: str) -> float:
     found = _field(item, name, where)
     try:
         number = float(found)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise AnnotationError(f"{where}: {name} is {str(found)[:40]!r}, which is no number")

@@ -22,6 +22,9 @@ from earmark.reporting.text_format import counted
 FRAME = 0.1
 """Seconds of one row of a STARSS or DCASE file; the label resolution of those data sets."""
 
+_MOST_DIGITS = 9
+"""Of the number of a frame: three years of them."""
+
 COLUMNS = {
     "epic": ("video_id", "start_timestamp", "stop_timestamp"),
     "csv": ("recording", "start", "end"),
@@ -43,7 +46,7 @@ def seconds(text: str) -> float:
     clock = _CLOCK.fullmatch(text.strip())
     if clock:
         hours, minutes, rest = clock.groups()
-        return int(hours or 0) * 3600 + int(minutes) * 60 + float(rest)
+        return float(hours or 0) * 3600 + float(minutes) * 60 + float(rest)
     try:
         return float(text)
     except ValueError:
@@ -129,11 +132,12 @@ def read_frames(path: Path) -> AnnotationFile:
     frames: dict[tuple[str, str], set[int]] = {}
     for number, line in _lines(path):
         cells = line.split(",")
-        if len(cells) not in (5, 6) or not cells[0].strip().isdecimal():
+        frame = cells[0].strip()
+        if len(cells) not in (5, 6) or not frame.isdecimal() or len(frame) > _MOST_DIGITS:
             raise AnnotationError(
                 f"{path.name} line {number}: a frame is five or six numbers, not {line[:40]!r}"
             )
-        frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(cells[0]))
+        frames.setdefault((cells[1].strip(), cells[2].strip()), set()).add(int(frame))
     rows = []
     for (label, _), shown in frames.items():
         firsts = sorted(shown - {frame + 1 for frame in shown})
