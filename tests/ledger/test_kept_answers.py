@@ -137,6 +137,10 @@ def make_version_3(folder: Path) -> None:
                 'stop', '', -0.5, '2026-01-01T00:00:00.000+00:00');
             DROP TABLE evidence;
             DROP TABLE corrections;
+            ALTER TABLE recordings DROP COLUMN began;
+            ALTER TABLE heard DROP COLUMN per_call;
+            ALTER TABLE heard DROP COLUMN audio_track;
+            ALTER TABLE picks DROP COLUMN round;
             PRAGMA user_version = 3;
             """
         )

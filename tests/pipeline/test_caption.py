@@ -23,7 +23,9 @@ from earmark.ledger.records import PickRow
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.media import open_recording
+from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
+from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.exporter import Export
@@ -31,7 +33,7 @@ from earmark.reporting.progress import Progress
 from earmark.reporting.run_result import CaptionResult
 from fault_server import fault_server
 from killing import kill_and_resume
-from making import make_audio, make_video, read_number
+from making import AudioPlan, make_audio, make_video, read_number
 from servers import range_server
 
 
@@ -336,6 +338,32 @@ def test_a_cap_on_calls_holds_over_every_process_of_a_run(video, tmp_path):
         merge([tmp_path], into=merged)
         done = caption([video], plan=made, run=merged)
         assert (server.count(), done.totals.answered) == (5, 4)
+
+
+def test_a_run_that_goes_on_knows_which_track_was_heard(tmp_path):
+    path = make_video(tmp_path / "two.mp4", duration=40.0, audio=(AudioPlan(), AudioPlan((9.0,))))
+    made = make_plan([path], frontline="flux", captioner=TagsCaptioner(), cache=tmp_path / "cache")
+    caption(plan=made, run=tmp_path / "run", budget="2")
+    (tmp_path / "cache").rename(tmp_path / "gone")
+    with Ledger.open(tmp_path / "run", {}) as ledger:
+        found, _ = listen_and_store(
+            made.sources(), made.listening, ledger, InProcessBackend(), now := Progress()
+        )
+    assert [one.audio_track for one in found.values()] == [1]
+    assert now.unchanged == 1
+
+
+def test_a_preview_reads_a_run_that_is_being_written(video, tmp_path):
+    """What is in the log and not yet in the file counts; the run itself stays as it is."""
+    with fault_server() as server:
+        made = plan(server.url, budget="2")
+        caption([video], plan=made, run=tmp_path)
+        with Ledger.open(tmp_path, {"another": 1}):
+            assert (tmp_path / "run.db-wal").exists()
+            before = {path.name: path.read_bytes() for path in tmp_path.glob("run.db*")}
+            assert preview([video], plan=made, run=tmp_path).kept == 2
+            after = {path.name: path.read_bytes() for path in tmp_path.glob("run.db*")}
+        assert {**after, "run.db-shm": b""} == {**before, "run.db-shm": b""}
 
 
 def test_a_preview_asks_nothing(video, tmp_path):

@@ -80,8 +80,8 @@ def test_a_recording_that_has_not_changed_is_only_described(archive):
     heard = work(source, plan)
     assert isinstance(heard, ScoredRecording)
     key = heard.heard.recording.key
-    assert isinstance(work(source, plan, {source: key}), Recording)
-    assert isinstance(work(source, plan, {source: "another key"}), ScoredRecording)
+    assert isinstance(work(source, plan, {source: (key, 0)}), Recording)
+    assert isinstance(work(source, plan, {source: ("another key", 0)}), ScoredRecording)
 
 
 def test_new_recordings_are_picked_up_and_old_ones_not_heard_again(archive, tmp_path):

@@ -164,6 +164,7 @@ class Ledger:
         sound_bytes: int = 0,
         access: str = "",
         warnings: Sequence[str] = (),
+        audio_track: int = 0,
     ) -> None:
         """Keep what listening gave, in place of what an earlier listening gave.
 
@@ -175,11 +176,13 @@ class Ledger:
             sound_bytes: Bytes read to listen.
             access: How the sound was reached, in words.
             warnings: What was odd about the recording or its sound, a line each.
+            audio_track: The one that was heard; not the one asked for where that is silent.
         """
         sketch = level.sketched() if level is not None else None
         with self._transaction() as database:
             database.execute(
-                "INSERT OR REPLACE INTO heard VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO heard"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     number_of(database, recording),
                     key,
@@ -196,6 +199,7 @@ class Ledger:
                     access,
                     json.dumps(list(map(redact, warnings)), ensure_ascii=False),
                     windows.per_call,
+                    audio_track,
                 ),
             )
 
@@ -222,15 +226,14 @@ class Ledger:
         scores, instants, rates = (unpack(array) for array in arrays)
         return Windows(length, duration, scores, instants, rates, survival, owned, per_call)
 
-    def heard_at(self, *, key: str) -> dict[str, str]:
-        """The ids of the recordings heard under `key`, by path."""
-        query = "SELECT path, id FROM present JOIN heard ON number = recording WHERE key = ?"
-        return dict(self._rows(query, key))
-
-    def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, str]:
-        """The ids of those of `sources` that were heard under `key`."""
-        ids = self.heard_at(key=key)
-        places = {source: ids.get(as_place(source.uris[0])) for source in sources}
+    def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
+        """The ids of those of `sources` that were heard under `key`, and the track that was."""
+        query = (
+            "SELECT path, id, audio_track FROM present JOIN heard ON number = recording"
+            " WHERE key = ?"
+        )
+        heard = {path: (name, track) for path, name, track in self._rows(query, key)}
+        places = {source: heard.get(as_place(source.uris[0])) for source in sources}
         return {source: place for source, place in places.items() if place is not None}
 
     def choose(

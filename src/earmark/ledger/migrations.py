@@ -157,6 +157,7 @@ CREATE TABLE corrections (
 CREATE INDEX corrections_of ON corrections (recording, "start");
 ALTER TABLE heard ADD COLUMN per_call INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE picks ADD COLUMN round INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE heard ADD COLUMN audio_track INTEGER NOT NULL DEFAULT 0;
 PRAGMA user_version = 5;
 """,
 }
@@ -165,7 +166,8 @@ PRAGMA user_version = 5;
 2: picks, tags, calls and frames become known by their span instead of their place on a grid.
 3: a call is answered if and only if there is an answer; what it may cost is noted when it is sent.
 4: evidence over the whole of a recording, and what people say of answers, have places of their own;
-   windows may lie on no grid, and a pick knows the round it was asked in.
+   windows may lie on no grid, a pick knows the round it was asked in, and which audio track was
+   heard is noted.
 """
 
 

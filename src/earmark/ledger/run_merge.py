@@ -40,7 +40,7 @@ CREATE UNIQUE INDEX temp.recording_of_old ON recording_of (old);
 
 INSERT OR IGNORE INTO main.heard
     SELECT new, key, window, duration, windows, expected, scores, instants, rates, level,
-        level_hop, sound_bytes, access, warnings, per_call
+        level_hop, sound_bytes, access, warnings, per_call, audio_track
     FROM other.heard JOIN recording_of ON old = recording;
 INSERT OR IGNORE INTO main.frames
     SELECT new, "start", "end", thumbnail, frames_decoded, frames_sent, bytes_read

@@ -52,7 +52,8 @@ CREATE TABLE heard (
     window REAL NOT NULL, duration REAL NOT NULL, windows INTEGER NOT NULL, expected REAL NOT NULL,
     scores BLOB NOT NULL, instants BLOB NOT NULL, rates BLOB NOT NULL,
     level BLOB, level_hop REAL, sound_bytes INTEGER NOT NULL, access TEXT NOT NULL,
-    warnings TEXT NOT NULL, per_call INTEGER NOT NULL DEFAULT 1);
+    warnings TEXT NOT NULL, per_call INTEGER NOT NULL DEFAULT 1,
+    audio_track INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, PRIMARY KEY (plan, recording));
@@ -178,6 +179,16 @@ def version_of(folder: Path) -> int:
     """The version of the tables of the run in `folder`."""
     with closing(_open(_address(folder / FILE, to_write=False))) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def copy_run(folder: Path, into: Path) -> None:
+    """Copy the database of the run in `folder` as it stands now, whoever is writing to it.
+
+    Raises:
+        LedgerError: As `connect` does.
+    """
+    with clearly(folder):
+        _move_to((into / FILE).resolve().as_uri(), connect(folder, to_write=False)).close()
 
 
 @contextmanager

@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 Listened = ScoredRecording | Recording | EarmarkError
 """What became of a source: heard, still the recording that is known, or why neither."""
 
+Known = Mapping[Source, tuple[str, int]]
+"""Sources that were heard before: what their content was, and which audio track was heard."""
+
 
 def listen(
     source: Source, plan: ListenPlan, *, on_seconds: Callable[[float, float], None] | None = None
@@ -54,15 +57,16 @@ def listen(
 
 
 def listen_unless_known(
-    source: Source, *, plan: ListenPlan, known: Mapping[Source, str], progress: Progress | None
+    source: Source, *, plan: ListenPlan, known: Known, progress: Progress | None
 ) -> ScoredRecording | Recording:
     """What is heard, compact; or the description of a recording that is still the `known` one.
 
     What a worker does: bound to its arguments it can travel. `progress` is told as it goes, where
     the worker is this process.
     """
-    if source in known and content_key(source) == known[source]:
-        return open_recording(source, audio_track=plan.audio_track)
+    key, track = known.get(source, ("", 0))
+    if key and content_key(source) == key:
+        return open_recording(source, audio_track=track)
     on_seconds = None if progress is None else progress.at(source.name)
     found = listen(source, plan, on_seconds=on_seconds)
     return ScoredRecording(found.heard.compact(), found.windows)
@@ -73,7 +77,7 @@ def listen_all(
     plan: ListenPlan,
     backend: Backend,
     *,
-    known: Mapping[Source, str] | None = None,
+    known: Known | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Source, Listened]]:
     """What became of each source, once, in any order, as it becomes known.
@@ -137,5 +141,6 @@ def listen_and_store(
                 sound_bytes=one.heard.bytes_read,
                 access=one.heard.access,
                 warnings=one.heard.warnings,
+                audio_track=recording.audio_track,
             )
     return {one: found[one] for one in sources if one in found}, len(sources) - len(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Any
 from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE
+from earmark.ledger.schema import FILE, copy_run
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
@@ -82,6 +81,6 @@ def _last_model(folder: Path) -> str:
 def _copied(folder: Path) -> Iterator[Path]:
     """A copy of the run in `folder`, if there is one, that is gone afterwards."""
     with tempfile.TemporaryDirectory() as scratch:
-        for file in folder.glob(f"{FILE}*"):
-            shutil.copy2(file, scratch)
+        if (folder / FILE).is_file():
+            copy_run(folder, Path(scratch))
         yield Path(scratch)
