@@ -188,6 +188,37 @@ class TestMemory:
         path = sparse(tmp_path / "a.mov", 1 << 32, (0, FTYP + movie.moov() + box(b"mdat", size=0)))
         assert "a.mov has a damaged index: a track of " in within(path, 400)
 
+    @pytest.mark.parametrize("nest", [(b"udta",), (b"udta", b"udta", b"stbl"), (b"trak", b"dinf")])
+    def test_a_table_hidden_where_none_belongs(self, tmp_path, nest):
+        """libav reads a table wherever it lies; what we check must be what it reads."""
+        hidden = box(b"stsz", struct.pack(">III", 0, 1, 1 << 27))
+        for kind in reversed(nest):
+            hidden = box(kind, hidden)
+        path = write_movie(tmp_path / "a.mov", SOUND, more=hidden)
+        refuse(path, "has packet tables where none belong")
+
+    def test_a_second_table_and_one_in_a_description_of_sound(self, tmp_path):
+        path = write_movie(tmp_path / "a.mov", SOUND)
+        data = path.read_bytes()
+        place = data.index(b"stsc")
+        twice = data[:place] + b"stts" + data[place + 4 :]
+        path.write_bytes(twice)
+        refuse(path, "has packet tables where none belong")
+        place = data.index(b"sowt") + 20
+        path.write_bytes(data[:place] + b"stsz" + data[place + 4 :])
+        refuse(path, "has packet tables where none belong")
+
+    def test_pictures_larger_than_any_cameras(self, media, monkeypatch):
+        path = media("a.mp4", duration=2.0)
+        video = open_recording(path).video
+        assert video is not None
+        pixels = video.width_pixels * video.height_pixels
+        monkeypatch.setattr("earmark.media.container.MOST_PIXELS", 2 * pixels)
+        assert len(open_recording(path).frames([0.5])) == 1
+        monkeypatch.setattr("earmark.media.container.MOST_PIXELS", pixels // 2)
+        with pytest.raises(MediaError):
+            open_recording(path).frames([0.5])
+
     def test_fragments_that_claim_billions(self, tmp_path, media):
         data = media("f.mp4", layout="fragmented").read_bytes()
         place = data.index(b"trun") + 8

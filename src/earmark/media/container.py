@@ -17,7 +17,14 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile, summarise
-from earmark.media.mp4_boxes import Mp4Layout, Trak, describe, read_layout, read_traks
+from earmark.media.mp4_boxes import (
+    Mp4Layout,
+    Trak,
+    check_places,
+    describe,
+    read_layout,
+    read_traks,
+)
 from earmark.media.packet_index import (
     PacketIndex,
     check_fragments,
@@ -37,6 +44,9 @@ _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist"
 """What libav may make of a file once it has looked at the first bytes: formats that hold the media
 themselves. Playlists and session descriptions open files and sockets, so none is among them, and
 no protocol is, so that whatever a format asks for is not opened."""
+
+MOST_PIXELS = 1 << 27
+"""Of one picture: four of 8K."""
 
 Decoded = TypeVar("Decoded")
 
@@ -134,6 +144,7 @@ def _choose_access(storage: Storage, layout: Mp4Layout | None) -> tuple[dict[int
     """The tracks to read by their tables, and why those or none."""
     if layout is None:
         return {}, "its container keeps no index of every packet"
+    check_places(storage, layout)
     every = read_traks(storage, layout)
     check_tables(storage, every)
     if layout.is_fragmented:
@@ -196,6 +207,15 @@ def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[A
 def moving_pictures(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
     return next((stream for stream in container.streams.video if _is_media(stream)), None)
+
+
+def prepare_pictures(stream: VideoStream) -> None:
+    """Have the pictures of `stream` decoded on all cores, and none larger than any camera's.
+
+    A header of a few bytes may ask for pictures that take gigabytes.
+    """
+    stream.codec_context.thread_type = "AUTO"
+    stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
 
 
 def decode_packet(

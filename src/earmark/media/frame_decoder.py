@@ -19,7 +19,7 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from earmark.media.container import decode_packet, discard_all_but, packets_of
+from earmark.media.container import decode_packet, discard_all_but, packets_of, prepare_pictures
 from earmark.media.storage import Meter
 
 _NEAR = 10.0
@@ -52,7 +52,7 @@ class FrameDecoder:
 
     def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
         discard_all_but(container, stream)
-        stream.codec_context.thread_type = "AUTO"
+        prepare_pictures(stream)
         self._container = container
         self._stream = stream
         self._stats = stats

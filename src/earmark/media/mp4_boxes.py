@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
@@ -37,6 +37,9 @@ _NESTS = {
 }
 """Which boxes in a box are read for the boxes they hold: five deep, whatever a file nests."""
 
+_DEEPEST = 10
+"""Boxes in boxes that are looked through for tables; libav goes no deeper."""
+
 _MOST_BOXES, _LEAST_BOX_BYTES = 1 << 12, 128
 """Boxes side by side before they must have this size on average: each costs some microseconds."""
 
@@ -48,6 +51,12 @@ _MOST_COPIED_BYTES = 1 << 20
 
 _TABLES = {b"stsz": bytes(12), b"stco": bytes(8), b"stts": bytes(8), b"stsc": bytes(8)}
 """What stands in a description for the tables that every track must have: none of their rows."""
+
+_ROWS = frozenset(b"co64 ctts stco stsc stss stsz stts stz2".split())
+"""Tables with a row for every packet."""
+
+_HOLDERS = frozenset(b"dinf edts mdia minf moof moov mvex stbl traf trak udta wave".split())
+"""Boxes that libav reads for the boxes they hold, wherever they stand."""
 
 _LEFT_OUT = frozenset(
     b"co64 stz2 ctts stss sdtp sbgp sgpd cslg edts tref udta meta moof traf trun".split()
@@ -145,6 +154,39 @@ def read_traks(storage: Storage, layout: Mp4Layout) -> list[Trak]:
 def describe(storage: Storage, layout: Mp4Layout) -> bytes:
     """A file like this one that has its tracks described and not one packet in them."""
     return _read(storage, layout.brand, _MOST_COPIED_BYTES) + _shorten(storage, layout.index)
+
+
+def check_places(storage: Storage, layout: Mp4Layout) -> None:
+    """Make sure that every table lies where tables are looked for, and is the first of its kind.
+
+    libav reads them wherever they lie, and of two the second.
+
+    Raises:
+        UnreadableFile: one lies elsewhere.
+    """
+    if _has_strays(storage, layout.index, depth=0):
+        raise UnreadableFile(
+            f"{place_of(storage.uri)} has packet tables where none belong; it is damaged, so remux "
+            "it, or convert what plays of it"
+        )
+
+
+def _has_strays(storage: Storage, box: Mp4Box, *, depth: int) -> bool:
+    """Whether a table is in `box`, apart from the first of its kind in an `stbl` that is read."""
+    held: Iterable[Mp4Box] = box.children
+    if box.kind in _ROWS:
+        return True
+    if box.kind == b"stsd":  # its entries have heads of many lengths before the boxes in them
+        data = _read(storage, box.body, _MOST_COPIED_BYTES)
+        return any(kind in data for kind in _ROWS)
+    if box.kind == b"stbl" and box.children:
+        tables = [child.kind for child in box.children if child.kind in _ROWS]
+        if len(tables) != len(set(tables)):
+            return True
+        held = [child for child in box.children if child.kind not in _ROWS]
+    elif not box.children and box.kind in _HOLDERS and depth < _DEEPEST:
+        held = walk(storage, box.body)
+    return any(_has_strays(storage, each, depth=depth + 1) for each in held)
 
 
 def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:

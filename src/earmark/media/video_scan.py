@@ -20,6 +20,7 @@ from earmark.media.container import (
     moving_pictures,
     open_media,
     packets_of,
+    prepare_pictures,
 )
 from earmark.media.frame import Pixels
 from earmark.media.recording import Recording
@@ -86,7 +87,7 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
         if stream is None or stream.time_base is None:
             return
         discard_all_but(file.container, stream)
-        stream.codec_context.thread_type = "AUTO"
+        prepare_pictures(stream)
         tick = float(stream.time_base)
         for packet in packets_of(file.container, stream):
             for picture in decode_packet(
