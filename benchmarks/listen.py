@@ -1,6 +1,7 @@
 """What listening costs: time against the floor, bytes against the audio, memory against length.
 
     python benchmarks/listen.py [--minutes 10] [--hours 5]
+    python benchmarks/listen.py --only ffmpeg             # whole commands, start-up included
 
 Makes its own media, measures everything in one run on one machine, and prints one table. The floor
 is decoding the same audio to 16 kHz mono with the same libraries and throwing it away. Times are
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +39,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="length of the short file")
     parser.add_argument("--hours", type=float, default=5.0, help="length of the long file")
     parser.add_argument("--turns", type=int, default=3, help="times each measurement is taken")
+    parser.add_argument("--only", choices=["ffmpeg"], help="one comparison alone")
     parser.add_argument("--peak", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--frontline", default="log-mel", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -45,6 +49,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         short, long = Path(folder, "short.mp4"), Path(folder, "long.mp4")
         film(short, seconds=round(options.minutes * 60))
+        report_commands(short, options.turns)
+        if options.only:
+            return
         repeat(short, long, times=round(options.hours * 60 / options.minutes))
         report_speed(short, options.turns)
         report_bytes(short)
@@ -73,6 +80,42 @@ def report_speed(path: Path, turns: int) -> None:
         ratio = seconds / best["floor"]
         print(f"| {name} | {seconds:.2f} | {ratio:.2f} | {recording.duration / seconds:.0f} |")
     print("\nTo reach: energy, flux and log-mel at most 1.5.\n")
+
+
+def report_commands(short: Path, turns: int) -> None:
+    """`earmark select` over `ffmpeg` decoding the same sound to 16 kHz mono, start-up included.
+
+    They are run in turns, so that both meet the same neighbours; the ratio is that of the medians.
+    """
+    if shutil.which("ffmpeg") is None:
+        print("## Commands\n\nffmpeg is not installed here, so nothing is compared with it.\n")
+        return
+    print("## Commands, start-up included\n")
+    print("| | ffmpeg, s | earmark select, s | ratio | ratio of processor seconds |")
+    print("|---|---|---|---|---|")
+    long = short.with_name("commands.mp4")
+    for minutes in (30, 120):
+        repeat(short, long, times=max(1, round(minutes * 60 / open_recording(short).duration)))
+        decode = ["ffmpeg", "-v", "error", "-i", str(long), "-vn", "-ac", "1", "-ar", "16000"]
+        decode += ["-f", "null", "-"]
+        hear = [sys.executable, "-m", "earmark", "select", str(long), "--budget", "5%"]
+        hear += ["--no-cache"]
+        both = np.array([[*timed_command(decode), *timed_command(hear)] for _ in range(turns)])
+        theirs, their_cpu, ours, our_cpu = np.median(both, axis=0)
+        print(
+            f"| {minutes} min | {theirs:.2f} | {ours:.2f} | {ours / theirs:.2f} "
+            f"| {our_cpu / their_cpu:.2f} |",
+            flush=True,
+        )
+    print("\nTo reach: 1.3 for 120 min.\n")
+
+
+def timed_command(command: list[str]) -> tuple[float, float]:
+    """Seconds of a command, by the clock and of the processors."""
+    began, clock = os.times(), time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    ended = os.times()
+    return time.perf_counter() - clock, sum(ended[2:4]) - sum(began[2:4])
 
 
 def report_bytes(path: Path) -> None:
