@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from earmark.evaluation.benchmark import BUDGETS, COMPARED, BenchmarkDesign, BenchmarkRow, run
-from earmark.evaluation.benchmark_results import BenchmarkResults
+from earmark.evaluation.benchmark_results import BenchmarkResults, System
+from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts
 from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
 from earmark.evaluation.paper.occupancy_survey import SWEEP_BUDGETS, WINDOWS
@@ -183,7 +184,8 @@ def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> list[
 
 def make_sets_covered(material: Material) -> Made:
     """Coverage of the paper's rules on each set, pooled, where its text gives numbers."""
-    results, ran = judged_results(material)
+    found_rows, ran = coverage_rows(material)
+    results = BenchmarkResults.of_rows(found_rows)
     line, rows = results.frontlines[0], []
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
@@ -209,14 +211,16 @@ def make_sets_covered(material: Material) -> Made:
                         f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls",
                     )
                 )
-    subject, even = (line, RULE), (line, "uniform")
-    drawn = {
-        "plane": (
-            "Coverage against calls, and calls saved; crosses are the paper's own points.",
-            lambda: figures.plane(results, subject, even, beside=PRINTED_POINTS),
-        )
-    }
-    return Made(rows, figures=drawn)
+    return Made(rows, figures={"plane": _plane(found_rows, (line, RULE), (line, "uniform"))})
+
+
+def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
+    """The plane of the primary set, of which the paper prints points; of all where it is not."""
+    primary = [row for row in rows if row.recording in RECORDINGS["paper-primary"]]
+    results = BenchmarkResults.of_rows(primary or rows)
+    who = "the paper's primary set" if primary else "the recordings that are judged"
+    caption = f"Coverage against calls on {who}; crosses are points of the paper, on its own."
+    return caption, lambda: figures.plane(results, subject, even, beside=PRINTED_POINTS)
 
 
 def make_savings(material: Material) -> Made:

@@ -107,6 +107,7 @@ def make_operating_points(material: Material) -> Made:
             Comparison(quantity, paper, 100 * point.counts.reduction, n, ran=heard, remarks=told)
         )
     rows += _undercount_rows(next(each for each in found[first] if each.target == 0.93), n, ran)
+    rows += _crossing_rows(found, first, n)
     for target, threshold in THRESHOLDS.items():
         rule = next(each.rule for each in found[first] if each.target == target)
         opens = rule.on if rule else None
@@ -115,6 +116,30 @@ def make_operating_points(material: Material) -> Made:
         )
     note = f"Chosen on {len(development_of(material, source))} development recordings; {ran}."
     return Made(rows, [points_table(found, note=note)])
+
+
+CROSSING = {0.95: 11.6, 0.90: 0.0, 0.87: -3.8}
+"""Points of the stream that optical flow discards more than the gate, by recall target."""
+
+
+def _crossing_rows(found: dict[str, list[OperatingPoint]], gate: str, n: str) -> list[Comparison]:
+    """Optical flow against the gate: ahead at high recall, behind below 90 %."""
+    flow = next((line for line in found if split_name(line)[0] == "flow"), None)
+    rows = []
+    for target, paper in CROSSING.items():
+        quantity = f"flow minus gate, reduction at {100 * target:g} %, points"
+        if flow is None:
+            why = "not run: bring video, and add flow to --frontlines"
+            rows.append(Comparison(quantity, paper, ran=why))
+            continue
+        theirs, ours = (
+            next(each for each in found[line] if each.target == target) for line in (flow, gate)
+        )
+        gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
+        told = "the paper: they cross at 90 %" if target == 0.90 else ""
+        ran = f"{describe_frontline(flow)} against {describe_frontline(gate)}"
+        rows.append(Comparison(quantity, paper, gap, n, ran=ran, remarks=told))
+    return rows
 
 
 def _undercount_rows(point: OperatingPoint, n: str, ran: str) -> list[Comparison]:

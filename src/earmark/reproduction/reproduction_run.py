@@ -9,7 +9,7 @@ from pathlib import Path
 
 from earmark.errors import EarmarkError
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport
-from earmark.evaluation.tables.table import Table
+from earmark.evaluation.tables.table import Cells, Table
 from earmark.media.atomic_file import replacing
 from earmark.redaction import redact
 from earmark.reproduction.comparison import Comparison, Made, comparison_table
@@ -102,22 +102,38 @@ def _make(name: str, material: Material) -> Made:
         return Made([Comparison(ARTEFACTS[name].title, None, ran=f"not run: {redact(str(error))}")])
 
 
+def summary_table(material: Material, tables: Mapping[str, Sequence[Table]]) -> Table:
+    """What was made of each table and figure of the paper, and what to bring for the rest."""
+    rows: list[Cells] = []
+    for name, artefact in ARTEFACTS.items():
+        cells = tables[name][0].rows if name in tables else ()
+        made = sum(row[2] != "—" for row in cells)
+        told = artefact.absent(material)
+        state = f"{made} of {len(cells)} numbers" if cells else "not asked for"
+        rows.append((name, artefact.place, artefact.title, state, told))
+    return Table("Summary", ("table", "in the paper", "what it is", "made", "bring"), rows)
+
+
 def _report(
     material: Material, tables: Mapping[str, Sequence[Table]], figures: dict[str, Drawing]
 ) -> ExperimentReport:
     plan, ordered = material.plan, [each for name in ARTEFACTS for each in tables.get(name, ())]
-    heard = (
-        f"sound: {plan.audio_is}, {len(material.media)} recordings; {material.split.words}"
-        if material.media
-        else "sound: none given"
-    )
+    heard = "sound: none given"
+    if material.media:
+        heard = (
+            f"sound: {plan.audio_is}, {len(material.media)} recordings; {material.split.words}; "
+            f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}"
+        )
     notes = (
         f"earmark {VERSION}; {plan.seeds} seeds, intervals of 95 % over recordings by bootstrap",
         heard,
-        f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}",
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
     settings = {"experiment": "reproduce", **plan.to_json(), "material": material.fingerprint()}
     return ExperimentReport(
-        "The paper beside what runs here", settings, tuple(ordered), figures, notes
+        "The paper beside what runs here",
+        settings,
+        (summary_table(material, tables), *ordered),
+        figures,
+        notes,
     )
