@@ -79,3 +79,18 @@ def test_what_nobody_gives_out_says_so(tmp_path):
         models.get("minilm", source="address", models=tmp_path)
     with pytest.raises(ValueError, match="no checkpoint 'nobody'"):
         models.get("nobody", source="any", models=tmp_path)
+
+
+def test_a_set_is_fetched_whole_and_what_cannot_be_had_is_a_line(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(models.SETS, "both", ("tiny", "unproven"))
+    (tmp_path / "tiny.bin").write_bytes(WEIGHTS)
+    with pytest.raises(ModelMissing, match=r"^unproven cannot be had: 127.0.0.1 cannot be reached"):
+        models.get("both", models=tmp_path)
+    (tmp_path / "unproven.bin").write_bytes(WEIGHTS)
+    models.get("both", models=tmp_path)
+    assert "both: all 2 files are in" in capsys.readouterr().out
+
+
+def test_the_evidence_set_names_models_of_the_catalogue():
+    assert set(models.SETS["evidence"]) <= set(MODELS)
+    assert all(MODELS[name].sha256 and MODELS[name].origins for name in models.SETS["evidence"])

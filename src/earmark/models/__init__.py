@@ -1,6 +1,6 @@
 """Models: which there are, where they come from, the store they are kept in, and their sessions."""
 
-from earmark.models.catalogue import EXTRAS, MODELS, PRETRAINED, Model, require
+from earmark.models.catalogue import EXTRAS, MODELS, PRETRAINED, SETS, Model, require
 from earmark.models.download import Address, Npm, Origin, Wheel
 from earmark.models.model_store import ModelStore, StoredModel, find_checkpoint
 
@@ -8,6 +8,7 @@ __all__ = [
     "EXTRAS",
     "MODELS",
     "PRETRAINED",
+    "SETS",
     "Address",
     "Model",
     "ModelStore",

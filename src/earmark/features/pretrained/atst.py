@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from earmark.features.pretrained.detector import PUBLISHED, STEPS, StrongDetector, Transformer
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, hertz_bands
+from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
 from earmark.features.pretrained.vit import EPSILON, Block
+from earmark.features.spectrum import hertz_bands
 
 BANDS = 64
 SPECTRA = 4

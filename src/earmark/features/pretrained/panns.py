@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.pretrained.detector import STEPS, Detector
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, hertz_bands
+from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
+from earmark.features.spectrum import hertz_bands
 
 SAMPLE_RATE = 32_000
 BANDS = 64

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.pretrained.detector import Detector
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, hertz_bands
+from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
+from earmark.features.spectrum import hertz_bands
 
 SAMPLE_RATE = 24_000
 CLIP = 47_975

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
-from earmark.features.spectrum import to_hertz, to_mel, triangles_between
 from earmark.timeline import FloatArray
 
 
@@ -100,33 +99,6 @@ def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: fl
     rising, falling = (bins - left) / (centre - left), (right - bins) / (right - centre)
     triangles = torch.minimum(rising, falling).clamp(min=0.0)
     return F.pad(triangles, (0, 1)).numpy()
-
-
-def hertz_bands(
-    bands: int, *, size: int, sample_rate: int, low: float, high: float, slaney: bool
-) -> FloatArray:
-    """Triangles that are straight in hertz, `(bands, size // 2 + 1)`.
-
-    Evenly spaced either on O'Shaughnessy's mel scale with peaks of 1, or on Slaney's with equal
-    areas.
-    """
-    mel, hertz = (_slaney_mel, _slaney_hertz) if slaney else (to_mel, to_hertz)
-    edges = hertz(np.linspace(mel(np.array(low)), mel(np.array(high)), bands + 2))
-    triangles = triangles_between(edges, np.arange(size // 2 + 1)[:, None] * sample_rate / size)
-    if slaney:
-        triangles *= 2.0 / (edges[2:] - edges[:-2])
-    return triangles.T
-
-
-def _slaney_mel(frequency: FloatArray) -> FloatArray:
-    """Linear to 1 kHz at 66.7 Hz a mel, then 27 mels to every factor of 6.4."""
-    above = 15.0 + np.log(np.maximum(frequency, 1e-9) / 1000.0) * 27.0 / np.log(6.4)
-    return np.where(frequency < 1000.0, frequency * 3.0 / 200.0, above)
-
-
-def _slaney_hertz(mel: FloatArray) -> FloatArray:
-    above = 1000.0 * np.exp((mel - 15.0) * np.log(6.4) / 27.0)
-    return np.where(mel < 15.0, mel * 200.0 / 3.0, above)
 
 
 def _power(stretches: Tensor, size: int) -> Tensor:
