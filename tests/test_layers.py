@@ -57,7 +57,7 @@ HOMES = {
     "s3fs": {"media"},
     "onnxruntime": {"models"},
     "ai_edge_litert": {"models"},
-    "cv2": {"features", "captioning"},
+    "cv2": {"features", "evidence", "captioning"},
     "httpx": {"media", "models", "captioning"},
     "xllamacpp": {"captioning"},
     "transformers": {"captioning"},

@@ -45,6 +45,10 @@ class ObjectTagger:
 
     def __call__(self, frames: Sequence[Frame]) -> tuple[str, ...]:
         """What is seen in any of `frames`, the surest first, each thing once."""
+        return tuple(name for name, _ in self.find(frames))
+
+    def find(self, frames: Sequence[Frame]) -> list[tuple[str, float]]:
+        """What is seen in any of `frames` and how sure that is, the surest first."""
         from earmark.models.litert import class_names
 
         best: dict[int, float] = {}
@@ -54,8 +58,8 @@ class ObjectTagger:
                     best[number] = max(score, best.get(number, 0.0))
         names = class_names(self._file())
         sure = sorted(best, key=lambda number: (-best[number], number))
-        seen = [names[number] for number in sure if best[number] >= self.least]
-        return tuple(name for name in seen if name != NAMELESS)[: self.most]
+        seen = [(names[number], best[number]) for number in sure if best[number] >= self.least]
+        return [(name, score) for name, score in seen if name != NAMELESS][: self.most]
 
     def _look(self, frame: Frame) -> list[tuple[int, float]]:
         """Number and confidence of everything found in one frame."""

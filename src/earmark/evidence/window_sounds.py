@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.level_words import describe
 from earmark.timeline import Span, Track
 
@@ -17,6 +18,8 @@ class WindowSounds:
     """Put into the prompt of the vision model."""
     words: tuple[str, ...] = ()
     """For searching the run only."""
+    said: tuple[str, ...] = ()
+    """What is said in it, a sentence each; put into the prompt as a quotation."""
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -25,10 +28,21 @@ class WindowSounds:
 
 
 def sounds_in(
-    spans: Iterable[Span], *, level: Track | None, names: Mapping[Span, tuple[str, ...]]
+    spans: Iterable[Span],
+    *,
+    level: Track | None,
+    names: Mapping[Span, tuple[str, ...]],
+    said: Sequence[EvidenceEntry] = (),
 ) -> dict[Span, WindowSounds]:
-    """What is heard in each of `spans`, from the names of its sounds and from the level."""
+    """What is heard in each of `spans`: the names of its sounds, its level, and what is said."""
     return {
-        span: WindowSounds(names.get(span, ()), describe(level, span) if level else ())
+        span: WindowSounds(
+            names.get(span, ()), describe(level, span) if level else (), said_in(span, said)
+        )
         for span in spans
     }
+
+
+def said_in(span: Span, said: Iterable[EvidenceEntry]) -> tuple[str, ...]:
+    """The sentences of `said` of which some is in `span`."""
+    return tuple(entry.text for entry in said if entry.span.overlaps(span))

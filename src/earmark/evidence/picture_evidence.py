@@ -1,0 +1,74 @@
+"""What small models see and read in the frames of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Protocol
+
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.object_detector import ObjectTagger
+from earmark.evidence.text_reader import TextReader
+from earmark.media import Frame
+from earmark.models import ModelStore
+from earmark.models.catalogue import PPOCR
+from earmark.timeline import Span
+
+SURE = 0.5
+"""Confidence from which on an object is said to be seen."""
+
+
+class PictureReader(Protocol):
+    """Finds something in frames; called from several threads, and pickled on its way to workers."""
+
+    @property
+    def kind(self) -> str:
+        """Of evidence."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Of the model: the origin of what it says."""
+        ...
+
+    def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
+        """What is found in any of `frames`, which stand for `span`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReader:
+    """Names everyday things where the detector is sure."""
+
+    tagger: ObjectTagger
+    kind: str = "seen"
+    name: str = "efficientdet-lite0"
+
+    def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
+        """What is seen in any of `frames`, the surest first."""
+        found = self.tagger.find(frames)
+        return [EvidenceEntry(span, self.kind, text, sure, self.name) for text, sure in found]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureEvidence:
+    """All that the models at hand find in the frames of a window."""
+
+    readers: tuple[PictureReader, ...]
+
+    def __call__(self, frames: Sequence[Frame], span: Span) -> tuple[EvidenceEntry, ...]:
+        """What is found in any of `frames`, which stand for `span`."""
+        return tuple(entry for reader in self.readers for entry in reader(frames, span))
+
+
+def picture_evidence(store: ModelStore | None = None) -> PictureEvidence | None:
+    """What the models in `store` can find; None where there are none, or no library for them."""
+    store = store or ModelStore()
+    readers: list[PictureReader] = []
+    if find_spec("cv2") and all(store.state(name) == "here" for name in PPOCR):
+        readers.append(TextReader(store=store))
+    if find_spec("ai_edge_litert") and store.state("efficientdet-lite0") == "here":
+        weights = store.find("efficientdet-lite0")
+        readers.append(ObjectReader(ObjectTagger(least=SURE, weights=weights)))
+    return PictureEvidence(tuple(readers)) if readers else None

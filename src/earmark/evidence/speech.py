@@ -1,0 +1,134 @@
+"""What is said in a recording: voice activity over everything, words where there is speech.
+
+sound    ─────▂▇▇▅▇▂──▇▇▅─────────────────────▇▇▇▇▇▇▂────
+speech        |-----| |--|                     |----|
+pieces        |----------|                     |----|       heard for words, half a minute at most
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.speech_text import Transcript, Word
+from earmark.evidence.voice_activity import VoiceActivity
+from earmark.features.encoder import SAMPLE_RATE
+from earmark.media import Recording, Sound
+from earmark.timeline import FloatArray, Span
+
+LONGEST_PIECE = 28.0
+"""Seconds heard for words at once; Whisper hears 30."""
+
+LONGEST_GAP = 3.0
+"""Seconds of silence across which two stretches of speech are heard as one piece."""
+
+SURE = 0.6
+"""Probability from which on a language was heard."""
+
+
+class Transcriber(Protocol):
+    """Writes down what is said; can be pickled, and is used by one thread at a time."""
+
+    @property
+    def name(self) -> str:
+        """Of the model: the origin of what it says."""
+        ...
+
+    def check(self) -> None:
+        """Raises, in one line, if nothing could be written down."""
+        ...
+
+    def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
+        """What is said in `samples`, 16,000 a second, no more than half a minute.
+
+        `languages` were heard before, for where it is in doubt.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechListener:
+    """Hears a recording once and writes down what is said in it."""
+
+    transcriber: Transcriber
+    activity: VoiceActivity = field(default_factory=VoiceActivity)
+    least: float = 0.35
+    """Confidence below which a sentence is left out: it is more likely made up than said."""
+
+    def __call__(self, recording: Recording) -> list[EvidenceEntry]:
+        """Every sentence with the times of its words; nothing of a recording without sound."""
+        if not recording.has_audio:
+            return []
+        found: list[EvidenceEntry] = []
+        languages: list[str] = []
+        for start, samples in self.pieces(recording.sound(sample_rate=SAMPLE_RATE)):
+            transcript = self.transcriber(samples, languages=languages).later(start)
+            if transcript.certainty >= SURE and transcript.language not in languages:
+                languages.append(transcript.language)
+            found += self._entries(transcript)
+        return found
+
+    def pieces(self, sound: Iterable[Sound]) -> Iterator[tuple[float, FloatArray]]:
+        """The pieces of `sound` to hear for words: when each begins, and its samples."""
+        kept = _RecentSound(sound)
+        for span in _joined(self.activity(kept)):
+            yield span.start, kept.between(span)
+
+    def _entries(self, transcript: Transcript) -> Iterator[EvidenceEntry]:
+        for words in transcript.sentences():
+            sure = float(np.mean([word.confidence for word in words]))
+            if sure < self.least:
+                continue
+            span = Span(words[0].start, max(words[0].start, words[-1].end))
+            text = " ".join(word.text for word in words)
+            data = {"language": transcript.language, "words": [_plain(word) for word in words]}
+            yield EvidenceEntry(span, "said", text, sure, self.transcriber.name, data)
+
+
+def _plain(word: Word) -> list[object]:
+    return [word.text, round(word.start, 2), round(word.end, 2), round(word.confidence, 3)]
+
+
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Stretches of speech that lie close together as one, no longer than a piece may be."""
+    piece: Span | None = None
+    for span in spans:
+        is_near = piece is not None and span.start - piece.end <= LONGEST_GAP
+        if piece is not None and is_near and span.end - piece.start <= LONGEST_PIECE:
+            piece = Span(piece.start, span.end)
+            continue
+        if piece is not None:
+            yield piece
+        piece = span
+    if piece is not None:
+        yield piece
+
+
+class _RecentSound:
+    """Passes sound on, and holds the last minute or so of it."""
+
+    def __init__(self, sound: Iterable[Sound]) -> None:
+        self._sound = iter(sound)
+        self._blocks: deque[Sound] = deque()
+
+    def __iter__(self) -> Iterator[Sound]:
+        for block in self._sound:
+            self._blocks.append(block)
+            held = sum(map(len, self._blocks)) - len(self._blocks[0])
+            while held > 2 * LONGEST_PIECE * SAMPLE_RATE:
+                held -= len(self._blocks.popleft())
+            yield block
+
+    def between(self, span: Span) -> FloatArray:
+        """The samples in `span`, as far as they are held."""
+        first = self._blocks[0].start
+        samples = np.concatenate([block.values for block in self._blocks])
+        start, end = (
+            max(0, round((time - first) * SAMPLE_RATE)) for time in (span.start, span.end)
+        )
+        return samples[start : min(end, start + round(LONGEST_PIECE * SAMPLE_RATE))]

@@ -1,0 +1,140 @@
+"""Tokens as words: how Whisper's vocabulary spells, and where one word ends."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from earmark.timeline import FloatArray
+
+STOPS = (".", "?", "!", "…", "。", "？", "！")
+
+PAUSE = 0.8
+"""Seconds between words that end a sentence."""
+
+LONGEST_SENTENCE = 8.0
+"""Seconds a sentence may last on a page or as a subtitle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word and when it is said."""
+
+    text: str
+    """With the punctuation that follows it."""
+    start: float
+    end: float
+    confidence: float
+    """The mean probability of its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What is said in one piece of sound."""
+
+    words: tuple[Word, ...]
+    """In order; times are seconds from its beginning."""
+    language: str = ""
+    """By its code, such as `en`; empty where nobody says."""
+    certainty: float = 0.0
+    """Probability of that language; 0 where nobody says."""
+
+    def later(self, seconds: float) -> Transcript:
+        """The same, begun so much later."""
+        words = (
+            replace(word, start=word.start + seconds, end=word.end + seconds) for word in self.words
+        )
+        return replace(self, words=tuple(words))
+
+    def sentences(self) -> Iterator[tuple[Word, ...]]:
+        """The words in groups: a full stop, a pause or too great a length ends one."""
+        group: list[Word] = []
+        for word in self.words:
+            is_new = group and (
+                group[-1].text.endswith(STOPS)
+                or word.start - group[-1].end > PAUSE
+                or word.end - group[0].start > LONGEST_SENTENCE
+            )
+            if is_new:
+                yield tuple(group)
+                group = []
+            group.append(word)
+        if group:
+            yield tuple(group)
+
+
+def spell(
+    tokens: Sequence[int],
+    begins: FloatArray,
+    ends: FloatArray,
+    sure: FloatArray,
+    vocabulary: Mapping[int, str],
+) -> tuple[Word, ...]:
+    """The words that `tokens` spell.
+
+    Args:
+        tokens: Of text only.
+        begins: When each begins.
+        ends: When each ends.
+        sure: Their probabilities.
+        vocabulary: Tokens by number, in the alphabet that stands for bytes.
+    """
+    words: list[Word] = []
+    for places in _groups(tokens, vocabulary):
+        text = _text([tokens[place] for place in places], vocabulary)
+        start, end = float(begins[places[0]]), float(ends[places[-1]])
+        share = float(np.mean(sure[list(places)]))
+        words.append(Word(text.strip(), start, max(start, end), min(1.0, share)))
+    return tuple(word for word in words if word.text)
+
+
+def _groups(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> Iterator[list[int]]:
+    """Places of the tokens of each word: a blank begins one, and what is no letter never does.
+
+    Scripts without blanks give a word as soon as its bytes are whole characters.
+    """
+    group: list[int] = []
+    for place in range(len(tokens)):
+        sofar = _text([tokens[each] for each in group], vocabulary)
+        piece = _text([tokens[place]], vocabulary)
+        is_whole = "\ufffd" not in sofar
+        begins = piece.startswith(" ") or (is_whole and sofar and not _has_blanks(sofar + piece))
+        if group and begins and not _is_punctuation(piece):
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def _has_blanks(text: str) -> bool:
+    """Whether the script of `text` writes blanks between words; most do."""
+    names = (unicodedata.name(char, "") for char in text if char.isalpha())
+    unspaced = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "MYANMAR", "KHMER")
+    return not any(name.startswith(unspaced) for name in names)
+
+
+def _is_punctuation(text: str) -> bool:
+    stripped = text.strip()
+    return bool(stripped) and all(unicodedata.category(char).startswith("P") for char in stripped)
+
+
+def _text(tokens: Sequence[int], vocabulary: Mapping[int, str]) -> str:
+    """What `tokens` spell; bytes that are half a character are U+FFFD."""
+    spelt = "".join(vocabulary.get(token, "") for token in tokens)
+    alphabet = _alphabet()
+    return bytes(alphabet[char] for char in spelt if char in alphabet).decode("utf-8", "replace")
+
+
+@cache
+def _alphabet() -> dict[str, int]:
+    """The character that stands for each byte: itself if it can be seen, else one from 256 on."""
+    seen = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in seen]
+    return {chr(byte): byte for byte in seen} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }

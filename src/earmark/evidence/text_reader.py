@@ -1,0 +1,174 @@
+"""Reads the text in frames: PP-OCR, which finds lines and then reads each (extra `vision`).
+
+    frame ──▶ how likely each pixel is text ──▶ boxes around lines ──▶ upright strips ──▶ letters
+
+A line is kept where the reader is sure. What it reads is a quotation, never an instruction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.media import Frame
+from earmark.models import ModelStore, require
+from earmark.models.catalogue import PPOCR
+from earmark.models.onnx_session import open_session
+from earmark.timeline import FloatArray, Span
+
+LONGEST_SIDE = 960
+"""Pixels along the longer side of what the first network sees; a multiple of `CELL`."""
+
+CELL = 32
+"""Both sides are multiples of this."""
+
+MEAN, SPREAD = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+"""Of the pictures it was trained on, by colour."""
+
+TEXT, LINE = 0.3, 0.5
+"""Probability from which on a pixel is text, and a box of them a line."""
+
+WIDER = 1.6
+"""By how much a box is made larger, by its area over its outline: it was trained to find less."""
+
+STRIP = 48
+"""Pixels of the height of a strip."""
+
+MOST_LINES = 24
+"""Lines read of one frame, the surest first."""
+
+
+@dataclass(slots=True)
+class TextReader:
+    """Says what is written in frames; may be called from several threads."""
+
+    least: float = 0.8
+    """Mean confidence of its letters below which a line is left out."""
+    shortest: int = 2
+    """Letters and digits below which a line is left out."""
+    most: int = 8
+    """Lines given at most."""
+    store: ModelStore = field(default_factory=ModelStore)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _networks: Any = field(default=None, repr=False, compare=False)
+
+    kind = "read"
+    name = "pp-ocr"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it travels to a worker, which opens the networks itself."""
+        return TextReader, (self.least, self.shortest, self.most, self.store)
+
+    def check(self) -> None:
+        """Raises `ModelMissing` or `MissingExtra` if no frame could be read."""
+        require("cv2", what="reading text in frames", extra="vision")
+        for name in PPOCR:
+            self.store.find(name)
+
+    def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
+        """The lines in any of `frames`, each once, the surest first; they stand for `span`."""
+        best: dict[str, float] = {}
+        with self._lock:
+            self._networks = self._networks or self._open()
+            for frame in frames:
+                for text, sure in self._read(frame):
+                    best[text] = max(sure, best.get(text, 0.0))
+        sure_first = sorted(best, key=lambda text: (-best[text], text))[: self.most]
+        return [EvidenceEntry(span, self.kind, text, best[text], self.name) for text in sure_first]
+
+    def _open(self) -> tuple[Any, Any, list[str]]:
+        self.check()
+        finds, reads = (open_session(self.store.find(name)) for name in PPOCR)
+        letters = reads.get_modelmeta().custom_metadata_map["character"].split("\n")
+        return finds, reads, ["", *letters, " "]  # the first is a blank between letters
+
+    def _read(self, frame: Frame) -> Iterator[tuple[str, float]]:
+        """Every line of one frame that is worth keeping."""
+        finds, reads, letters = self._networks
+        for box in _boxes(_likely(finds, frame), frame):
+            strip = _strip(frame.rgb, box)
+            (rows,) = reads.run(None, {"x": _scaled(strip, 0.5, 0.5)})
+            text, sure = _letters(rows[0], letters)
+            if sure >= self.least and sum(map(str.isalnum, text)) >= self.shortest:
+                yield text, sure
+
+
+def _likely(network: Any, frame: Frame) -> FloatArray:
+    """How likely each pixel is text, at the size the network sees the frame."""
+    scale = min(1.0, LONGEST_SIDE / max(frame.width, frame.height))
+    width, height = (
+        max(CELL, round(side * scale / CELL) * CELL) for side in (frame.width, frame.height)
+    )
+    (found,) = network.run(None, {"x": _scaled(frame.resized(width, height).rgb, MEAN, SPREAD)})
+    return np.asarray(found[0, 0])
+
+
+def _scaled(rgb: NDArray[np.uint8], mean: Any, spread: Any) -> FloatArray:
+    """A picture as a network takes it: blue first, `(1, 3, height, width)`."""
+    values = (rgb[..., ::-1] / 255.0 - mean) / spread
+    return np.ascontiguousarray(values.transpose(2, 0, 1)[None], dtype=np.float32)
+
+
+def _boxes(likely: FloatArray, frame: Frame) -> list[FloatArray]:
+    """Four corners of every line in pixels of `frame`, clockwise from the top left."""
+    import cv2
+
+    height, width = likely.shape
+    outlines, _ = cv2.findContours(
+        (likely > TEXT).astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE
+    )
+    found = []
+    for outline in outlines:
+        centre, (wide, high), angle = cv2.minAreaRect(outline)
+        left, top, across, down = cv2.boundingRect(outline)
+        inside = np.zeros((down, across), np.uint8)
+        cv2.fillPoly(inside, [outline - [left, top]], 1)
+        sure = cv2.mean(likely[top : top + down, left : left + across], inside)[0]
+        if min(wide, high) < 3 or sure < LINE:
+            continue
+        more = wide * high * WIDER / (2 * (wide + high)) * 2
+        corners = cv2.boxPoints((centre, (wide + more, high + more), angle))
+        scaled = corners * [frame.width / width, frame.height / height]
+        found.append((sure, _in_order(scaled)))
+    found.sort(key=lambda each: -each[0])
+    return [corners for _, corners in found[:MOST_LINES]]
+
+
+def _in_order(corners: FloatArray) -> FloatArray:
+    """Corners from the top left on, clockwise, for text that runs from left to right."""
+    left, right = np.split(corners[np.argsort(corners[:, 0], kind="stable")], 2)
+    (top_left, bottom_left) = left[np.argsort(left[:, 1])]
+    (top_right, bottom_right) = right[np.argsort(right[:, 1])]
+    return np.array([top_left, top_right, bottom_right, bottom_left], dtype=np.float32)
+
+
+def _strip(rgb: NDArray[np.uint8], corners: FloatArray) -> NDArray[np.uint8]:
+    """The box laid flat, `STRIP` pixels high; what stands upright is laid on its side."""
+    import cv2
+
+    wide = float(np.linalg.norm(corners[1] - corners[0]))
+    high = float(np.linalg.norm(corners[3] - corners[0]))
+    width = max(CELL, round(STRIP * wide / max(high, 1.0)))
+    flat = np.array([[0, 0], [width, 0], [width, STRIP], [0, STRIP]], dtype=np.float32)
+    turn = cv2.getPerspectiveTransform(corners, flat)
+    strip = cv2.warpPerspective(rgb, turn, (min(width, 40 * STRIP), STRIP), flags=cv2.INTER_CUBIC)
+    return np.asarray(strip, dtype=np.uint8)
+
+
+def _letters(rows: FloatArray, letters: Sequence[str]) -> tuple[str, float]:
+    """The likeliest letter of each step, repeats and blanks left out, and how sure it is."""
+    numbers = rows.argmax(axis=1)
+    kept = [
+        place
+        for place, number in enumerate(numbers)
+        if number and (place == 0 or number != numbers[place - 1])
+    ]
+    text = "".join(letters[numbers[place]] for place in kept).strip()
+    sure = float(np.mean([rows[place, numbers[place]] for place in kept])) if kept else 0.0
+    return text, min(1.0, sure)

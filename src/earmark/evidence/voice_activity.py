@@ -1,0 +1,99 @@
+"""Whether anybody speaks, over the whole of a recording: Silero VAD.
+
+    probability   ......▂▅▇▇▇▆▇▇▂▇▇▅..........▂.....▆▇▇▇.....
+    speech              |------------|               |---|      short gaps closed, blips left out
+
+The network hears 512 samples and the 64 before them, and remembers; a block of sound is one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earmark.features.encoder import SAMPLE_RATE
+from earmark.media import Sound
+from earmark.models import ModelStore
+from earmark.models.onnx_session import open_session
+from earmark.timeline import FloatArray, Span
+
+CHUNK, BEFORE, WIDTH = 512, 64, 128
+"""Samples a probability stands for, samples heard before them, and values of the memory."""
+
+HOP = CHUNK / SAMPLE_RATE
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceActivity:
+    """Says where speech is; holds no more than a block of sound, however long the recording."""
+
+    begins: float = 0.5
+    """Probability from which on somebody speaks."""
+    ends: float = 0.35
+    """Probability below which nobody does."""
+    gap: float = 0.4
+    """Seconds of silence that end a stretch of speech."""
+    shortest: float = 0.25
+    """Seconds below which a stretch is no speech."""
+    pad: float = 0.1
+    """Seconds added at either end."""
+    longest: float = 25.0
+    """Seconds after which a stretch is told in parts, so that nobody holds hours of sound."""
+    weights: Path | None = field(default=None, repr=False)
+    """The published file; None takes it from the user's model store."""
+
+    def __call__(self, sound: Iterable[Sound]) -> Iterator[Span]:
+        """The stretches of speech in order, each as soon as it has ended; none overlap.
+
+        `sound` has 16,000 samples a second. `ModelMissing` without the weights.
+        """
+        begun = last = None
+        end, told = 0.0, 0.0
+        for time, probability in self.probabilities(sound):
+            end = time + HOP
+            if probability >= (self.begins if begun is None else self.ends):
+                begun, last = (time if begun is None else begun), end
+                if end - begun >= self.longest:
+                    yield from self._stretch(begun, end, told)
+                    told, begun = end + self.pad, None
+            elif begun is not None and last is not None and time - last >= self.gap:
+                yield from self._stretch(begun, last, told)
+                told, begun = last + self.pad, None
+        if begun is not None and last is not None:
+            yield from self._stretch(begun, min(last, end), told)
+
+    def probabilities(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
+        """The time and the probability of every chunk, the last filled up with silence."""
+        session = self._open()
+        left = np.zeros(BEFORE, dtype=np.float32)
+        memory = {name: np.zeros((1, 1, WIDTH), dtype=np.float32) for name in ("h", "c")}
+        done = 0
+        for block in _and_silence(sound):
+            left = np.concatenate([left, block])
+            count = (len(left) - BEFORE) // CHUNK
+            if not count:
+                continue
+            rows = np.lib.stride_tricks.sliding_window_view(left, BEFORE + CHUNK)[::CHUNK][:count]
+            found, memory["h"], memory["c"] = session.run(
+                None, {"input": np.ascontiguousarray(rows), **memory}
+            )
+            yield from ((place * HOP, float(value)) for place, value in enumerate(found, done))
+            left, done = left[count * CHUNK :], done + count
+
+    def _stretch(self, start: float, end: float, told: float) -> Iterator[Span]:
+        if end - start >= self.shortest:
+            yield Span(max(told, start - self.pad), end + self.pad)
+
+    def _open(self) -> Any:
+        return open_session(self.weights or ModelStore().find("silero-vad"))
+
+
+def _and_silence(sound: Iterable[Sound]) -> Iterator[FloatArray]:
+    """The samples of `sound`, and enough silence after it to fill the last chunk."""
+    for block in sound:
+        yield block.values
+    yield np.zeros(CHUNK - 1, dtype=np.float32)

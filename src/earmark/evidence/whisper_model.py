@@ -1,0 +1,307 @@
+"""Whisper: what is said in half a minute of sound, in which language, and when each word is.
+
+    sound ──▶ log-mel ──▶ encoder ──▶ decoder, a token at a time ──▶ text
+                                        └─ attention to the sound ──▶ times of words
+
+When a token is said is read from the heads of the
+decoder that follow the sound (Radford et al., 2022, and the list of heads published with the
+weights): one more pass over the finished text, and the monotonic path through the attention.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from earmark.evidence.speech import SURE
+from earmark.evidence.speech_text import Transcript, Word, spell
+from earmark.features.encoder import SAMPLE_RATE
+from earmark.features.spectrum import hertz_bands
+from earmark.models import ModelStore
+from earmark.models.catalogue import WHISPER
+from earmark.models.onnx_session import open_session
+from earmark.timeline import FloatArray
+
+LONGEST = 30.0
+"""Seconds the network hears at once."""
+
+BANDS, SIZE, HOP = 80, 400, 160
+"""Of the spectra: mel bands, samples of a spectrum, samples from one to the next."""
+
+STEP = 2 * HOP / SAMPLE_RATE
+"""Seconds of one value of the encoder."""
+
+MOST_TOKENS = 200
+"""Of half a minute: more is a model that repeats itself."""
+
+FIRST_TIME = 50
+"""The latest time, in steps of 0.02 s, that the text may begin at; the authors' choice."""
+
+RISEN = 0.5
+"""Share of its greatest attention from which on a token is being said."""
+
+SMOOTH = 7
+"""Steps over which the attention is smoothed, by their median; the authors' choice."""
+
+
+class WhisperModel:
+    """The four published files, opened on one thread; opened again by the worker it is sent to."""
+
+    name = "whisper-base"
+
+    def __init__(self, store: ModelStore | None = None, *, language: str = "") -> None:
+        """Made cheaply; `ModelMissing` only when sound is heard.
+
+        Args:
+            store: Where the files are; the user's own store if not given.
+            language: The code of the language spoken; empty finds out, half a minute at a time.
+        """
+        self._store = store or ModelStore()
+        self._language = language
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopened, (self._store, self._language)
+
+    def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
+        """What is said in `samples`, at most `LONGEST` seconds at 16 kHz.
+
+        Where the language is in doubt it is one of `languages`, if there are any.
+        """
+        if len(samples) > LONGEST * SAMPLE_RATE:
+            raise ValueError(f"Whisper hears {LONGEST:g} s at once")
+        (heard,) = self._encoder.run(["last_hidden_state"], {"input_features": log_mel(samples)})
+        language, certainty = self._find_language(heard, languages)
+        settings = self._settings
+        start = [settings["decoder_start_token_id"], settings["lang_to_id"][f"<|{language}|>"]]
+        start += [settings["task_to_id"]["transcribe"]]
+        written = self._write(heard, start)
+        text = [token for token in written if token < self._times]
+        start += [settings["no_timestamps_token_id"]]
+        words = self._align(heard, start, text, steps=math.ceil(len(samples) / (2 * HOP)))
+        return Transcript(words, language, certainty)
+
+    def check(self) -> None:
+        """Raises `ModelMissing` if nothing could be heard."""
+        for name in WHISPER:
+            self._store.find(name)
+
+    def _find_language(self, heard: FloatArray, before: Collection[str]) -> tuple[str, float]:
+        codes = self._settings["lang_to_id"]
+        logits = self._decoder.ask(heard, [self._settings["decoder_start_token_id"]]).logits[-1]
+        shares = _softmax(logits[list(codes.values())])
+        known = dict(zip((code.strip("<|>") for code in codes), shares, strict=True))
+        language = self._language or max(known, key=lambda code: known[code])
+        if language not in known:
+            raise ValueError(f"Whisper knows no language {language!r}, but {', '.join(known)}")
+        if before and not self._language and known[language] < SURE:
+            language = max(before, key=lambda code: known.get(code, 0.0))
+        return language, float(known[language])
+
+    def _write(self, heard: FloatArray, start: Sequence[int]) -> list[int]:
+        """The likeliest token after the other, times among them, until it ends."""
+        settings, text = self._settings, list[int]()
+        end = settings["eos_token_id"]
+        step = self._decoder.ask(heard, start)
+        while len(text) < MOST_TOKENS:
+            logits = step.logits[-1].copy()
+            logits[[*settings["suppress_tokens"], *range(end + 1, self._times)]] = -np.inf
+            if not text:
+                logits[settings["begin_suppress_tokens"]] = -np.inf
+            token = int(self._in_turn(logits, text).argmax())
+            if token == end or _repeats(text):
+                break
+            text.append(token)
+            step = self._decoder.ask(heard, [token], after=step)
+        return text
+
+    def _in_turn(self, logits: FloatArray, text: Sequence[int]) -> FloatArray:
+        """`logits` of what may follow `text`: times come in pairs around text, and never go back.
+
+        <0.0> text text <2.1> <2.1> text <4.0>
+        """
+        times, end = self._times, self._settings["eos_token_id"]
+        is_time = [token >= times for token in text[-2:]]
+        if not text:
+            logits[:times] = logits[times + FIRST_TIME + 1 :] = -np.inf
+        elif is_time[-1]:
+            is_open = len(is_time) == 1 or is_time[0]
+            logits[slice(times, None) if is_open else slice(0, end)] = -np.inf
+        said = [token for token in text if token >= times]
+        if said:
+            logits[times : said[-1] + (not is_time[-1])] = -np.inf
+        later = logits[times:].max()
+        together = (
+            later + np.log(np.exp(logits[times:] - later).sum()) if later > -np.inf else later
+        )
+        if together > logits[:times].max():
+            logits[:times] = -np.inf
+        return logits
+
+    def _align(
+        self, heard: FloatArray, start: Sequence[int], text: Sequence[int], *, steps: int
+    ) -> tuple[Word, ...]:
+        """The words of `text` with their times and probabilities."""
+        if not text or steps == 0:
+            return ()
+        end = self._settings["eos_token_id"]
+        step = self._decoder.ask(heard, [*start, *text, end])
+        rows = slice(len(start) - 1, len(start) + len(text))  # each row foretells the next token
+        heads = [step.attention[layer][head] for layer, head in self._settings["alignment_heads"]]
+        begins, ends = monotonic_path(np.stack(heads)[:, rows, :steps])
+        shares = _softmax(step.logits[rows][: len(text)])
+        sure = shares[np.arange(len(text)), list(text)]
+        return spell(text, begins * STEP, ends * STEP, sure, self._vocabulary)
+
+    @property
+    def _times(self) -> int:
+        """The first of the tokens that stand for times: all above it do."""
+        return int(self._settings["no_timestamps_token_id"]) + 1
+
+    @cached_property
+    def _encoder(self) -> Any:
+        return open_session(self._store.find("whisper-encoder"))
+
+    @cached_property
+    def _decoder(self) -> _Decoder:
+        return _Decoder(open_session(self._store.find("whisper-decoder")))
+
+    @cached_property
+    def _vocabulary(self) -> dict[int, str]:
+        known = json.loads(self._store.find("whisper-vocabulary").read_text(encoding="utf-8"))
+        return {number: token for token, number in known.items()}
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        return dict(json.loads(self._store.find("whisper-settings").read_text(encoding="utf-8")))
+
+
+def _reopened(store: ModelStore, language: str) -> WhisperModel:
+    return WhisperModel(store, language=language)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    """What the decoder gives for some tokens."""
+
+    logits: FloatArray
+    """`(tokens, vocabulary)`; a row foretells the token after it."""
+    attention: list[FloatArray]
+    """To the sound, a layer `(heads, tokens, steps)`; of a first call only."""
+    memory: dict[str, FloatArray]
+
+
+class _Decoder:
+    """The decoder with its memory of the tokens before."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._names = [each.name for each in session.get_outputs()]
+        wanted = [each for each in session.get_inputs() if each.name.startswith("past")]
+        self._empty = {
+            each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32) for each in wanted
+        }
+
+    def ask(self, heard: FloatArray, tokens: Sequence[int], *, after: _Step | None = None) -> _Step:
+        """What `tokens` give, at the beginning or `after` others."""
+        past = after.memory if after else self._empty
+        is_first = after is None
+        names = [name for name in self._names if is_first or not name.startswith("cross")]
+        names = [name for name in names if not name.startswith("decoder_attentions")]
+        given = {
+            "input_ids": np.array([tokens], dtype=np.int64),
+            "encoder_hidden_states": heard,
+            "use_cache_branch": np.array([not is_first]),
+            **past,
+        }
+        found = dict(zip(names, self._session.run(names, given), strict=True))
+        memory = {
+            name.replace("present", "past_key_values"): value
+            for name, value in found.items()
+            if name.startswith("present") and (is_first or ".decoder." in name)
+        }
+        attention = [value[0] for name, value in found.items() if name.startswith("cross")]
+        return _Step(found["logits"][0], attention, past | memory)
+
+
+def log_mel(samples: FloatArray) -> FloatArray:
+    """The spectra Whisper was trained on, `(1, BANDS, 3000)`: `samples` and silence to 30 s."""
+    from scipy import fft
+
+    whole = np.zeros(round(LONGEST * SAMPLE_RATE), dtype=np.float32)
+    whole[: len(samples)] = samples
+    around = np.pad(whole, SIZE // 2, mode="reflect")
+    rows = np.lib.stride_tricks.sliding_window_view(around, SIZE)[::HOP][:-1]
+    spectra = fft.rfft(rows * np.hanning(SIZE + 1)[:-1].astype(np.float32), axis=1)
+    bank = hertz_bands(
+        BANDS, size=SIZE, sample_rate=SAMPLE_RATE, low=0, high=SAMPLE_RATE / 2, slaney=True
+    )
+    power = (spectra.real**2 + spectra.imag**2) @ bank.T.astype(np.float32)
+    level = np.log10(np.maximum(power, 1e-10))
+    level = np.maximum(level, level.max() - 8.0)
+    return np.asarray((level.T[None] + 4.0) / 4.0, dtype=np.float32)
+
+
+def monotonic_path(attention: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The steps at which each token begins and ends, on the likeliest path through `attention`.
+
+        silence . . . | token one  |. . pause . token two  | token three ...
+        path    |<------ one ----->|<------- two --------->|<---- three
+        begins        ^                         ^          ^
+
+    The path spends every step on some token, and so a pause on the token after it: a token begins
+    where the attention to it does.
+
+    Args:
+        attention: `(heads, tokens, steps)`. The path goes through every token in order and spends
+            one step or more on each, as far as there are steps.
+    """
+    from scipy.ndimage import median_filter
+
+    spread = attention.std(axis=1, keepdims=True)
+    scaled = (attention - attention.mean(axis=1, keepdims=True)) / np.maximum(spread, 1e-9)
+    gain = median_filter(scaled, size=(1, 1, SMOOTH)).mean(axis=0)  # (tokens, steps)
+    edges = _walk(gain)
+    begins, plain = edges[:-1].copy(), attention.mean(axis=0)
+    for token, (first, last) in enumerate(pairwise(edges)):
+        inside = plain[token, int(first) : int(last)]
+        if len(inside):
+            begins[token] += int(np.argmax(inside >= RISEN * inside.max()))
+    return begins, edges[1:]
+
+
+def _walk(gain: FloatArray) -> FloatArray:
+    """The first step of each token on the path of the greatest `gain`, and the end of the last."""
+    tokens, steps = gain.shape
+    best, came = np.full(tokens, -np.inf), np.zeros((steps, tokens), dtype=bool)
+    best[0] = 0.0
+    for step in range(steps):
+        before = np.concatenate([[-np.inf], best[:-1]]) if step else np.full(tokens, -np.inf)
+        came[step] = before > best
+        best = np.maximum(before, best) + gain[:, step]
+    token = min(tokens, steps) - 1
+    edges = np.full(tokens + 1, float(steps))
+    for step in range(steps - 1, -1, -1):
+        edges[token] = step
+        if came[step, token]:
+            token -= 1
+    return edges
+
+
+def _repeats(text: Sequence[int]) -> bool:
+    """Whether the last tokens are the same few over and over."""
+    return any(
+        len(text) >= 6 * size and len(set(zip(*[iter(text[-6 * size :])] * size, strict=True))) == 1
+        for size in (1, 2, 3, 4)
+    )
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
