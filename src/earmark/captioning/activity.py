@@ -14,7 +14,6 @@ from typing import Any
 
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Answer
-from earmark.evidence.word_stems import stems
 
 TITLE = "caption_and_activity"
 """Names a schema that holds no more than earmark's own fields: an answer without it can be read."""
@@ -45,8 +44,10 @@ NONE = re.compile(
 
 LINE = re.compile(r"^\W*activity\W*[:=]\W*(.*?)\W*$", re.IGNORECASE | re.MULTILINE)
 
+WORD = re.compile(r"[^\W\d_]+")
+
 SMALL = frozenset(
-    stems(
+    WORD.findall(
         "a an and are at being by camera currently for from he her his in into is it its of off on "
         "one onto out over person she some the their then they to up user wearer while who with"
     )
@@ -104,7 +105,24 @@ def same_activity(first: str, last: str) -> bool:
     >>> same_activity("chopping onions", "washing a pan")
     False
     """
-    one, other = (frozenset(stems(words)) - SMALL for words in (first, last))
+    one, other = stems(first), stems(last)
     if not one or not other:
         return first.strip().lower() == last.strip().lower()
     return len(one & other) >= SHARED * len(one | other)
+
+
+def stems(words: str) -> frozenset[str]:
+    """The words that say something, each without its ending."""
+    found = WORD.findall(words.lower())
+    return frozenset(_stem(word) for word in found if word not in SMALL)
+
+
+def _stem(word: str) -> str:
+    """`word` without a usual English ending, a doubled last letter and a silent e."""
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
+            break
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word

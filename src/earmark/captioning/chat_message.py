@@ -21,7 +21,7 @@ def body(request: Request, *, form: Form) -> dict[str, Any]:
     if not request.pictures:
         raise ValueError("a vision model needs frames to look at; see Request.showing")
     show = video_parts if form == "video" else image_parts
-    content = [*show(request.pictures), {"type": "text", "text": request.prompt}]
+    content = [*show(request.pictures), {"type": "text", "text": request.text}]
     asked: dict[str, Any] = {
         "model": request.model,
         "messages": [{"role": "user", "content": content}],

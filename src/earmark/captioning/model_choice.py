@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.errors import EarmarkError
-from earmark.models import ModelStore
 from earmark.redaction import redact_url
 from earmark.registry import Registry
 
@@ -69,7 +67,6 @@ class ModelChoice:
         concurrency: int,
         tokens: int,
         api_key: str | None = None,
-        store: ModelStore | None = None,
     ) -> Captioner:
         """The captioner that was chosen.
 
@@ -77,7 +74,6 @@ class ModelChoice:
             concurrency: Calls in flight.
             tokens: The most that the pictures, or an unusually long answer, of one call take.
             api_key: For a server that wants one.
-            store: Where an object detector is looked for; the user's own store if not given.
 
         Raises:
             CallError: the server is to say which model it serves, and does not.
@@ -98,7 +94,7 @@ class ModelChoice:
         elif self.plugin:
             made = CAPTIONERS.named(self.plugin)(**({"model": self.model} if self.model else {}))
         else:
-            made = CAPTIONERS["tags"](look=_object_tagger(store or ModelStore()))
+            made = CAPTIONERS["tags"]()
         return made
 
     @classmethod
@@ -113,16 +109,6 @@ class ModelChoice:
             name: None if value is None else redact_url(str(value))
             for name, value in asdict(self).items()
         }
-
-
-def _object_tagger(store: ModelStore) -> Any:
-    """Names what is seen where `earmark models get efficientdet-lite0` was run; else None."""
-    name = "efficientdet-lite0"
-    if store.state(name) != "here" or find_spec("ai_edge_litert") is None:
-        return None
-    from earmark.evidence.object_detector import ObjectTagger  # loads LiteRT's wrapper
-
-    return ObjectTagger(weights=store.find(name))
 
 
 def _load_replay(path: Path, model: str | None) -> Captioner:

@@ -106,6 +106,14 @@ class Endpoint:
             self._is_newer = True
         return self._chat(self._renamed(body), timeout=timeout, identity=identity)
 
+    def transcribe(
+        self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
+    ) -> dict[str, Any]:
+        """The server's transcript of a WAV file, as it came."""
+        parts = {"file": ("speech.wav", wav, "audio/wav")}
+        page = "/audio/transcriptions"
+        return self._ask("POST", page, timeout=timeout, form=(dict(fields), parts))
+
     def _renamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """`body` with the longest answer called as this server calls it."""
         names = {"max_tokens": NEWER_LIMIT} if self._is_newer else {}
@@ -128,13 +136,20 @@ class Endpoint:
         timeout: float,
         headers: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
+        form: tuple[dict[str, Any], dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """What the server says, as JSON, within `timeout` seconds from first to last."""
+        """What the server says, as JSON, within `timeout` seconds from first to last.
+
+        It is sent `body` as JSON, or `form`: fields and files.
+        """
         import httpx
 
         place = httpx.URL(self.url)
         place = place.copy_with(path=place.path + page)
-        asked = self._client.request(method, place, headers=headers, json=body)
+        fields, files = form or (None, None)
+        asked = self._client.request(
+            method, place, headers=headers, json=body, data=fields, files=files
+        )
         try:
             response, raw = self._send(asked, time.monotonic() + timeout)
         except (TimeoutError, httpx.TimeoutException) as error:

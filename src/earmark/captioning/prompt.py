@@ -19,6 +19,7 @@ from string import Template
 from typing import Any
 
 from earmark.errors import EarmarkError
+from earmark.evidence.evidence_line import quote
 from earmark.timeline import Span
 
 NAMES = ("start", "end", "times", "tags")
@@ -57,8 +58,15 @@ class Prompt:
         except ValueError as error:
             raise EarmarkError(f"{path.name}: {error}") from error
 
-    def render(self, span: Span, *, times: Sequence[float], tags: Sequence[str] = ()) -> str:
-        """The question about one window."""
+    def render(
+        self,
+        span: Span,
+        *,
+        times: Sequence[float],
+        tags: Sequence[str] = (),
+        said: Sequence[str] = (),
+    ) -> str:
+        """The question about one window; what is `said` in it is quoted at the end."""
         lines = [line for line in self.template.splitlines() if tags or not _wants_tags(line)]
         text = Template("\n".join(lines)).substitute(
             start=clock(span.start),
@@ -66,6 +74,8 @@ class Prompt:
             times=", ".join(clock(time) for time in times),
             tags=", ".join(tags),
         )
+        if said:
+            text = f"{text}\n{quote(('said', each) for each in said)}"
         if self.schema is None:
             return text
         return f"{text}\nAnswer with JSON that fits this schema: {json.dumps(self.schema)}"

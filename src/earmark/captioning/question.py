@@ -33,6 +33,8 @@ class Question:
     """Visual tokens of one call, in the model's own unit."""
     answer_tokens: int = 256
     temperature: float | None = 0.0
+    is_looked_at: bool = field(default=False, compare=False)
+    """Whether small models look at the frames first; the plan knows which are at hand."""
 
     def __post_init__(self) -> None:
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
@@ -69,13 +71,14 @@ class Question:
             recording=recording,
             span=span,
             times=times,
-            prompt=self.prompt.render(span, times=times, tags=sounds.names),
+            prompt=self.prompt.render(span, times=times, tags=sounds.names, said=sounds.said),
             model=model,
             tokens=self.tokens,
             tags=sounds.tags,
             schema=self.prompt.schema,
             answer_tokens=self.answer_tokens,
             temperature=self.temperature,
+            is_looked_at=self.is_looked_at,
         )
 
     @classmethod

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from earmark.captioning.visual_tokens import PATCH, shrink
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_line import MOST_QUOTED, quote
 from earmark.media import Frame
 from earmark.timeline import Span
 from earmark.version import VERSION
@@ -24,6 +26,10 @@ CHARACTERS_A_TOKEN = 3
 
 OVERHEAD = 64
 """Tokens a chat template adds around a question, on the high side."""
+
+
+FREE = "tags"
+"""The model of what nobody is paid for: made again once there are models to look at frames."""
 
 
 JPEG_QUALITY = 90
@@ -71,6 +77,11 @@ class Request:
     temperature: float | None = 0.0
     """None leaves it to the server, or the checkpoint; some hosted models take no other choice."""
     version: str = VERSION
+    is_looked_at: bool = field(default=False, compare=False)
+    """Whether small models look at the frames first, and add what they find to the prompt."""
+    evidence: tuple[EvidenceEntry, ...] = field(default=(), compare=False, repr=False)
+    """What they found. It is no part of the identity of what is paid for: to have fetched such a
+    model asks for no answer again."""
     frames: tuple[Frame, ...] = field(default=(), compare=False, repr=False)
     """What is seen at `times`, no larger than the allowance."""
     pictures: tuple[Picture, ...] = field(default=(), compare=False, repr=False)
@@ -79,7 +90,7 @@ class Request:
     @property
     def identity(self) -> str:
         """The same for the same question about the same moments, on any machine; 32 hex digits."""
-        parts = {
+        parts: dict[str, Any] = {
             "recording": self.recording,
             "window": [round(self.span.start, 6), round(self.span.end, 6)],
             "times": [round(time, 6) for time in self.times],
@@ -90,13 +101,22 @@ class Request:
             "answer": [self.answer_tokens, self.temperature],
             "version": self.version,
         }
+        if self.is_looked_at and self.model == FREE:
+            parts["looked at"] = True
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
     def most_input_tokens(self) -> int:
         """At most this many tokens go in, by the allowance and the length of the text."""
-        return self.tokens + len(self.prompt) // CHARACTERS_A_TOKEN + OVERHEAD
+        letters = len(self.prompt) + (MOST_QUOTED if self.is_looked_at else 0)
+        return self.tokens + letters // CHARACTERS_A_TOKEN + OVERHEAD
+
+    @property
+    def text(self) -> str:
+        """The prompt as it is sent, with what was found in the frames."""
+        found = quote((entry.kind, entry.text) for entry in self.evidence)
+        return f"{self.prompt}\n{found}" if found else self.prompt
 
     def showing(self, frames: Sequence[Frame]) -> Request:
         """The same request with its frames, made small enough for the allowance."""
@@ -129,3 +149,5 @@ class Answer:
     """Times it was asked until it was answered, this one included."""
     note: str = ""
     """What was swapped and why, in a line; empty when all went as asked."""
+    evidence: tuple[EvidenceEntry, ...] = ()
+    """What small models found in the frames, beside the answer."""

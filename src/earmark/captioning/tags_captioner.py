@@ -17,8 +17,8 @@ class TagsCaptioner:
     """Passes on the tags of the window, and says that is what they are.
 
     Nothing is asked of anyone, so a schema is not followed and `data` is None. No picture is looked
-    at unless there is a `look`, whose names follow those of the sounds. A window without named
-    sounds or things has the empty text.
+    at here unless there is a `look`; its names, and what the request says is seen, follow those of
+    the sounds. A window without named sounds or things has the empty text.
     """
 
     model: str = "tags"
@@ -31,6 +31,7 @@ class TagsCaptioner:
     def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
         """The tags of `request`, joined by commas; `kind` is `tags`, never `caption`."""
         seen = self.look(request.frames) if self.look else ()
+        seen += tuple(entry.text for entry in request.evidence if entry.kind == "seen")
         return Answer(
             text=", ".join(dict.fromkeys((*request.tags, *seen))),
             model=self.model,

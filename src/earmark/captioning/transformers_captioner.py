@@ -114,7 +114,7 @@ class _Checkpoint:
 
     def inputs(self, request: Request) -> dict[str, Any]:
         """Tokens and pixels; each picture's place in the text is widened to its tokens."""
-        content = [*_picture_parts(request.frames), {"type": "text", "text": request.prompt}]
+        content = [*_picture_parts(request.frames), {"type": "text", "text": request.text}]
         text = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
         )

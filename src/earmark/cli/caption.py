@@ -17,6 +17,7 @@ from earmark.cli.options import (
     ARCHIVES,
     BACKEND,
     BATCH,
+    EVIDENCE,
     LIMITS,
     LISTENING,
     MODEL,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
 
 ADD_A_MODEL = (
-    "no model was asked, so captions are marked as not asked; to add them run the same command "
+    "no model was asked, so there is evidence and no captions; to add them run the same command "
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
 )
 
@@ -60,7 +61,7 @@ RetryFailed = Annotated[
 OutputFormat = Annotated[Format, typer.Option(help="How to print the outcome.")]
 
 
-@takes_plan(SPENDING, ROUNDS, MODEL, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
+@takes_plan(SPENDING, ROUNDS, MODEL, EVIDENCE, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
 def caption(
     plan: Plan,
     paths: list[str],
@@ -85,6 +86,8 @@ def caption(
       earmark caption archive/ --budget 2000 --across --gguf Qwen3-VL-8B.gguf
 
       earmark caption shift.mp4 --budget 15% --rounds auto --vlm http://localhost:8000/v1
+
+      earmark caption shift.mp4 --speech
 
       earmark caption shift.mp4 --dry-run --input-price 0.15 --output-price 0.6
 

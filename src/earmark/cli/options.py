@@ -195,6 +195,33 @@ MODEL = {
         show_default="if `earmark models get yamnet` was run",
     ),
 }
+EVIDENCE = {
+    "pictures": option(
+        bool | None,
+        "Read text and name objects in the frames, and tell the model.",
+        "--pictures/--no-pictures",
+        show_default="if `earmark models get evidence` was run",
+    ),
+    "speech": option(
+        bool,
+        "Write down what is said; people beside the wearer have not agreed to that.",
+        "--speech",
+        default=False,
+    ),
+    "transcriber": option(
+        str | None,
+        "Address of an OpenAI-compatible server that transcribes.",
+        show_default="Whisper-base, here",
+    ),
+    "transcriber_model": option(str, "The model's name on that server.", default="whisper-1"),
+    "language": option(str, "The language spoken, such as en; else it is found out.", default=""),
+    "voices": option(
+        bool,
+        "Keep no transcript, and delete what an earlier run kept.",
+        " /--no-voices",
+        default=True,
+    ),
+}
 _QUESTION, _LIMITS = Question(), Limits()
 QUESTION = {
     "frames": option(

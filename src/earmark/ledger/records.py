@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from earmark.captioning.activity import activity_of
 from earmark.captioning.request import Answer, Request
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.level_words import describe
-from earmark.evidence.window_sounds import WindowSounds
+from earmark.evidence.window_sounds import WindowSounds, said_in
 from earmark.media import Recording
 from earmark.media.prefetch import DecodedFrames
 from earmark.selection.pick import Pick
@@ -158,10 +160,11 @@ class PickRow:
         """When it is; with its recording, what the run knows it by."""
         return self.pick.span
 
-    def sounds(self, level: Track | None) -> WindowSounds:
+    def sounds(self, level: Track | None, said: Sequence[EvidenceEntry] = ()) -> WindowSounds:
         """What is heard in it, as it was when it was picked: a question must stay the same."""
         words = describe(level, self.span) if level else ()
-        return WindowSounds(self.heard[: len(self.heard) - len(words)], words)
+        names = self.heard[: len(self.heard) - len(words)]
+        return WindowSounds(names, words, said_in(self.span, said))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -373,7 +373,7 @@ def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
 
 
 def _kept(row: tuple[Any, ...]) -> StoredAnswer:
-    text, model, kind, data, *rest, spend, at = row
-    return StoredAnswer(
-        Answer(text, model, kind, json.loads(data) if data else None, *rest), spend, at
-    )
+    text, model, kind, data, *rest, note, spend, at = row
+    known = json.loads(data) if data else None
+    answer = replace(Answer(text, model, kind, known, *rest), note=note)
+    return StoredAnswer(answer, spend, at)

@@ -71,8 +71,9 @@ def requests_about(
     """The requests about picks of a run, the same as when they were picked."""
     heard = run.heard(recording)
     level = heard.level if heard else None
+    said = list(run.evidence(recording, kinds=("said",)))
     for row in rows:
-        yield question.request(recording, row.pick, row.sounds(level), model)
+        yield question.request(recording, row.pick, row.sounds(level, said), model)
 
 
 @dataclass(slots=True, eq=False)
@@ -117,6 +118,11 @@ class CallRecorder:
         """A call was answered: kept before anything else happens."""
         spend = self.limits.cost(request, answer)
         self.ledger.keep(CallRow.of(request), answer, spend=spend)
+        if answer.evidence:
+            kinds = {entry.kind for entry in answer.evidence}
+            self.ledger.keep_evidence(
+                request.recording, answer.evidence, kinds=kinds, within=request.span
+            )
         del self.tasks[request.identity]
         self.progress.count_calls(self.tally, self.calls)
 

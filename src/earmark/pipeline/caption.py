@@ -8,9 +8,11 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.evidence_captioner import EvidenceCaptioner
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.pipeline.backend import open_backend
@@ -18,6 +20,7 @@ from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.rounds import Workplace, ask_in_rounds
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.pipeline.sounds import keep_sounds
+from earmark.pipeline.speech import write_down_speech
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_result import CaptionResult
@@ -56,6 +59,11 @@ def caption(
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
+    look = plan.open_picture_evidence()
+    if look is not None:
+        plan = replace(plan, question=replace(plan.question, is_looked_at=True))
+        captioner = EvidenceCaptioner(captioner, look)
+    listener = plan.speech_plan.open_listener(plan.store, api_key=api_key)
     sources, described = plan.sources(), plan.run_json(captioner.model)
     with (
         open_backend(plan.backend, len(sources)) as backend,
@@ -63,6 +71,7 @@ def caption(
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan, ledger, backend)
+        write_down_speech(recordings, plan.speech_plan, listener, ledger, backend)
         tally = ask_in_rounds(recordings, plan, captioner, Workplace(ledger, backend, now))
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         page, totals = publish(ledger)

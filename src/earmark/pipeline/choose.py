@@ -120,7 +120,9 @@ def _paid_windows(
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(namer, [(recording, spans)], backend.map)
-    sounds = sounds_in(spans, level=None, names=names)
+    with tasks.ledger.run() as run:
+        speech = list(run.evidence(recording.key, kinds=("said",)))
+    sounds = sounds_in(spans, level=None, names=names, said=speech)
     said = tasks.ledger.said(recording.key)
     paid = []
     for pick in picks:
@@ -143,7 +145,9 @@ def _keep_choice(
     """Keep the picks of one recording, and what is heard in each."""
     heard = run.heard(recording.key)
     assert heard is not None, "it was stored"
-    sounds = sounds_in([pick.span for pick in choice.picks], level=heard.level, names=names)
+    speech = list(run.evidence(recording.key, kinds=("said",)))
+    spans = [pick.span for pick in choice.picks]
+    sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
     said = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     tasks.ledger.choose(
         recording.key,

@@ -16,6 +16,7 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
+from earmark.errors import ModelMissing
 from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
@@ -25,6 +26,7 @@ from earmark.media import Source, find
 from earmark.media.shard import Shard
 from earmark.media.source import from_root
 from earmark.models import ModelStore
+from earmark.redaction import redact_url
 from earmark.selection import (
     Budget,
     Coverage,
@@ -41,8 +43,10 @@ from earmark.selection.rules.separated import MinimumSeparation
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
+    from earmark.evidence.picture_evidence import PictureEvidence
     from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.sound_names import Namer
+    from earmark.evidence.speech import SpeechListener, Transcriber
 
 Paths = Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
@@ -91,6 +95,64 @@ class BackendOptions:
             raise ValueError(f"--address {self.address} needs --engine ray")
 
 
+@dataclass(frozen=True, slots=True)
+class SpeechPlan:
+    """Whether what is said is written down, and by whom."""
+
+    speech: bool = False
+    """Off unless asked for: people beside the wearer have not agreed."""
+    transcriber: str | None = None
+    """Address of a server that transcribes; None for the embedded Whisper."""
+    transcriber_model: str = "whisper-1"
+    """The model's name on that server."""
+    language: str = ""
+    """The code of the language spoken; empty finds out."""
+    voices: bool = True
+    """False keeps no transcript, and deletes what an earlier run kept."""
+
+    def __post_init__(self) -> None:
+        if self.speech and not self.voices:
+            raise ValueError("--speech writes down what --no-voices forbids: give one of them")
+        if self.transcriber is not None and not self.speech:
+            raise ValueError(f"--transcriber {redact_url(self.transcriber)} needs --speech")
+
+    def open_listener(
+        self, store: ModelStore | None = None, *, api_key: str | None = None
+    ) -> SpeechListener | None:
+        """Who writes down speech, ready; nobody if that is not wanted.
+
+        Raises:
+            ModelMissing: it is wanted, and a model is not here.
+        """
+        if not self.speech:
+            return None
+        from earmark.evidence.speech import SpeechListener
+        from earmark.evidence.voice_activity import VoiceActivity
+
+        store = store or ModelStore()
+        activity = VoiceActivity(weights=store.find("silero-vad"))
+        return SpeechListener(self._open_transcriber(store, api_key), activity)
+
+    def _open_transcriber(self, store: ModelStore, api_key: str | None) -> Transcriber:
+        made: Transcriber
+        if self.transcriber is not None:
+            from earmark.captioning.transcription_server import ServerTranscriber
+
+            model, language = self.transcriber_model, self.language
+            made = ServerTranscriber(self.transcriber, model, language, api_key)
+        else:
+            from earmark.evidence.whisper_model import WhisperModel
+
+            made = WhisperModel(store, language=self.language)
+        made.check()
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """The choices as plain values, without what is secret in an address."""
+        server = None if self.transcriber is None else redact_url(self.transcriber)
+        return asdict(self) | {"transcriber": server}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Every choice of a run."""
@@ -113,6 +175,10 @@ class Plan:
     """How hard to ask, and when to stop."""
     sounds: bool | None = False
     """Whether the sounds in a window are named; None where the model for it is at hand."""
+    pictures: bool | None = None
+    """Whether text and objects in the frames are named; None where a model for it is at hand."""
+    speech_plan: SpeechPlan = field(default_factory=SpeechPlan)
+    """Whether what is said is written down."""
     namer: Namer | None = None
     """Who names them, where that is an object and not a choice."""
     store: ModelStore = field(default_factory=ModelStore)
@@ -139,8 +205,26 @@ class Plan:
         """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one."""
         tokens = self.question.tokens + self.question.answer_tokens
         return self.captioner or self.model_choice.captioner(
-            concurrency=self.limits.concurrency, tokens=tokens, api_key=api_key, store=self.store
+            concurrency=self.limits.concurrency, tokens=tokens, api_key=api_key
         )
+
+    def open_picture_evidence(self) -> PictureEvidence | None:
+        """What finds text and objects in frames; nothing where that is not wanted or not here.
+
+        Raises:
+            ModelMissing: it is wanted, and no model for it is here.
+        """
+        if self.pictures is False:
+            return None
+        from earmark.evidence.picture_evidence import picture_evidence
+
+        found = picture_evidence(self.store)
+        if found is None and self.pictures:
+            raise ModelMissing(
+                "nothing here reads text or names objects in frames: pip install "
+                "'earmark[vision]' and run `earmark models get evidence`"
+            )
+        return found
 
     def open_namer(self) -> Namer | None:
         """Who names sounds, ready to be asked; nobody if that is not wanted."""
@@ -184,6 +268,8 @@ class Plan:
             "question": self.question.to_json(),
             "limits": asdict(self.limits),
             "sounds": self.sounds,
+            "pictures": self.pictures,
+            "speech_plan": self.speech_plan.to_json(),
             "backend": asdict(self.backend) | {"batch": _text(self.backend.batch)},
             "shard": _text(self.shard),
             "store": str(self.store.folder),
@@ -208,6 +294,7 @@ class Plan:
             question=Question.from_json(chosen.pop("question")),
             limits=Limits(**chosen.pop("limits")),
             backend=BackendOptions(**backend),
+            speech_plan=SpeechPlan(**chosen.pop("speech_plan", {})),
             store=ModelStore.at(Path(chosen.pop("store"))),
             **chosen,
         )
@@ -236,6 +323,7 @@ class Plan:
             "sounds": namer.model if namer else None,
             "ask": self.question.to_json(),
             **({} if self.rounds.is_one else {"rounds": str(self.rounds)}),
+            **({} if self.speech_plan == SpeechPlan() else self.speech_plan.to_json()),
         }
 
 
@@ -350,6 +438,7 @@ PARTS: Mapping[str, Any] = {
     "model_choice": ModelChoice,
     "question": Question,
     "limits": Limits,
+    "speech_plan": SpeechPlan,
     "backend": BackendOptions,
 }
 """What a plan is made of, whose fields may be given one by one."""

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any, Protocol
 
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_line import describe_evidence, evidence_by_span
 from earmark.ledger.corrections import settle
 from earmark.ledger.records import PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -45,6 +47,8 @@ class ExportRow:
     latency: float | None
     spend: float | None
     failure: str | None
+    evidence: str = ""
+    """What is known of it without a vision model, in a line: heard, said, read, seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,15 @@ class Export:
     """Every pick of the present plan, by recording and time, read as they are come to."""
     corrections: Iterable[CorrectedSpan] = ()
     """What people agree on, by recording and time, read as they are come to."""
+    said: Iterable[EvidenceEntry] = ()
+    """Every sentence that was written down, by recording and time."""
 
     @classmethod
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
         """The picks of some recordings of `run`."""
         title = run.folder.resolve().name
-        return cls(title, recordings, _rows(run, recordings), _corrected(run, recordings))
+        said = (one for each in recordings for one in run.evidence(each.id, kinds=("said",)))
+        return cls(title, recordings, _rows(run, recordings), _corrected(run, recordings), said)
 
 
 class Exporter(Protocol):
@@ -104,8 +111,10 @@ class Exporter(Protocol):
 
 def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
     for recording in recordings:
-        for pick in run.picks(recording.id):
-            yield _row(recording, pick)
+        picks = list(run.picks(recording.id))
+        known = evidence_by_span(run.evidence(recording.id), [pick.span for pick in picks])
+        for pick in picks:
+            yield _row(recording, pick, describe_evidence(known[pick.span]))
 
 
 def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[CorrectedSpan]:
@@ -124,7 +133,7 @@ def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[Correct
             )
 
 
-def _row(recording: RecordingRow, row: PickRow) -> ExportRow:
+def _row(recording: RecordingRow, row: PickRow, evidence: str) -> ExportRow:
     answer = row.kept.answer if row.kept else None
     names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
     said: dict[str, Any] = {name: getattr(answer, name, None) for name in names}
@@ -139,4 +148,5 @@ def _row(recording: RecordingRow, row: PickRow) -> ExportRow:
         **said,
         spend=row.kept.spend if row.kept else None,
         failure=row.failure,
+        evidence=evidence,
     )

@@ -245,9 +245,10 @@ function makeShot(recording, pick) {
   return shot;
 }
 
-function makeCaption(pick) {
+function makeCaption(recording, pick) {
   if (pick.failure) return [make("p", "failure", `Failed: ${pick.failure}`)];
   if (pick.caption === null) {
+    if (pick.status !== "in flight" && evidenceOf(recording, pick).length) return [];
     return [make("p", "unasked", pick.status === "in flight" ? "Asked, not answered yet" : "Caption not asked")];
   }
   pick.text = make("p", "caption", pick.caption);
@@ -283,6 +284,37 @@ function makeFold(pick) {
   return button;
 }
 
+/** What is known of a pick without a vision model, each text once; speech by time, else the surest first. */
+function evidenceOf(recording, pick) {
+  const best = new Map();
+  for (const entry of recording.evidence) {
+    const [start, end, kind, text, sure] = entry, key = `${kind} ${text}`;
+    if (start < pick.end && end > pick.start && !(best.get(key)?.[4] >= sure)) best.set(key, entry);
+  }
+  return [...best.values()].sort((a, b) => (a[2] === "said" && b[2] === "said" ? a[0] - b[0] : b[4] - a[4]));
+}
+
+/** What small models heard, wrote down, read and saw: a line a kind, never a caption. */
+function makeEvidence(recording, pick) {
+  const known = evidenceOf(recording, pick);
+  pick.parts = [];
+  if (!known.length) return null;
+  const list = make("dl", "evidence");
+  for (const kind of ["heard", "said", "read", "seen"]) {
+    const own = known.filter((entry) => entry[2] === kind);
+    if (!own.length) continue;
+    const shown = make("dd", "");
+    for (const [, , , text, sure] of own) {
+      const part = make("span", kind === "said" || kind === "read" ? "quoted" : "", text);
+      pick.parts.push([part, text]);
+      shown.append(part, make("small", "", ` ${Math.round(100 * sure)} %`), " ");
+    }
+    shown.append(make("small", "origin", [...new Set(own.map((entry) => entry[5]))].join(", ")));
+    list.append(make("dt", "", kind), shown);
+  }
+  return list;
+}
+
 function makeCard(recording, pick) {
   const [first, last] = [pick.start, pick.end - 1e-6].map((time) => Math.floor(time / (recording.step || 1) + 1e-9));
   const peak = Math.max(0, ...recording.scores.slice(first, last + 1));
@@ -290,8 +322,8 @@ function makeCard(recording, pick) {
     : `${pick.model} · ${plural(pick.tokens, "token")} · ${pick.latency.toFixed(1)} s${pick.cut ? " · cut short" : ""}`;
   pick.tagList = make("ul", "tags", ...pick.tags.map((tag) => make("li", "", tag)));
   pick.tagList.setAttribute("aria-label", "Tags");
-  pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(pick), makeFold(pick),
-    pick.tags.length ? pick.tagList : null,
+  pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(recording, pick), makeFold(pick),
+    makeEvidence(recording, pick), pick.tags.length ? pick.tagList : null,
     make("div", "why", make("p", "", pick.round > 1 ? `round ${pick.round}: ${pick.reason}` : pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
       took ? make("p", "", took) : null, pick.note ? make("p", "", pick.note) : null)));
   mark(pick);
@@ -399,6 +431,7 @@ function mark(pick) {
   pick.isMarked = words.length > 0;
   if (pick.text) highlight(pick.text, pick.caption, words);
   pick.tags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
+  pick.parts.forEach(([part, text]) => highlight(part, text, words));
 }
 
 function isFound(pick) {

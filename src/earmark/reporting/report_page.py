@@ -158,7 +158,8 @@ def _leaders(picks: Sequence[PickReport]) -> list[int]:
 
 def _plain_evidence(entry: EvidenceEntry) -> list[Any]:
     start, end = round(entry.span.start, 2), round(entry.span.end, 2)
-    return [start, end, entry.kind, _shortened(entry.text), round(entry.confidence, 2)]
+    sure, text = round(entry.confidence, 2), _shortened(entry.text)
+    return [start, end, entry.kind, text, sure, entry.origin]
 
 
 def _plain_pick(report: PickReport, files: PictureFiles | None) -> dict[str, Any]:

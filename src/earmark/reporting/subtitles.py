@@ -1,7 +1,8 @@
 """Captions as subtitles: SubRip and WebVTT.
 
 What a model wrote stays text: line breaks and arrows cannot end a cue, and what looks like markup
-is shown, not obeyed. Where no caption was asked, tags are shown as what is heard.
+is shown, not obeyed. Where no caption was asked, tags are shown as what is heard. What was said, if
+it was written down, has cues of its own at its own times.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import merge
 from pathlib import Path
 
 from earmark.reporting.exporter import Export, Exporter, ExportRow
@@ -23,8 +25,13 @@ class Cue:
     text: str
 
 
-def cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
-    """One cue a pick that has a caption or tags, in order."""
+def cues(export: Export) -> Iterator[Cue]:
+    """One cue a pick that has a caption or tags, and one a sentence that was said; in order."""
+    said = (Cue(one.span.start, one.span.end, f"“{one.text}”") for one in export.said)
+    return merge(_pick_cues(export.rows), said, key=lambda cue: cue.start)
+
+
+def _pick_cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
     for row in rows:
         heard = f"[heard: {', '.join(row.tags)}]" if row.tags else ""
         text = " ".join((heard if row.caption is None else row.caption).split())
@@ -42,7 +49,7 @@ class SubRip(Exporter):
         blocks = (
             f"{number}\n{_time(cue.start, ',')} --> {_time(cue.end, ',')}\n"
             f"{cue.text.translate(_QUOTATION_MARKS)}\n"
-            for number, cue in enumerate(cues(export.rows), start=1)
+            for number, cue in enumerate(cues(export), start=1)
         )
         path.write_text("\n".join(blocks), encoding="utf-8", newline="\n")
 
@@ -57,7 +64,7 @@ class WebVtt(Exporter):
         blocks = (
             f"\n{_time(cue.start, '.')} --> {_time(cue.end, '.')}\n"
             f"{html.escape(cue.text, quote=False)}\n"
-            for cue in cues(export.rows)
+            for cue in cues(export)
         )
         path.write_text("WEBVTT\n" + "".join(blocks), encoding="utf-8", newline="\n")
 

@@ -1,0 +1,100 @@
+"""Speech written down by an OpenAI-compatible server: `/v1/audio/transcriptions`."""
+
+from __future__ import annotations
+
+import io
+import math
+import wave
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from earmark.captioning.openai_endpoint import Endpoint
+from earmark.evidence.speech_text import Transcript, Word
+from earmark.features.encoder import SAMPLE_RATE
+from earmark.timeline import FloatArray
+
+UNSAID = 0.5
+"""Confidence of a word of which the server says none."""
+
+TIMEOUT = 120.0
+"""Seconds half a minute of speech may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTranscriber:
+    """Sends pieces of speech to a server and reads the words with their times."""
+
+    url: str
+    model: str
+    language: str = ""
+    """Its code; empty leaves it to the server."""
+    api_key: str | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The model's, as the server knows it."""
+        return self.model
+
+    def check(self) -> None:
+        """Raises if the address is none."""
+        self._endpoint()
+
+    def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
+        """What is said in `samples`; servers find out the language themselves, piece by piece."""
+        del languages
+        fields = {"model": self.model, "response_format": "verbose_json"}
+        fields |= {"language": self.language} if self.language else {}
+        grain = {"timestamp_granularities[]": ["word", "segment"]}
+        reply = self._endpoint().transcribe(as_wav(samples), fields | grain, timeout=TIMEOUT)
+        words = tuple(_words(reply, seconds=len(samples) / SAMPLE_RATE))
+        return Transcript(words, str(reply.get("language") or self.language))
+
+    def _endpoint(self) -> Endpoint:
+        return Endpoint(self.url, api_key=self.api_key)
+
+
+def as_wav(samples: FloatArray) -> bytes:
+    """The samples as a WAV file of 16 bits."""
+    scratch = io.BytesIO()
+    with wave.open(scratch, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(SAMPLE_RATE)
+        file.writeframes((np.clip(samples, -1.0, 1.0) * 32767).astype("<i2").tobytes())
+    return scratch.getvalue()
+
+
+def _words(reply: Mapping[str, Any], *, seconds: float) -> Iterator[Word]:
+    """The words of a reply; spread over their segment, or over all, where they have no times."""
+    segments = [each for each in reply.get("segments") or () if isinstance(each, dict)]
+    for each in reply.get("words") or ():
+        text, start, end = str(each.get("word", "")).strip(), each.get("start"), each.get("end")
+        if text and _is_time(start) and _is_time(end):
+            yield Word(text, start, max(start, end), _confidence(segments, start))
+    if reply.get("words"):
+        return
+    whole = {"text": reply.get("text", ""), "start": 0.0, "end": seconds}
+    for each in segments or [whole]:
+        texts = str(each.get("text", "")).split()
+        if not texts or not _is_time(each.get("start")) or not _is_time(each.get("end")):
+            continue
+        edges = np.linspace(each["start"], max(each["start"], each["end"]), len(texts) + 1)
+        for text, first, last in zip(texts, edges, edges[1:], strict=False):
+            yield Word(text, float(first), float(last), _confidence(segments, float(first)))
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
+
+
+def _confidence(segments: list[dict[str, Any]], time: float) -> float:
+    """How sure the server is of the segment at `time`."""
+    for each in segments:
+        mean = each.get("avg_logprob")
+        is_here = _is_time(each.get("start")) and each["start"] <= time
+        if is_here and isinstance(mean, int | float) and time <= (each.get("end") or 0):
+            return float(min(1.0, math.exp(min(0.0, mean))))
+    return UNSAID

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+
+from earmark.captioning.chat_message import body
+from earmark.captioning.evidence_captioner import EvidenceCaptioner
+from earmark.captioning.request import Request
+from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
+from earmark.media import Frame
+from earmark.models import ModelStore
+from earmark.timeline import Span
+
+REQUEST = Request("a", Span(4.0, 8.0), (5.0,), "What is done?", "m", 64, tags=("Hammer",))
+
+
+class Sees:
+    kind, name = "seen", "eyes"
+
+    def __call__(self, frames, span):
+        return [EvidenceEntry(span, "seen", f"{len(frames)} frames", 0.9, self.name)]
+
+
+def shown(request: Request) -> Request:
+    return request.showing([Frame(5.0, np.zeros((64, 64, 3), np.uint8))])
+
+
+def test_what_is_found_in_the_frames_goes_with_the_answer_and_to_the_captioner():
+    captioner = pickle.loads(
+        pickle.dumps(EvidenceCaptioner(TagsCaptioner(), PictureEvidence((Sees(),))))
+    )
+    captioner.check()
+    assert (captioner.model, captioner.at_once) == ("tags", 1)
+    answer = captioner(shown(REQUEST), timeout=1.0)
+    assert answer.text == "Hammer, 1 frames" and answer.kind == "tags"
+    assert [(one.kind, one.text, one.span) for one in answer.evidence] == [
+        ("seen", "1 frames", REQUEST.span)
+    ]
+
+
+def test_evidence_is_in_what_is_sent_and_not_in_the_identity():
+    told = replace(shown(REQUEST), evidence=tuple(Sees()([1], REQUEST.span)), is_looked_at=True)
+    assert told.identity == REQUEST.identity
+    (message,) = body(told, form="images")["messages"]
+    assert message["content"][-1]["text"].endswith('seen: "1 frames"')
+    assert told.most_input_tokens > REQUEST.most_input_tokens
+
+
+def test_without_a_model_nothing_looks(tmp_path):
+    assert picture_evidence(ModelStore(tmp_path)) is None
