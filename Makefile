@@ -9,7 +9,10 @@ BIN    := $(VENV)/bin
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.core ## Film a small scene and run the whole job on it
+demo: $(VENV)/.core ## Film a small scene and run the whole job on it, with the evidence models if they can be had
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[yamnet,vision]' \
+	|| echo "going on without the libraries that name sounds, text and objects"
+	@$(BIN)/earmark models get evidence || echo "going on with the models that are here"
 	$(BIN)/earmark demo
 
 test: $(VENV)/.dev browser check ## Every check and every test: what CI runs

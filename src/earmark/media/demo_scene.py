@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, cycle, islice
 from pathlib import Path
@@ -34,6 +34,7 @@ from earmark.media.demo_rendering import (
     faded,
     room,
 )
+from earmark.media.demo_workshop import WORKSHOP_NOISES, workshop
 from earmark.timeline import FloatArray, Span
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
@@ -86,9 +87,11 @@ class Script:
     actions: tuple[ScriptedAction, ...]
     """In order; no two overlap."""
     noises: tuple[Noise, ...]
+    is_vivid: bool = False
+    """Whether it sounds and looks as published models know things; see `demo_workshop`."""
 
     @classmethod
-    def compose(cls, *, seed: int = 0, duration: float = 120.0) -> Script:
+    def compose(cls, *, seed: int = 0, duration: float = 120.0, is_vivid: bool = False) -> Script:
         """A script of quiet and busy stretches; a short one may hold no action at all."""
         if not duration > 0:
             raise ValueError(f"a scene lasts more than 0 s, not {duration}")
@@ -99,27 +102,30 @@ class Script:
             Noise(action.label, action.start, action.span.duration, 0.35 * _distance(rng))
             for action in heard
         ]
+        if is_vivid:  # near enough to be named
+            noises = [replace(noise, gain=0.4) for noise in noises]
         for _ in range(rng.poisson(DISTRACTORS_A_SECOND * duration)):
             kind = str(rng.choice(["voice", "knock", "beep"]))
             start, length = rng.uniform(0, duration), rng.uniform(0.2, 2.5)
             noises.append(Noise(kind, start, length, 0.2 * _distance(rng)))
-        return cls(seed, duration, actions, tuple(noises))
+        return cls(seed, duration, actions, tuple(noises), is_vivid)
 
     def sound(self, *, sample_rate: int = SAMPLE_RATE) -> FloatArray:
         """The whole sound, one channel, float32 within [-1, 1]."""
         rng = np.random.default_rng([self.seed, 1])
+        voices = WORKSHOP_NOISES if self.is_vivid else NOISES
         mixture = room(rng, round(self.duration * sample_rate), sample_rate)
         for noise in self.noises:
             first = round(noise.start * sample_rate)
             count = min(round(noise.duration * sample_rate), len(mixture) - first)
             if count > 0:
-                voice = NOISES[noise.kind](rng, count, sample_rate)
+                voice = voices[noise.kind](rng, count, sample_rate)
                 mixture[first : first + count] += noise.gain * faded(voice, sample_rate)
         return np.clip(mixture, -1.0, 1.0)
 
     def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Picture]:
         """The frames in order, `(height, width, 3)`; nothing moves outside an action."""
-        empty = bench(width, height)
+        empty = (workshop if self.is_vivid else bench)(width, height)
         worked = dict.fromkeys(DRAWINGS, 0.0)
         going = iter(self.actions)
         action = next(going, None)
@@ -146,11 +152,15 @@ class Scene:
     duration: float
 
 
-def make_scene(
+def make_scene(path: Path, *, seed: int = 0, duration: float = 120.0, **shape: Any) -> Scene:
+    """Write a scene of so many seconds to `path`; `shape` is as of `film`."""
+    return film(path, Script.compose(seed=seed, duration=duration), **shape)
+
+
+def film(
     path: Path,
+    script: Script,
     *,
-    seed: int = 0,
-    duration: float = 120.0,
     size: tuple[int, int] = (320, 240),
     fps: int = 15,
     grain: int = 0,
@@ -162,7 +172,6 @@ def make_scene(
     The same seed writes the same bytes. `size` is in pixels, both even; a key frame comes every two
     seconds; `grain` is noise in levels of grey, which is what costs bytes in real pictures.
     """
-    script = Script.compose(seed=seed, duration=duration)
     with av.open(str(path), "w") as container:
         # All streams exist before the first packet: the header is written then.
         seconds: list[Iterator[list[Packet[Any]]]] = []
@@ -175,7 +184,7 @@ def make_scene(
         # Second by second, so that the streams lie side by side in the file.
         for packets in chain.from_iterable(zip(*seconds, strict=True)):
             container.mux(packets)
-    return Scene(path, list(script.actions), duration)
+    return Scene(path, list(script.actions), script.duration)
 
 
 def _add_video(container: OutputContainer, size: tuple[int, int], fps: int) -> VideoStream:
