@@ -71,10 +71,14 @@ HOMES = {
     "onnx": {"training"},
     "matplotlib": {"evaluation", "training"},
     "ray": {"distributed"},
+    "fastapi": {"server"},
+    "starlette": {"server"},
+    "uvicorn": {"server"},
 }
 EXTRAS = [
     "ai_edge_litert",
     "cv2",
+    "fastapi",
     "matplotlib",
     "onnx",
     "pandas",
@@ -84,6 +88,7 @@ EXTRAS = [
     "tokenizers",
     "torch",
     "transformers",
+    "uvicorn",
     "xllamacpp",
 ]
 

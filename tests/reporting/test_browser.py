@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
@@ -24,40 +24,19 @@ from earmark.timeline import Span
 from ledger_runs import PLAN, answer, call, open_run, row
 from report_runs import HOSTILE, tell_free, tell_many, tell_scene, tell_shift
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="Debian's chromium and chromium-driver are not installed"
 )
-from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--mute-audio",
-    "--autoplay-policy=no-user-gesture-required",
-)
-
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield chrome
-    chrome.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
@@ -79,12 +58,7 @@ def see(
     driver, page: Path, *, scheme: str = "light", width: int = 1200, height: int = 1000
 ) -> None:
     """Open the page in a window of this size, light or dark."""
-    command = driver.execute_cdp_cmd
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    command("Emulation.setDeviceMetricsOverride", size)
-    wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
-    features = [{"name": name, "value": value} for name, value in wishes.items()]
-    command("Emulation.setEmulatedMedia", {"features": features})
+    look(driver, scheme=scheme, width=width, height=height)
     driver.get(page.as_uri())
     wait(driver, "return document.querySelector('#found').textContent")
 

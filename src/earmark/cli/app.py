@@ -37,6 +37,7 @@ COMMANDS = {
     "doctor": Entry("doctor:doctor", "Caption"),
     "demo": Entry("demo:demo", "Caption"),
     "summary": Entry("summary:summary", "Look at runs"),
+    "serve": Entry("serve:serve", "Look at runs"),
     "report": Entry("runs:report", "Look at runs"),
     "search": Entry("search:search", "Look at runs"),
     "export": Entry("runs:export", "Look at runs"),

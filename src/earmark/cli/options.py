@@ -280,13 +280,14 @@ def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..
         def run(**said: Any) -> None:
             own = {name: said[name] for name in hints if name in said and name != "plan"}
             chosen = {name: said[name] for name in options}
-            command(plan_of(said["paths"], chosen), **own)
+            command(plan_of(said["paths"] or ["."], chosen), **own)
 
         hints = get_type_hints(command, include_extras=True)
         hints.pop("return", None)
         parameters = {"paths": (Paths, inspect.Parameter.empty), **options}
         for name, given in inspect.signature(command).parameters.items():
-            if name not in ("plan", "paths"):
+            has_own_default = given.default is not inspect.Parameter.empty
+            if name != "plan" and (name != "paths" or has_own_default):
                 parameters[name] = hints[name], given.default
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
@@ -316,7 +317,7 @@ def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
     if "vlm" in said:
         said["server"], said["store"] = said.pop("vlm"), model_store()
         is_weighted = any(source.weight != 1 for source in sources)
-    if "server" in said and is_weighted and not said["across"]:
+    if "server" in said and is_weighted and not said.get("across", True):
         warn("the weights of the manifest play a part only with --across: no call moves without it")
     return make_plan(sources, **said)
 

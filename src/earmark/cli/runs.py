@@ -51,6 +51,8 @@ def export(
 
       earmark export runs/tuesday --format parquet --out tuesday.parquet
 
+      earmark export runs/tuesday --format corrections --out said.jsonl
+
       earmark export runs/tuesday --format batch --model gpt-5-mini --out requests.jsonl
     """
     if format == BATCH:

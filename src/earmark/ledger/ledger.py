@@ -284,6 +284,16 @@ class Ledger:
                     (*place, *values, tagged, asked.get(span), turn),
                 )
 
+    def add_pick(self, recording: str, pick: Pick, tags: Sequence[str] = ()) -> None:
+        """Keep one more pick under the present plan; one that is there already stays."""
+        with self._transaction() as database:
+            number = number_of(database, recording)
+            tagged = keep_tags(database, number, pick.span, tags) if tags else None
+            database.execute(
+                "INSERT OR IGNORE INTO picks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 1)",
+                (self._plan, number, *astuple(pick), tagged),
+            )
+
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
         """Keep the thumbnail of a pick and what decoding it took."""
         with self._transaction() as database:

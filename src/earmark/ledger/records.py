@@ -190,6 +190,10 @@ class HeardRow:
     """One a step; on the grid a step is a window."""
     rates: FloatArray = field(default_factory=lambda: np.zeros(0))
     """Expected action starts, one a step."""
+    instants: FloatArray = field(default_factory=lambda: np.zeros(0))
+    """When the largest score of each window occurs."""
+    duration: float = 0.0
+    """Seconds heard: where the last window ends."""
     level: Track | None = None
     """Sound level in decibels, as coarse as the eye needs."""
     sound_bytes: int = 0
@@ -241,6 +245,18 @@ class RecordingSummary:
     recording: RecordingRow
     totals: Totals
     """Calls, tokens and spend are those of the answers its picks are shown with."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingFacts:
+    """What an archive is sorted by beside the totals of a recording."""
+
+    best_score: float | None = None
+    """Of its picks; None where there are none."""
+    said: int = 0
+    """Stretches of speech with a transcript."""
+    corrections: int = 0
+    """Of people, those withdrawn left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,25 @@ from earmark.ledger.schema import FILE, clearly
 LOCK = "run.lock"
 """Name of the lock file in a run's folder."""
 
+PATIENCE = 0.2
+"""Seconds: longer than anybody takes to look whether the run is at work."""
+
+
+def is_at_work(folder: Path) -> bool:
+    """Whether a process holds the run in `folder`; looking does not hold anybody up."""
+    if not (folder / LOCK).is_file():
+        return False
+    connection = sqlite3.connect(
+        f"{(folder / LOCK).resolve().as_uri()}?mode=ro", timeout=0, uri=True
+    )
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except sqlite3.OperationalError as error:
+        return error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+    finally:
+        connection.close()
+    return False
+
 
 class RunLock:
     """Holds a run until it is closed or the process ends."""
@@ -29,7 +48,7 @@ class RunLock:
         with clearly(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
-                folder / LOCK, timeout=0, isolation_level=None, check_same_thread=False
+                folder / LOCK, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
             try:
                 self._connection.execute("BEGIN EXCLUSIVE")

@@ -19,6 +19,7 @@ from earmark.ledger.records import (
     FailedRecording,
     HeardRow,
     PickRow,
+    RecordingFacts,
     RecordingRow,
     RecordingSummary,
     SearchHit,
@@ -119,8 +120,8 @@ class Run:
         """Use `Run.open`."""
         self.folder = folder
         self._connection = connection
-        row = self._row("SELECT value FROM notes WHERE name = 'plan'")
-        self._plan = int(row[0]) if row else 0
+        self._plan = 0
+        self.refresh()
 
     @classmethod
     def open(cls, folder: Path) -> Run:
@@ -141,6 +142,11 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def refresh(self) -> None:
+        """Read the plan of whoever opened the run last: it is the present one from here."""
+        row = self._row("SELECT value FROM notes WHERE name = 'plan'")
+        self._plan = int(row[0]) if row else 0
+
     def plan(self) -> dict[str, Any]:
         """The plan the run was last opened under; empty before the first."""
         row = self._row("SELECT plan FROM plans WHERE id = ?", self._plan)
@@ -159,6 +165,15 @@ class Run:
         )
         return [_recording(row) for row in rows]
 
+    def recording(self, recording: str) -> RecordingRow | None:
+        """The recording with that id; None where there is none that could be worked on."""
+        row = self._row(
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began"
+            " FROM present WHERE id = ?",
+            recording,
+        )
+        return None if row is None else _recording(row)
+
     def summaries(self) -> Iterator[RecordingSummary]:
         """What each of the recordings has come to, by path."""
         for values in self._named(_SUMMARIES):
@@ -172,6 +187,17 @@ class Run:
                 **values,
             )
             yield RecordingSummary(recording, totals)
+
+    def facts(self) -> dict[str, RecordingFacts]:
+        """What an archive is sorted by beside its totals, by recording."""
+        rows = self._rows(
+            "SELECT id, (SELECT max(score) FROM picks WHERE plan = ? AND recording = number),"
+            " (SELECT count(*) FROM evidence WHERE recording = number AND kind = 'said'),"
+            " (SELECT count(*) FROM corrections WHERE recording = number AND withdrawn IS NULL)"
+            " FROM present",
+            self._plan,
+        )
+        return {key: RecordingFacts(*values) for key, *values in rows}
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
@@ -198,24 +224,27 @@ class Run:
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
         row = self._row(
-            "SELECT window, scores, rates, level, level_hop, sound_bytes, access, warnings,"
-            " per_call FROM heard JOIN recordings ON number = recording WHERE id = ?",
+            "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
+            " access, warnings, per_call FROM heard JOIN recordings ON number = recording"
+            " WHERE id = ?",
             recording,
         )
         if row is None:
             return None
-        window, scores, rates, level, hop, sound_bytes, access, warnings, per_call = row
+        window, scores, rates, instants, duration, level, hop, sound_bytes, *about = row
         track = Track(unpack(level, "<f4"), hop=hop) if level is not None else None
         return HeardRow(
             recording,
             window,
             unpack(scores),
             unpack(rates),
+            unpack(instants),
+            duration,
             track,
             sound_bytes,
-            access,
-            tuple(json.loads(warnings)),
-            per_call,
+            about[0],
+            tuple(json.loads(about[1])),
+            about[2],
         )
 
     def choice(self, recording: str) -> ChoiceRow:

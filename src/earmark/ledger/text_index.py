@@ -47,6 +47,15 @@ WHERE e.id = ?
 """
 
 
+_RECORDINGS = """
+SELECT id FROM present WHERE number IN (
+    SELECT recording FROM calls WHERE id IN (SELECT rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM tags WHERE id IN (SELECT -rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM evidence WHERE id IN (
+        SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class TextIndex:
     """Reads what a run keeps for searching; words are stemmed as English (Porter)."""
@@ -61,11 +70,17 @@ class TextIndex:
         A word also finds longer ones that begin with it. Each window comes once, with the answer
         that matches best, and each piece of evidence. No words find nothing.
         """
-        query = " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
+        query = _as_query(words)
         if not query:
             return []
         hits = [*self._windows_with(query, most), *self._evidence_with(query, most)]
         return sorted(hits, key=lambda hit: hit.rank)[:most]
+
+    def recordings_with(self, words: str) -> set[str]:
+        """The ids of the recordings with a caption, tags or evidence that hold all of `words`."""
+        query = _as_query(words)
+        rows = self._read(_RECORDINGS, query) if query else iter(())
+        return {key for (key,) in rows}
 
     def _windows_with(self, query: str, most: int) -> Iterator[SearchHit]:
         found: set[tuple[int, float, float]] = set()
@@ -147,6 +162,11 @@ class TextIndex:
 
     def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
         return next(self._read(query, *values), None)
+
+
+def _as_query(words: str) -> str:
+    """The words as full-text search takes them: all of them, each the beginning of a word."""
+    return " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
 
 
 def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:

@@ -1,11 +1,9 @@
-"use strict";
-// What every page is drawn with, put before its own script.
-// Everything shown is set as text: nothing here ever reads markup.
-const run = JSON.parse(document.getElementById("data").textContent);
-const $ = (id) => document.getElementById(id);
+// What every page is drawn with: a module where a server sends it, put before the script of a page
+// that opens from disk. Everything shown is set as text: nothing here ever reads markup.
+export const $ = (id) => document.getElementById(id);
 
 /** An element with a class, text or children. */
-function make(kind, name, ...children) {
+export function make(kind, name, ...children) {
   const element = document.createElement(kind);
   if (name) element.className = name;
   element.append(...children.filter((child) => child !== null && child !== undefined));
@@ -14,25 +12,25 @@ function make(kind, name, ...children) {
 
 // ---- numbers for people -------------------------------------------------------------------
 
-const whole = (value) => Math.round(value).toLocaleString("en");
-const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
-const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
-const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
+export const whole = (value) => Math.round(value).toLocaleString("en");
+export const plural = (count, word) => `${whole(count)} ${word}${count === 1 ? "" : "s"}`;
+export const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
+export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
 
-function clock(seconds) {
+export function clock(seconds) {
   const total = Math.max(0, Math.floor(seconds + 1e-6));
   const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
   const two = (value) => String(value).padStart(2, "0");
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-function lasting(seconds) {
+export function lasting(seconds) {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const minutes = Math.round(seconds / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-function size(count) {
+export function size(count) {
   const units = ["bytes", "kB", "MB", "GB", "TB"];
   let place = 0;
   while (count >= 1000 && place < units.length - 1) { count /= 1000; place += 1; }
@@ -40,19 +38,19 @@ function size(count) {
 }
 
 /** Why a recording could not be done; most reasons say themselves which. */
-function why({ path, reason, name }) {
+export function why({ path, reason, name }) {
   const said = reason.includes(path.split("/").at(-1)) ? reason : `${path}: ${reason}`;
   return name ? `${name}: ${said}` : said;
 }
 
-function meter(part) {
+export function meter(part) {
   const fill = make("i");
   fill.style.width = `${100 * part}%`;
   fill.hidden = !part;
   return make("div", "meter", fill);
 }
 
-function figure(name, value, of, part) {
+export function figure(name, value, of, part) {
   return make("div", "figure", make("p", "name", name), make("p", "value", value),
     part === null ? null : meter(part), make("p", "of", of));
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -94,10 +95,17 @@ def render(report: RunReport, files: PictureFiles | None = None) -> str:
     return draw("page", _plain(report, files), styles=("page.css",), has_files=files is not None)
 
 
+_BEGIN = """"use strict";
+const run = JSON.parse(document.getElementById("data").textContent);
+"""
+"""Of the script of every page: what it tells of."""
+
+
 def draw(name: str, data: Any, *, styles: Sequence[str], has_files: bool = False) -> str:
     """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
     body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
-    script = "".join(map(_part, ("parts.js", *SCRIPTS.get(name, ()), f"{name}.js")))
+    scripts = map(_part, ("parts.js", *SCRIPTS.get(name, ()), f"{name}.js"))
+    script = re.sub(r"^export ", "", f"{_BEGIN}{''.join(scripts)}", flags=re.MULTILINE)
     style = "".join(map(_part, styles))
     return assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
 
@@ -134,8 +142,8 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         if heard.per_call > 1
         else len(heard.scores),
         "step": heard.window / heard.per_call,
-        "scores": _curve(heard.scores),
-        "level": _curve(heard.level.values) if heard.level else [],
+        "scores": scale_curve(heard.scores),
+        "level": scale_curve(heard.level.values) if heard.level else [],
         "hop": heard.level.hop if heard.level else 1.0,
         "expected": round(float(np.sum(heard.rates)), 2),
         **asdict(choice),
@@ -194,7 +202,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}{cut}"
 
 
-def _curve(values: FloatArray) -> list[int]:
+def scale_curve(values: FloatArray) -> list[int]:
     """The values from 0 (the lowest) to 100 (the highest); a flat curve is all 0, NaN too."""
     if len(values) == 0:
         return []

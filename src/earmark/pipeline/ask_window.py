@@ -1,0 +1,139 @@
+"""Asking about one window that was not picked, by hand, with its price known before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.question import Question
+from earmark.captioning.usage import Tally
+from earmark.errors import LedgerError
+from earmark.evidence.sound_names import name_sounds
+from earmark.evidence.window_sounds import WindowSounds, sounds_in
+from earmark.gate.frontline import EVERYDAY
+from earmark.grid import Windows
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, HeardRow, RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.media import Recording, Source, open_recording
+from earmark.pipeline.ask import CallRecorder, Task, ask_here
+from earmark.pipeline.backend import InProcessBackend
+from earmark.pipeline.run_plan import Plan
+from earmark.redaction import is_redacted
+from earmark.reporting.progress import Progress
+from earmark.selection.pick import Pick, explain
+from earmark.timeline import Span
+
+
+@dataclass(frozen=True, slots=True)
+class WindowQuote:
+    """What asking about one window takes at most."""
+
+    span: Span
+    tokens: int
+    money: float
+    model: str
+    is_answered: bool
+    """Whether this very question is answered already: it costs nothing then."""
+
+
+def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) -> WindowQuote:
+    """What asking `model` about the window at `time` takes at most; nothing is asked.
+
+    Raises:
+        ValueError: the run does not know the recording, or there is no window at that time.
+    """
+    pick = window_at(_heard(run, recording), time)
+    request = _question(run, plan).request(recording, pick, WindowSounds(), model)
+    kept = run.answers(recording, pick.span)
+    return WindowQuote(
+        span=pick.span,
+        tokens=request.most_input_tokens + request.answer_tokens,
+        money=plan.limits.price_at_most(request),
+        model=model,
+        is_answered=any(one.answer.kind == "caption" and one.answer.model == model for one in kept),
+    )
+
+
+def ask_window(
+    folder: Path, recording: str, time: float, plan: Plan, captioner: Captioner, *, reason: str
+) -> Tally:
+    """Ask about the window at `time`, and keep it as a pick of the run's present plan.
+
+    The question is the run's own, and limits and prices are those of `plan`: what the run has
+    spent counts against a cap. A later run of the same plan finds the window paid.
+
+    Raises:
+        ValueError: the run does not know the recording, or there is no window at that time.
+        LedgerError: the run is at work, or its recording cannot be opened again.
+    """
+    with Run.open(folder) as run:
+        described = run.plan()
+        row, heard, question = _row(run, recording), _heard(run, recording), _question(run, plan)
+    opened = open_again(row)
+    pick = window_at(heard, time, reason=reason)
+    namer = plan.open_namer() if described.get("sounds") else None
+    ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
+    sounds = sounds_in([pick.span], level=heard.level, names=names)[pick.span]
+    request = question.request(recording, pick, sounds, captioner.model)
+    with Ledger.open(folder, described) as ledger:
+        ledger.add_pick(recording, pick, sounds.tags)
+        waiting = ledger.unanswered([CallRow.of(request)])
+        log = CallRecorder(plan.limits, ledger, Progress(), len(waiting))
+        tasks = [Task(opened, request)] if waiting else []
+        return ask_here(tasks, captioner, plan.limits, log)
+
+
+def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") -> Pick:
+    """The window at `time`, as a pick that the forecast does not count on.
+
+    Of a recording whose windows lie on the grid the one of the grid; else the one around `time`.
+    """
+    if not (math.isfinite(time) and 0 <= time < heard.duration):
+        raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
+    measured = (heard.scores, heard.instants, heard.rates)
+    windows = Windows(heard.window, heard.duration, *measured, EVERYDAY, per_call=heard.per_call)
+    is_free = windows.per_call > 1
+    length = windows.length
+    start = max(0.0, time - length / 2) if is_free else time // length * length
+    place = min(windows.window_at(start), len(windows) - 1)
+    (pick,) = explain(windows, [place], lambda *_: reason)
+    return replace(pick, expected=0.0)
+
+
+def open_again(row: RecordingRow) -> Recording:
+    """The recording a run knows, opened where it was.
+
+    Raises:
+        LedgerError: its address is not whole, or another recording is there now.
+        MediaError: it cannot be read.
+    """
+    places = tuple(path for path, _ in row.chapters) or (row.path,)
+    if any(map(is_redacted, places)):
+        raise LedgerError(f"the address of {row.path} was kept without its key; run the command")
+    found = open_recording(Source(places, row.name))
+    if found.key != row.id:
+        raise LedgerError(f"{row.path} is another recording by now; run the command on it again")
+    return found
+
+
+def _row(run: Run, recording: str) -> RecordingRow:
+    row = run.recording(recording)
+    if row is None:
+        raise ValueError(f"the run does not know the recording {recording!r}")
+    return row
+
+
+def _heard(run: Run, recording: str) -> HeardRow:
+    heard = run.heard(recording)
+    if heard is None:
+        raise ValueError(f"the run has not listened to a recording {recording!r}")
+    return heard
+
+
+def _question(run: Run, plan: Plan) -> Question:
+    """How the run asks; as the plan does where it does not say."""
+    asked = run.plan().get("ask")
+    return Question.from_json(asked) if asked else plan.question

@@ -1,0 +1,1 @@
+"""Serves runs to browsers and programs: REST, media by ranges, live progress, corrections."""

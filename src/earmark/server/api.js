@@ -1,0 +1,29 @@
+// What the server is asked, and what it answers; every failure is one line that can be shown.
+
+export async function call(path, { method = "GET", body, signal } = {}) {
+  const options = { method, signal, headers: {} };
+  if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers["content-type"] = "application/json";
+  }
+  const answer = await fetch(`/api${path}`, options);
+  if (answer.ok) return answer.status === 204 ? null : answer.json();
+  const said = await answer.json().catch(() => ({}));
+  const why = typeof said.detail === "string" ? said.detail : (said.detail || []).map((one) => one.msg).join("; ");
+  throw new Error(why || `the server answered ${answer.status}`);
+}
+
+/** An address below a run or a recording, its parts quoted. */
+export const at = (...parts) => `/runs/${parts.map(encodeURIComponent).join("/")}`;
+export const inRecording = (run, recording, rest = "") => `/runs/${encodeURIComponent(run)}/recordings/${encodeURIComponent(recording)}${rest}`;
+
+export const author = () => document.getElementById("author").value.trim();
+
+/** One line for whoever looks or listens. */
+export function say(text, isBad = false) {
+  const place = document.getElementById("said");
+  place.textContent = text;
+  place.classList.toggle("bad", isBad);
+}
+
+export const tell = (error) => { if (error.name !== "AbortError") say(error.message, true); };

@@ -1,0 +1,365 @@
+"""The REST interface: every route below `/api`, typed by the library's own dataclasses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi import Path as PathPart
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from earmark.errors import LedgerError
+from earmark.ledger.corrections import correct, withdraw
+from earmark.ledger.records import Correction, Totals
+from earmark.ledger.run_lock import is_at_work
+from earmark.ledger.run_reader import Run
+from earmark.media import Source
+from earmark.pipeline.ask_window import WindowQuote, ask_window, quote_window
+from earmark.pipeline.run_plan import make_plan
+from earmark.redaction import redact
+from earmark.reporting.export_formats import EXPORTERS
+from earmark.reporting.export_formats import export as write_export
+from earmark.reporting.report_page import name_of
+from earmark.server.api_records import (
+    ArchivePage,
+    CorrectionWish,
+    HitView,
+    JobView,
+    MomentWish,
+    PickPage,
+    Problem,
+    RecordingDetail,
+    RunDetail,
+    RunEntry,
+    RunWish,
+    SessionView,
+    SourceView,
+    TimelineView,
+)
+from earmark.server.archive_view import ArchiveQuery, read_page
+from earmark.server.recording_view import (
+    UnknownRecording,
+    agreement_of,
+    describe,
+    find_recording,
+    read_picks,
+    read_timeline,
+)
+from earmark.server.run_jobs import PLAN, plan_again, run_folder
+from earmark.server.run_library import ServedRun, UnknownRun
+from earmark.server.service import Served, Service, Services
+from earmark.timeline import Span
+from earmark.version import VERSION
+
+EVERY = 0.5
+"""Seconds between two looks at a run that is followed."""
+
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Limit = Annotated[int, Query(ge=1, le=500)]
+Words = Annotated[str, Query(max_length=400)]
+Seconds = Annotated[float, Query(ge=0, le=1e7, allow_inf_nan=False)]
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": words}
+    for status, words in {
+        401: "No token",
+        403: "From another site",
+        404: "Not here",
+        409: "Not now",
+        422: "Not possible",
+        429: "Too many requests",
+        502: "A recording or a model cannot be reached",
+    }.items()
+}
+
+api = APIRouter(prefix="/api", responses=PROBLEMS)
+
+
+@api.get("/session")
+def session(service: Services) -> SessionView:
+    """What this server can do."""
+    model, reason = service.model()
+    limits = service.plan.limits
+    return SessionView(
+        VERSION, model, redact(reason), limits.input_price, limits.output_price, limits.max_spend
+    )
+
+
+@api.get("/runs")
+def list_runs(service: Services) -> list[RunEntry]:
+    """Every run below the folders that are served."""
+    return [_entry(run) for run in service.library.runs()]
+
+
+@api.get("/runs/{run}")
+def show_run(served: Served) -> RunDetail:
+    """One run: what it has come to, and how often the model was right."""
+
+    def read(run: Run) -> tuple[Any, ...]:
+        return run.opened(), run.totals(), agreement_of(run), run.plan(), run.failed_recordings()
+
+    opened, totals, agreement, plan, missed = served.remember("detail", read)
+    can_continue = (served.folder / PLAN).is_file() or "ask" in plan
+    at_work = is_at_work(served.folder)
+    return RunDetail(
+        served.key,
+        served.name,
+        opened,
+        at_work,
+        can_continue,
+        totals,
+        agreement,
+        plan,
+        missed[:100],
+    )
+
+
+@api.get("/runs/{run}/recordings")
+def list_recordings(
+    served: Served,
+    query: Annotated[ArchiveQuery, Depends()],
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> ArchivePage:
+    """A window of rows of an archive, as sorted and filtered."""
+    return read_page(served, query, offset=offset, limit=limit)
+
+
+@api.get("/runs/{run}/recordings/{recording}")
+def show_recording(served: Served, recording: str) -> RecordingDetail:
+    """One recording."""
+    with served.open() as run:
+        return describe(run, find_recording(run, recording))
+
+
+@api.get("/runs/{run}/recordings/{recording}/timeline")
+def show_timeline(
+    served: Served,
+    recording: str,
+    start: Seconds = 0.0,
+    end: Seconds = 1e7,
+    cells: Annotated[int, Query(ge=1, le=4000)] = 1000,
+) -> TimelineView:
+    """A stretch of a recording, as fine as a screen can show it."""
+    with served.open() as run:
+        row = find_recording(run, recording)
+        first = min(start, row.duration)
+        span = Span(first, max(first, min(end, row.duration)))
+        return read_timeline(run, row, span, cells)
+
+
+@api.get("/runs/{run}/recordings/{recording}/picks")
+def list_picks(
+    served: Served, recording: str, offset: Offset = 0, limit: Limit = 100, words: Words = ""
+) -> PickPage:
+    """The picks of a recording in order of time."""
+    with served.open() as run:
+        row = find_recording(run, recording)
+        return read_picks(run, row, offset=offset, limit=limit, words=words)
+
+
+@api.get(
+    "/runs/{run}/recordings/{recording}/picture",
+    response_class=Response,
+    responses={200: {"content": {"image/jpeg": {}}}},
+)
+def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -> Response:
+    """The picture kept of a pick."""
+    with served.open() as run:
+        picture = run.thumbnail(recording, Span(start, max(start, end)))
+    if not picture:
+        raise UnknownRecording("there is no picture of that span")
+    return Response(picture, media_type="image/jpeg", headers={"cache-control": "private"})
+
+
+@api.get("/runs/{run}/recordings/{recording}/corrections")
+def list_corrections(served: Served, recording: str) -> list[Correction]:
+    """All that people said of a recording, as they said it."""
+    with served.open() as run:
+        return run.corrections(find_recording(run, recording).id)
+
+
+@api.post("/runs/{run}/recordings/{recording}/corrections", status_code=201)
+def add_correction(served: Served, recording: str, wish: CorrectionWish) -> Correction:
+    """Say that an answer is right or wrong, give better words, or mark a missed moment."""
+    with served.open() as run:
+        find_recording(run, recording)
+    span = Span(wish.start, wish.end)
+    said = Correction(recording, span, wish.verdict, wish.author, wish.text)
+    return correct(served.folder, said)
+
+
+@api.delete("/runs/{run}/corrections/{correction}", status_code=204)
+def withdraw_correction(
+    served: Served, correction: Annotated[int, PathPart(ge=1, le=2**62)]
+) -> None:
+    """Take back what was said; it stays in the run and counts no longer."""
+    withdraw(served.folder, correction)
+
+
+@api.get("/runs/{run}/recordings/{recording}/quote")
+def quote(service: Services, served: Served, recording: str, time: Seconds) -> WindowQuote:
+    """What asking about the window at a moment takes at most."""
+    model, reason = service.model()
+    if not model:
+        raise LedgerError(reason)
+    with served.open() as run:
+        find_recording(run, recording)
+        return quote_window(run, recording, time, service.plan, model)
+
+
+@api.post("/runs/{run}/recordings/{recording}/ask")
+def ask(service: Services, served: Served, recording: str, wish: MomentWish) -> PickPage:
+    """Ask about the window at a moment, and keep it as a pick; the picks it has then."""
+    model, reason = service.model()
+    if not model:
+        raise LedgerError(reason)
+    with served.open() as run:
+        find_recording(run, recording)
+        quote_window(run, recording, wish.time, service.plan, model)
+    with service.asking:
+        tally = ask_window(
+            served.folder, recording, wish.time, service.plan, service.captioner,
+            reason="asked by hand",
+        )  # fmt: skip
+    if tally.failed or tally.stopped:
+        raise LedgerError(redact(tally.stopped or tally.last_reason))
+    with served.open() as run:
+        return read_picks(run, find_recording(run, recording), offset=0, limit=500, words="")
+
+
+@api.get("/runs/{run}/search")
+def search(
+    served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
+) -> list[HitView]:
+    """Windows whose caption and tags hold all of the words, the best match first."""
+    with served.open() as run:
+        return [
+            HitView(
+                hit.recording,
+                name_of(hit.path),
+                hit.span.start,
+                hit.span.end,
+                hit.caption,
+                list(hit.tags),
+            )
+            for hit in run.search(words, most=limit)
+        ]
+
+
+@api.get("/runs/{run}/export", response_class=Response)
+def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> Response:  # noqa: A002
+    """A run as a file that other tools read: see `earmark export`; one file formats only."""
+    if format not in EXPORTERS or EXPORTERS[format].is_per_recording:
+        raise ValueError(f"a run is exported as one file in another format than {format!r}")
+    with served.open() as run, tempfile.TemporaryDirectory() as scratch:
+        (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
+        name = f'attachment; filename="run.{format}"'
+        content = path.read_bytes()
+    return Response(
+        content,
+        media_type="application/octet-stream",
+        headers={"content-disposition": name, "cache-control": "no-store"},
+    )
+
+
+@api.get("/runs/{run}/events", response_class=StreamingResponse)
+async def follow(service: Services, served: Served) -> StreamingResponse:
+    """How far a run has come, as server-sent events, for as long as somebody listens."""
+
+    def look() -> dict[str, Any]:
+        try:
+            totals: Totals = served.remember("totals", lambda run: run.totals())
+        except LedgerError:  # it is being made just now
+            totals = Totals()
+        job = service.jobs.of(served.folder)
+        return {
+            "is_at_work": is_at_work(served.folder),
+            "totals": asdict(totals),
+            "job": asdict(job.view()) if job else None,
+        }
+
+    async def events() -> AsyncIterator[str]:
+        before, quiet = "", 0.0
+        while True:
+            now = json.dumps(await run_in_threadpool(look))
+            quiet = 0.0 if now != before else quiet + EVERY
+            if now != before:
+                yield f"event: progress\ndata: {now}\n\n"
+            elif quiet >= 15:
+                quiet = 0.0
+                yield ": still here\n\n"
+            before = now
+            await asyncio.sleep(EVERY)
+
+    return StreamingResponse(
+        events(), media_type="text/event-stream", headers={"cache-control": "no-store"}
+    )
+
+
+@api.post("/runs/{run}/stop", status_code=202)
+def stop_run(service: Services, served: Served) -> JobView:
+    """Stop a run that was started here; what it has kept stays."""
+    job = service.jobs.of(served.folder)
+    if job is None:
+        raise LedgerError("this run was not started here; stop it where it was")
+    job.stop()
+    return job.view()
+
+
+@api.post("/runs/{run}/continue", status_code=202)
+def continue_run(service: Services, served: Served) -> JobView:
+    """Go on with a run that was stopped: no kept answer is asked for again."""
+    return service.jobs.start(served.folder, plan_again(served, service.plan)).view()
+
+
+@api.get("/sources")
+def list_sources(service: Services) -> list[SourceView]:
+    """The recordings below the folders that are served, for a new run."""
+    return [SourceView(key, source.name) for key, source in service.sources.items()]
+
+
+@api.post("/forecasts", status_code=202)
+def start_forecast(service: Services, wish: RunWish) -> JobView:
+    """Begin to listen, and say what budgets reach and cost; nothing is asked."""
+    return service.jobs.forecast(_chosen(service, wish), wish.budget).view()
+
+
+@api.get("/jobs/{job}")
+def show_job(service: Services, job: str) -> JobView:
+    """How far a forecast or a run has come."""
+    try:
+        return service.jobs[job].view()
+    except KeyError:
+        raise UnknownRun("there is no such job") from None
+
+
+@api.post("/runs", status_code=202)
+def start_run(service: Services, wish: RunWish) -> JobView:
+    """Start a new run; the page shows what it costs first, see `/api/forecasts`."""
+    sources = _chosen(service, wish)
+    plan = make_plan(sources, service.plan, budget=wish.budget, across=wish.across)
+    folder = run_folder(service.library.folders[0], wish.name, sources)
+    job = service.jobs.start(folder, plan)
+    return job.view()
+
+
+def _chosen(service: Service, wish: RunWish) -> list[Source]:
+    unknown = [one for one in wish.sources if one not in service.sources]
+    if unknown or not wish.sources:
+        raise ValueError("choose recordings by their ids, as /api/sources lists them")
+    return [service.sources[one] for one in wish.sources]
+
+
+def _entry(served: ServedRun) -> RunEntry:
+    try:
+        opened, totals = served.remember("entry", lambda run: (run.opened(), run.totals()))
+    except LedgerError as error:
+        return RunEntry(served.key, served.name, "", False, Totals(), redact(str(error)))
+    return RunEntry(served.key, served.name, opened, is_at_work(served.folder), totals)

@@ -1,0 +1,91 @@
+// Which view an address means, and what all views share: the trail, the name, the keys.
+import { $, make, plural, lasting, whole } from "./parts.js";
+import { call, say, tell } from "./api.js";
+import { showArchive } from "./archive.js";
+import { showRecording } from "./recording.js";
+import { offerRun } from "./planning.js";
+
+let view = null;
+
+/** Go to an address of this page without loading it anew. */
+export function go(address) {
+  history.pushState(null, "", address);
+  route();
+}
+
+export function trail(...steps) {
+  $("trail").replaceChildren(...steps.flatMap(([text, address]) => {
+    const step = make(address ? "a" : "span", "", text);
+    if (address) { step.href = address; step.dataset.link = ""; }
+    return [make("span", "quiet", "/"), step];
+  }));
+  document.title = [...steps.map(([text]) => text).reverse(), "earmark"].join(" – ");
+}
+
+async function route() {
+  view?.close?.();
+  view = null;
+  say("");
+  const [, kind, run, recording] = location.pathname.split("/").map(decodeURIComponent);
+  const place = make("div", "view");
+  $("main").replaceChildren(place);
+  try {
+    if (kind === "run" && recording) view = await showRecording(place, run, recording, { trail, go });
+    else if (kind === "run") view = await showArchive(place, run, { trail, go });
+    else view = await showRuns(place);
+  } catch (error) { tell(error); }
+}
+
+async function showRuns(place) {
+  trail();
+  const runs = await call("/runs");
+  const rows = runs.map((run) => {
+    const link = make("a", "run-name", run.name);
+    link.href = `/run/${run.id}`;
+    link.dataset.link = "";
+    const t = run.totals;
+    const facts = run.failure || `${plural(t.recordings, "recording")}, ${lasting(t.duration)} · ${whole(t.answered)} of ${plural(t.picks, "pick")} captioned${t.failed ? ` · ${t.failed} failed` : ""}`;
+    return make("li", run.failure ? "run bad" : "run", link, run.is_at_work ? make("span", "pill", "at work") : null,
+      make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
+  });
+  const begin = make("button", "", "New run …");
+  begin.type = "button";
+  begin.addEventListener("click", () => offerRun(place, go).catch(tell));
+  place.append(make("div", "head-line", make("h1", "", plural(runs.length, "run")), begin),
+    runs.length ? make("ul", "runs", ...rows) : make("p", "none", "There is no run below the folders that are served. Begin one here, or with `earmark caption`."));
+  return {};
+}
+
+// ---- keys -----------------------------------------------------------------------------------
+
+const KEYS = [["/", "search"], ["?", "these keys"], ["j, k or ↓, ↑", "next and previous recording or pick"], ["Enter", "open, or play from there"],
+  ["Space", "play and pause"], ["←, →", "a second back and on; with Shift ten"], ["+, −, 0", "zoom in, out, all of it"],
+  ["r, w", "the answer is right, wrong"], ["e", "better words"], ["m", "a missed moment begins, and ends"], ["a", "ask about the window here, price first"],
+  ["c", "copy a link to this moment"], ["u", "up: the archive, the runs"], ["Escape", "close, leave a field"]];
+
+function showKeys() {
+  $("key-list").replaceChildren(...KEYS.flatMap(([key, words]) => [make("dt", "", key), make("dd", "", words)]));
+  $("keys").showModal();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
+  const isTyping = event.target.matches("input, textarea, select");
+  if (event.key === "Escape" && isTyping) { event.target.blur(); return; }
+  if (isTyping || document.querySelector("dialog[open]")) return;
+  if (event.key === "?") { showKeys(); event.preventDefault(); }
+  else if (event.key === "/") { document.querySelector("[type=search]")?.focus(); event.preventDefault(); }
+  else if (event.key === "u") go(location.pathname.split("/").length > 3 ? location.pathname.split("/").slice(0, 3).join("/") : "/");
+  else if (view?.onKey?.(event)) event.preventDefault();
+});
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-link]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  go(link.getAttribute("href"));
+});
+$("help").addEventListener("click", showKeys);
+$("author").value = localStorage.getItem("earmark-author") || "";
+$("author").addEventListener("change", () => localStorage.setItem("earmark-author", $("author").value.trim()));
+window.addEventListener("popstate", route);
+route();

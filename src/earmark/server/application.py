@@ -1,0 +1,130 @@
+"""The application: the page, its media and the REST interface, behind their access control."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+
+from earmark.errors import EarmarkError, LedgerError, MediaError
+from earmark.redaction import redact
+from earmark.server.access_control import LOOPBACK, AccessControl, Asgi
+from earmark.server.api_routes import api
+from earmark.server.media_stream import files_of, read_range, why_not
+from earmark.server.recording_view import UnknownRecording, find_recording
+from earmark.server.run_library import UnknownRun
+from earmark.server.service import Served, Service
+from earmark.version import VERSION
+
+STATIC = {
+    "app.js": "earmark.server",
+    "api.js": "earmark.server",
+    "archive.js": "earmark.server",
+    "recording.js": "earmark.server",
+    "timeline.js": "earmark.server",
+    "planning.js": "earmark.server",
+    "app.css": "earmark.server",
+    "parts.js": "earmark.reporting",
+    "page.css": "earmark.reporting",
+}
+"""Files of the page, and the package each lies in; no other is served."""
+
+pages = APIRouter(include_in_schema=False)
+
+
+@pages.api_route("/media/{run}/{recording}/{part}", methods=["GET", "HEAD"])
+def play(request: Request, served: Served, recording: str, part: int) -> Response:
+    """The bytes of a file of a recording that a run names, by ranges."""
+    with served.open() as run:
+        every = files_of(find_recording(run, recording))
+    if not 0 <= part < len(every) or why_not(every[part][0]):
+        raise UnknownRecording("there is no such file to play")
+    is_head = request.method == "HEAD"
+    reply = read_range(every[part][0], request.headers.get("range"), is_head=is_head)
+    return StreamingResponse(
+        reply.chunks, status_code=reply.status, headers=reply.headers, media_type=None
+    )
+
+
+@pages.get("/")
+@pages.get("/run/{rest:path}")
+def show_page() -> Response:
+    """The page; what it shows is in its address."""
+    return Response(_read("earmark.server", "app.html"), media_type="text/html")
+
+
+@pages.get("/static/{name}")
+def show_static(name: str) -> Response:
+    """A file of the page."""
+    if name not in STATIC:
+        raise UnknownRun("there is no such file")
+    kind = "text/javascript" if name.endswith(".js") else "text/css"
+    headers = {"cache-control": "no-cache"}
+    return Response(_read(STATIC[name], name), media_type=kind, headers=headers)
+
+
+def _read(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def make_app(
+    service: Service,
+    *,
+    token: str | None,
+    hosts: tuple[str, ...] = LOOPBACK,
+    rate: float = 500.0,
+    cookie: str = "earmark",
+) -> Asgi:
+    """The application, behind its access control."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        service.jobs.close()
+        service.library.close()
+
+    app = FastAPI(
+        title="earmark",
+        version=VERSION,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.include_router(api)
+    app.include_router(pages)
+    app.add_exception_handler(RequestValidationError, _explain_wish)
+    for kind, status in STATUSES.items():
+        app.add_exception_handler(kind, _explainer(status))
+    return AccessControl(app, token, hosts, rate=rate, cookie=cookie)
+
+
+STATUSES: dict[type[Exception], int] = {
+    UnknownRun: 404,
+    UnknownRecording: 404,
+    LedgerError: 409,
+    MediaError: 502,
+    EarmarkError: 502,
+    ValueError: 422,
+}
+"""What each error is called in HTTP."""
+
+
+def _explain_wish(_: Request, error: Exception) -> JSONResponse:
+    """What is wrong with a request, in one line."""
+    assert isinstance(error, RequestValidationError)
+    lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+    return JSONResponse({"detail": "; ".join(lines)[:1000]}, status_code=422)
+
+
+def _explainer(status: int) -> Any:
+    def explain(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": redact(str(error))}, status_code=status)
+
+    return explain

@@ -1,0 +1,217 @@
+// An archive at a glance: every recording a row with a strip; only rows in view are asked for.
+import { figure, lasting, make, percent, plural, share, whole } from "./parts.js";
+import { at, call, say, tell } from "./api.js";
+
+const ROW = 58, PAGE = 100, AHEAD = 8;
+const SORTS = [["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
+  ["activity", "Activity"], ["doubt", "Doubt"], ["score", "Score"], ["said", "Speech"], ["corrections", "Corrections"]];
+const FILTERS = [["all", "All"], ["found", "With captions"], ["open", "Not all captioned"], ["failed", "With failures"], ["speech", "With speech"], ["corrected", "Corrected"]];
+
+export async function showArchive(place, run, { trail, go }) {
+  const detail = await call(at(run));
+  trail([detail.name]);
+  const figures = make("section", "totals"), live = make("section", "live"), list = new VirtualRows(run, go);
+  figures.setAttribute("aria-label", "Totals");
+  place.append(make("h1", "", detail.name), live, figures, ...missed(detail), list.bar, list.box);
+  drawFigures(figures, detail.totals, detail.agreement);
+  const source = new EventSource(`/api${at(run)}/events`);
+  let before = detail.totals.answered + detail.totals.picks;
+  source.addEventListener("progress", (event) => {
+    const now = JSON.parse(event.data);
+    drawLive(live, run, now, detail.can_continue);
+    drawFigures(figures, now.totals, detail.agreement);
+    if (now.totals.answered + now.totals.picks !== before) { before = now.totals.answered + now.totals.picks; list.reload(true); }
+  });
+  await list.reload();
+  return { close() { source.close(); list.close(); }, onKey: (event) => list.onKey(event) };
+}
+
+function missed(detail) {
+  if (!detail.missed.length) return [];
+  const details = make("details", "missed", make("summary", "", `${plural(detail.missed.length, "recording")} could not be done`),
+    make("ul", "", ...detail.missed.map((one) => make("li", "", one.reason))));
+  return [details];
+}
+
+function drawFigures(place, totals, agreement) {
+  const judged = agreement.judged
+    ? figure("The model was right", percent(agreement.right, agreement.judged), `of ${plural(agreement.judged, "answer")} judged; ${Math.round(100 * agreement.low)} to ${Math.round(100 * agreement.high)}% with 95% confidence`, agreement.share)
+    : figure("The model was right", "–", "no answer was judged yet", null);
+  place.replaceChildren(
+    figure("Captioned", whole(totals.answered), `of ${plural(totals.picks, "pick")}`, share(totals.answered, totals.picks)),
+    figure("Recordings", whole(totals.recordings), lasting(totals.duration), null),
+    judged,
+    figure("Failed", whole(totals.failed), totals.failed === 1 ? "call" : "calls", null),
+    figure("Spent", totals.spend ? totals.spend.toPrecision(3) : "0", totals.spend ? "in the currency of your prices" : `${whole(totals.prompt_tokens + totals.completion_tokens)} tokens`, null));
+}
+
+function drawLive(place, run, now, canContinue) {
+  const job = now.job;
+  const act = (verb, words) => {
+    const button = make("button", "", words);
+    button.type = "button";
+    button.addEventListener("click", () => call(`${at(run)}/${verb}`, { method: "POST" }).then(() => say(`${words}: asked for`)).catch(tell));
+    return button;
+  };
+  const parts = [];
+  if (now.is_at_work) {
+    const p = job?.progress || {}, t = now.totals;
+    const [done, all] = p.stage === "hearing" ? [p.heard, p.recordings] : [t.answered + t.failed, t.picks];
+    const bar = make("progress", "progress");
+    bar.max = all || 1;
+    bar.value = done || 0;
+    bar.setAttribute("aria-label", "How far the run has come");
+    parts.push(make("span", "pill", p.stage === "hearing" ? "listening" : "asking"), bar, make("span", "", `${whole(done || 0)} of ${whole(all || 0)}`),
+      p.seconds_left ? make("span", "quiet", `${lasting(p.seconds_left)} left`) : null, job ? act("stop", "Stop") : make("span", "quiet", "started elsewhere"));
+  } else {
+    if (job?.state === "failed") parts.push(make("span", "bad", job.failure));
+    if (canContinue && now.totals.answered < now.totals.picks) parts.push(make("span", "quiet", "not at work"), act("continue", "Continue"));
+    else if (job?.state === "stopped") parts.push(make("span", "quiet", "stopped"), act("continue", "Continue"));
+  }
+  place.replaceChildren(...parts.filter(Boolean));
+}
+
+/** Rows of a list of any length: a tall box, and in it only the rows in view. */
+class VirtualRows {
+  constructor(run, go) {
+    Object.assign(this, { run, go, pages: new Map(), found: 0, total: 0, chosen: 0, sort: "name", falls: false, only: "all", words: "" });
+    this.makeBar();
+    this.body = make("div", "rows");
+    this.box = make("div", "scroller", this.body);
+    this.box.tabIndex = 0;
+    this.box.setAttribute("role", "listbox");
+    this.box.setAttribute("aria-label", "Recordings");
+    this.box.addEventListener("scroll", () => this.draw(), { passive: true });
+    this.observer = new ResizeObserver(() => this.draw());
+    this.observer.observe(this.box);
+  }
+
+  close() { this.observer.disconnect(); this.stopped?.abort(); }
+
+  makeBar() {
+    const search = make("input");
+    Object.assign(search, { type: "search", placeholder: "Names, captions, sounds", autocomplete: "off", spellcheck: false, id: "search" });
+    search.setAttribute("aria-label", "Search names, captions and sounds");
+    let wait = 0;
+    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { this.words = search.value; this.reload(); }, 150); });
+    const select = (choices, words, change) => {
+      const box = make("select", "", ...choices.map(([value, text]) => { const option = make("option", "", text); option.value = value; return option; }));
+      box.setAttribute("aria-label", words);
+      box.addEventListener("change", () => { change(box.value); this.reload(); });
+      return box;
+    };
+    const turn = make("button", "turn", "↑");
+    turn.type = "button";
+    turn.setAttribute("aria-label", "Turn the order round");
+    turn.addEventListener("click", () => { this.falls = !this.falls; turn.textContent = this.falls ? "↓" : "↑"; this.reload(); });
+    this.count = make("span", "quiet");
+    this.count.setAttribute("role", "status");
+    const sort = select(SORTS, "Sort by", (value) => { this.sort = value; this.falls = value !== "name"; turn.textContent = this.falls ? "↓" : "↑"; });
+    sort.id = "sort";
+    const filter = select(FILTERS, "Show", (value) => { this.only = value; });
+    filter.id = "filter";
+    this.bar = make("div", "tools", search, make("label", "", "Sort ", sort), turn, make("label", "", "Show ", filter), this.count);
+  }
+
+  async fetchPage(page) {
+    const query = new URLSearchParams({ offset: page * PAGE, limit: PAGE, sort: this.sort, falls: this.falls, words: this.words, only: this.only });
+    return call(`${at(this.run)}/recordings?${query}`, { signal: this.stopped.signal });
+  }
+
+  async reload(isQuiet = false) {
+    this.stopped?.abort();
+    this.stopped = new AbortController();
+    const first = isQuiet ? Math.floor(this.box.scrollTop / ROW / PAGE) : 0;
+    let answer;
+    try { answer = await this.fetchPage(first); } catch (error) { tell(error); return; }
+    this.pages = new Map([[first, answer.rows]]);
+    Object.assign(this, { found: answer.found, total: answer.total });
+    if (!isQuiet) { this.box.scrollTop = 0; this.chosen = 0; }
+    this.body.style.height = `${this.found * ROW}px`;
+    this.count.textContent = this.found === this.total ? plural(this.total, "recording") : `${whole(this.found)} of ${plural(this.total, "recording")}`;
+    this.draw();
+  }
+
+  draw() {
+    const first = Math.max(0, Math.floor(this.box.scrollTop / ROW) - AHEAD);
+    const last = Math.min(this.found, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW) + AHEAD);
+    for (let page = Math.floor(first / PAGE); page * PAGE < last; page += 1) this.want(page);
+    const rows = [];
+    for (let place = first; place < last; place += 1) rows.push(this.row(place));
+    this.body.replaceChildren(...rows);
+  }
+
+  want(page) {
+    if (this.pages.has(page)) return;
+    this.pages.set(page, null); // on its way
+    this.fetchPage(page).then((answer) => { this.pages.set(page, answer.rows); this.draw(); }).catch((error) => { this.pages.delete(page); tell(error); });
+  }
+
+  row(place) {
+    const made = this.pages.get(Math.floor(place / PAGE))?.[place % PAGE];
+    const row = make("a", place === this.chosen ? "strip-row chosen" : "strip-row");
+    row.style.top = `${place * ROW}px`;
+    row.setAttribute("role", "option");
+    row.setAttribute("aria-selected", String(place === this.chosen));
+    row.setAttribute("aria-setsize", this.found);
+    row.setAttribute("aria-posinset", place + 1);
+    row.tabIndex = -1;
+    if (!made) { row.append(make("span", "quiet", "…")); return row; }
+    const one = made.row;
+    row.href = this.address(one);
+    row.dataset.link = "";
+    row.title = one.path;
+    const facts = [lasting(one.duration), `${whole(one.answered)} of ${plural(one.picks, "pick")}`, one.began ? one.began.slice(0, 16).replace("T", " ") : null,
+      one.activity === null ? null : `${whole(one.activity)} actions/h`, one.failed ? `${one.failed} failed` : null, one.said ? `speech ${one.said}` : null, one.corrections ? plural(one.corrections, "correction") : null];
+    const canvas = make("canvas", "strip");
+    canvas.setAttribute("aria-hidden", "true");
+    row.append(make("span", "row-name", one.name), make("span", "row-facts quiet", facts.filter(Boolean).join(" · ")), canvas);
+    queueMicrotask(() => drawStrip(canvas, made));
+    return row;
+  }
+
+  address(row) { return `/run/${encodeURIComponent(this.run)}/${encodeURIComponent(row.id)}`; }
+
+  choose(place) {
+    this.chosen = Math.min(this.found - 1, Math.max(0, place));
+    const top = this.chosen * ROW;
+    if (top < this.box.scrollTop) this.box.scrollTop = top;
+    if (top + ROW > this.box.scrollTop + this.box.clientHeight) this.box.scrollTop = top + ROW - this.box.clientHeight;
+    this.draw();
+  }
+
+  onKey(event) {
+    const page = Math.max(1, Math.floor(this.box.clientHeight / ROW) - 1);
+    const steps = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
+    if (event.key in steps) {
+      this.choose(steps[event.key] === Infinity ? this.found : this.chosen + steps[event.key]);
+      return true;
+    }
+    const made = this.pages.get(Math.floor(this.chosen / PAGE))?.[this.chosen % PAGE];
+    if (event.key === "Enter" && made) { this.go(this.address(made.row)); return true; }
+    return false;
+  }
+}
+
+export function colours() {
+  const style = getComputedStyle(document.documentElement);
+  return (name) => style.getPropertyValue(`--${name}`).trim();
+}
+
+function drawStrip(canvas, { scores, marks }) {
+  const wide = canvas.clientWidth, high = canvas.clientHeight, scale = devicePixelRatio || 1;
+  if (!wide) return;
+  canvas.width = wide * scale;
+  canvas.height = high * scale;
+  const pen = canvas.getContext("2d"), colour = colours();
+  pen.scale(scale, scale);
+  const paint = { p: colour("sound-picked"), a: colour("mark"), f: colour("bad"), c: colour("good") };
+  const step = wide / marks.length;
+  pen.fillStyle = colour("sound");
+  scores.forEach((value, place) => { const tall = Math.max(1, (value / 100) * (high - 8)); pen.fillRect((place * wide) / scores.length, high - 6 - tall, wide / scores.length, tall); });
+  for (let place = 0; place < marks.length; place += 1) {
+    if (marks[place] === ".") continue;
+    pen.fillStyle = paint[marks[place]];
+    pen.fillRect(place * step, high - 5, Math.max(1.5, step - 0.5), 5);
+  }
+}

@@ -1,0 +1,65 @@
+// A new run: choose recordings and a budget, see what budgets reach and cost, then start it.
+import { lasting, make, percent, plural, whole } from "./parts.js";
+import { call, say, tell } from "./api.js";
+
+const WAIT = 500;
+
+export async function offerRun(place, go) {
+  const sources = await call("/sources");
+  const dialog = make("dialog", "plan-dialog"), form = make("form"), told = make("div", "forecast");
+  told.setAttribute("role", "status");
+  const list = make("select");
+  Object.assign(list, { multiple: true, size: Math.min(10, Math.max(3, sources.length)) });
+  list.append(...sources.map((one) => { const option = make("option", "", one.name); option.value = one.id; option.selected = sources.length === 1; return option; }));
+  const field = (words, input) => make("label", "field", make("span", "", words), input);
+  const budget = make("input"), name = make("input");
+  budget.value = "25%";
+  name.placeholder = "after the first recording";
+  const wish = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, name: name.value });
+  const forecast = make("button", "", "Forecast"), start = make("button", "", "Start"), close = make("button", "", "Close");
+  forecast.type = start.type = close.type = "button";
+  start.disabled = true; // what it costs comes first
+  forecast.addEventListener("click", () => plan(wish(), told).then((ok) => { start.disabled = !ok; }).catch(tell));
+  for (const input of [list, budget]) input.addEventListener("input", () => { start.disabled = true; });
+  start.addEventListener("click", () => begin(wish(), dialog, go).catch(tell));
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget), field("Name", name), told, make("div", "tools", forecast, start, close));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  dialog.append(form);
+  place.append(dialog);
+  dialog.showModal();
+}
+
+async function finished(job, told) {
+  let now = job;
+  while (now.state === "at work") {
+    const p = now.progress;
+    told.textContent = p.recordings ? `Listening: ${whole(p.heard)} of ${plural(p.recordings, "recording")}` : "Listening …";
+    await new Promise((resolve) => setTimeout(resolve, WAIT));
+    now = await call(`/jobs/${now.id}`);
+  }
+  if (now.state !== "done") throw new Error(now.failure || now.state);
+  return now.result;
+}
+
+async function plan(wish, told) {
+  const result = await finished(await call("/forecasts", { method: "POST", body: wish }), told);
+  const rows = result.rungs.map((rung) => make("tr", "", make("td", "", percent(rung.share, 1)), make("td", "", whole(rung.calls)),
+    make("td", "", rung.coverage === null ? "–" : percent(rung.coverage, 1)), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
+  const head = make("tr", "", ...["of the windows", "calls", "of actions reached", "price at most"].map((text) => make("th", "", text)));
+  told.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}`), make("table", "", head, ...rows));
+  return true;
+}
+
+async function begin(wish, dialog, go) {
+  const job = await call("/runs", { method: "POST", body: wish });
+  dialog.close();
+  say("Started.");
+  for (let turn = 0; turn < 60; turn += 1) {
+    const now = await call(`/jobs/${job.id}`);
+    if (now.run) { go(`/run/${now.run}`); return; }
+    if (now.state === "failed") throw new Error(now.failure);
+    await new Promise((resolve) => setTimeout(resolve, WAIT));
+  }
+}

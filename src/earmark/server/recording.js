@@ -1,0 +1,290 @@
+// One recording: the video, the time line, the picks, and what people say of them.
+import { clock, lasting, make, plural } from "./parts.js";
+import { at, author, call, inRecording, say, tell } from "./api.js";
+import { TimeLine } from "./timeline.js";
+
+const PAGE = 100;
+const VERDICTS = { right: "right", wrong: "wrong", reworded: "better words", missed: "missed" };
+
+export async function showRecording(place, run, recording, { trail }) {
+  const [detail, parent, session] = await Promise.all([call(inRecording(run, recording)), call(at(run)), call("/session")]);
+  trail([parent.name, `/run/${run}`], [detail.name]);
+  const view = new RecordingView(place, run, recording, detail, session);
+  await view.loadPicks();
+  view.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0), false);
+  return view;
+}
+
+class RecordingView {
+  constructor(place, run, recording, detail, session) {
+    Object.assign(this, { run, recording, detail, session, picks: [], total: 0, chosen: -1, words: "", markFrom: null });
+    const { duration } = detail.recording;
+    this.video = make("video", "video");
+    Object.assign(this.video, { controls: true, preload: "metadata", playsInline: true });
+    this.video.setAttribute("aria-label", `Video of ${detail.name}`);
+    this.unplayable = make("p", "unplayable");
+    this.unplayable.hidden = true;
+    this.clock = make("p", "clock");
+    this.canvas = make("canvas", "time-line");
+    this.line = new TimeLine(this.canvas, {
+      duration, began: detail.recording.began, marks: detail.marks,
+      load: (start, end, cells) => call(inRecording(run, recording, `/timeline?${new URLSearchParams({ start, end, cells })}`)).catch(tell),
+      onSeek: (time) => this.goTo(time), onMark: (start, end) => this.mark(start, end),
+    });
+    this.list = make("div", "picks");
+    this.more = button("more", "Show more", () => this.loadPicks(true));
+    const began = detail.recording.began ? `began ${detail.recording.began.slice(0, 19).replace("T", " ")}` : null;
+    const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
+    place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
+      ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
+      make("section", "stage", this.video, this.unplayable, this.clock, this.tools()), this.canvas,
+      make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed."),
+      this.searchBar(), this.list, this.more);
+    this.video.addEventListener("timeupdate", () => this.onTime());
+    this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
+    this.video.addEventListener("loadedmetadata", () => { if (this.wanted !== undefined) this.video.currentTime = this.wanted; });
+    this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
+    window.addEventListener("hashchange", this.onHash);
+  }
+
+  close() { window.removeEventListener("hashchange", this.onHash); this.line.close(); this.video.pause(); this.video.removeAttribute("src"); this.video.load(); }
+
+  tools() {
+    const box = make("div", "tools",
+      button("", "−", () => this.line.zoom(1.5), "Zoom out"), button("", "+", () => this.line.zoom(1 / 1.5), "Zoom in"), button("", "All", () => this.line.show(0, this.line.duration), "Show all of it"),
+      button("", "Mark missed", () => this.markHere()), button("ask", "Ask this …", () => this.ask().catch(tell)),
+      button("", "Copy link", () => this.copy()), exportLink(this.run));
+    const ask = box.querySelector(".ask");
+    ask.disabled = !this.session.model;
+    ask.title = this.session.why_not;
+    return box;
+  }
+
+  searchBar() {
+    const search = make("input");
+    Object.assign(search, { type: "search", placeholder: "Captions and sounds of this recording", autocomplete: "off", spellcheck: false });
+    search.setAttribute("aria-label", "Search the picks of this recording");
+    let wait = 0;
+    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { this.words = search.value; this.loadPicks().catch(tell); }, 150); });
+    this.count = make("span", "quiet");
+    this.count.setAttribute("role", "status");
+    return make("div", "tools", search, this.count);
+  }
+
+  // ---- playing ------------------------------------------------------------------------------
+
+  get time() { return this.part && !this.video.hidden ? this.part.start + this.video.currentTime : this.moment || 0; }
+
+  goTo(time, isPlayed = false) {
+    const part = this.detail.parts.findLast((each) => each.start <= time) || this.detail.parts[0];
+    this.moment = time;
+    this.wanted = time - part.start;
+    if (part.why_not) this.cannotPlay(`The video cannot be played from here: ${part.why_not}.`);
+    else if (part !== this.part) {
+      this.part = part;
+      this.video.src = `/media/${encodeURIComponent(this.run)}/${encodeURIComponent(this.recording)}/${part.part}`;
+    } else this.video.currentTime = this.wanted;
+    if (isPlayed) this.video.play().catch(() => {});
+    this.line.at(time);
+    this.tellTime(time);
+  }
+
+  onTime() {
+    const time = this.time;
+    this.moment = time;
+    this.line.at(time);
+    this.tellTime(time);
+  }
+
+  tellTime(time) {
+    const began = Date.parse(this.detail.recording.began);
+    const day = Number.isNaN(began) ? "" : ` · ${new Date(began + time * 1000).toISOString().slice(11, 19)}`;
+    this.clock.textContent = `${clock(time)} of ${clock(this.detail.recording.duration)}${day}`;
+  }
+
+  cannotPlay(words) {
+    if (!this.video.getAttribute("src") && !words.includes("from here")) return;
+    this.video.hidden = true;
+    this.unplayable.hidden = false;
+    this.unplayable.textContent = words;
+  }
+
+  // ---- the picks ----------------------------------------------------------------------------
+
+  async loadPicks(isMore = false) {
+    const query = new URLSearchParams({ offset: isMore ? this.picks.length : 0, limit: PAGE, words: this.words });
+    const page = await call(inRecording(this.run, this.recording, `/picks?${query}`));
+    this.picks = isMore ? [...this.picks, ...page.picks] : page.picks;
+    this.total = page.total;
+    this.drawPicks();
+  }
+
+  drawPicks() {
+    this.list.replaceChildren(...this.picks.map((each, place) => this.card(each, place)));
+    this.more.hidden = this.picks.length >= this.total;
+    this.count.textContent = plural(this.total, "pick");
+  }
+
+  card(each, place) {
+    const { start, end, reason } = each.pick;
+    const card = make("article", place === this.chosen ? "pick chosen" : "pick");
+    card.tabIndex = -1;
+    if (each.has_picture) {
+      const image = make("img");
+      Object.assign(image, { loading: "lazy", alt: `Frame at ${clock(each.pick.instant)}`, src: `/api${inRecording(this.run, this.recording, `/picture?${new URLSearchParams({ start, end })}`)}` });
+      card.append(image);
+    }
+    const when = button("moment", `${clock(start)} – ${clock(end)}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
+    const text = each.failure ? make("p", "failure", `Failed: ${each.failure}`) : make("p", each.caption === null ? "unasked" : "caption", each.caption ?? "Caption not asked");
+    const tags = make("ul", "tags", ...each.tags.map((tag) => make("li", "", tag)));
+    const body = make("div", "pick-body", when, text, each.tags.length ? tags : null, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
+    if (each.caption !== null) body.append(this.judge(each, place));
+    body.append(...each.verdicts.map((one) => this.verdict(one)));
+    card.append(body);
+    return card;
+  }
+
+  judge(each, place) {
+    const group = make("div", "judge", button("right", "Right", () => this.correct(place, "right")), button("wrong", "Wrong", () => this.correct(place, "wrong")), button("reword", "Better words …", () => this.reword(place)));
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", `Judge the answer at ${clock(each.pick.start)}`);
+    return group;
+  }
+
+  verdict(one) {
+    const words = `${one.author}: ${VERDICTS[one.verdict]}${one.text ? ` – “${one.text}”` : ""}`;
+    return make("p", `verdict ${one.verdict}`, words, " ", button("undo", "take back", () => call(`${at(this.run)}/corrections/${one.id}`, { method: "DELETE" }).then(() => this.changed("taken back")).catch(tell)));
+  }
+
+  choose(place) {
+    this.chosen = Math.min(this.picks.length - 1, Math.max(0, place));
+    [...this.list.children].forEach((card, each) => card.classList.toggle("chosen", each === this.chosen));
+    this.list.children[this.chosen]?.scrollIntoView({ block: "nearest" });
+  }
+
+  // ---- what people say ----------------------------------------------------------------------
+
+  async send(wish) {
+    if (!author()) {
+      document.getElementById("author").focus();
+      throw new Error("Say who you are first: your name is kept with what you say.");
+    }
+    await call(inRecording(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...wish } });
+    await this.changed(`${VERDICTS[wish.verdict]}: kept`);
+  }
+
+  async changed(words) {
+    this.line.draft = null;
+    this.line.refresh();
+    const wanted = Math.max(PAGE, this.picks.length);
+    const page = await call(inRecording(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
+    this.picks = page.picks;
+    this.total = page.total;
+    this.drawPicks();
+    say(words);
+  }
+
+  correct(place, verdict, text = "") {
+    const each = this.picks[place];
+    if (!each || each.caption === null) { say("There is no answer to judge here.", true); return; }
+    this.choose(place);
+    this.send({ start: each.pick.start, end: each.pick.end, verdict, text }).catch(tell);
+  }
+
+  async reword(place) {
+    const each = this.picks[place];
+    if (!each || each.caption === null) return;
+    const text = await ask("Better words", "What is done here?", each.caption);
+    if (text) this.correct(place, "reworded", text);
+  }
+
+  markHere() {
+    if (this.markFrom === null) {
+      this.markFrom = this.time;
+      say(`A missed moment begins at ${clock(this.markFrom)}: go to its end and press m again.`);
+      return;
+    }
+    const [start, end] = [this.markFrom, this.time].sort((a, b) => a - b);
+    this.markFrom = null;
+    this.mark(start, Math.max(end, start + 0.1));
+  }
+
+  async mark(start, end) {
+    this.line.draft = [start, end];
+    this.line.draw();
+    const text = await ask("A missed moment", `${clock(start)} to ${clock(end)}: what is done?`, "");
+    if (text === null) { this.line.draft = null; this.line.draw(); return; }
+    this.send({ start, end, verdict: "missed", text }).catch(tell);
+  }
+
+  async ask() {
+    const quote = await call(inRecording(this.run, this.recording, `/quote?time=${this.time}`));
+    const cost = quote.money ? `at most ${quote.money.toPrecision(2)} (in the currency of your prices)` : "no price";
+    const words = `${clock(quote.span.start)} to ${clock(quote.span.end)}, asked of ${quote.model}: at most ${plural(quote.tokens, "token")}, ${cost}${quote.is_answered ? "; it is answered already" : ""}.`;
+    if (await ask("Ask this window", words, undefined) === null) return;
+    say("Asking …");
+    await call(inRecording(this.run, this.recording, "/ask"), { method: "POST", body: { time: this.time } });
+    await this.changed("answered");
+  }
+
+  copy() {
+    const link = `${location.origin}${location.pathname}#t=${this.time.toFixed(1)}`;
+    history.replaceState(null, "", `#t=${this.time.toFixed(1)}`);
+    (navigator.clipboard?.writeText(link) ?? Promise.reject()).then(() => say("link copied"), () => say(link));
+  }
+
+  onKey(event) {
+    const by = event.shiftKey ? 10 : 1, { duration } = this.detail.recording;
+    const keys = {
+      " ": () => (this.video.paused ? this.video.play().catch(() => {}) : this.video.pause()),
+      ArrowLeft: () => this.goTo(Math.max(0, this.time - by)), ArrowRight: () => this.goTo(Math.min(duration, this.time + by)),
+      Home: () => this.goTo(0), End: () => this.goTo(duration), "+": () => this.line.zoom(1 / 1.5), "=": () => this.line.zoom(1 / 1.5), "-": () => this.line.zoom(1.5), 0: () => this.line.show(0, duration),
+      j: () => this.step(1), k: () => this.step(-1), ArrowDown: () => this.step(1), ArrowUp: () => this.step(-1),
+      Enter: () => this.chosen >= 0 && this.goTo(this.picks[this.chosen].pick.start, true),
+      r: () => this.correct(this.chosen, "right"), w: () => this.correct(this.chosen, "wrong"), e: () => this.reword(this.chosen),
+      m: () => this.markHere(), a: () => this.session.model && this.ask().catch(tell), c: () => this.copy(),
+    };
+    if (event.target.closest("button, a, summary") && [" ", "Enter"].includes(event.key)) return false;
+    if (!(event.key in keys)) return false;
+    keys[event.key]();
+    return true;
+  }
+
+  step(by) {
+    this.choose(this.chosen + by);
+    if (this.picks[this.chosen]) this.goTo(this.picks[this.chosen].pick.start);
+  }
+}
+
+function button(name, text, act, label) {
+  const made = make("button", name, text);
+  made.type = "button";
+  if (label) made.setAttribute("aria-label", label);
+  made.addEventListener("click", act);
+  return made;
+}
+
+function exportLink(run) {
+  const link = make("a", "button", "Export corrections");
+  link.href = `/api${at(run)}/export?format=corrections`;
+  link.download = "corrections.jsonl";
+  return link;
+}
+
+/** Ask for words; with none to begin with, only whether to go on. Null where somebody thinks better of it. */
+function ask(title, words, text) {
+  const dialog = make("dialog", "ask-dialog"), field = text === undefined ? null : make("textarea"), form = make("form");
+  if (field) { field.value = text; field.maxLength = 4000; field.setAttribute("aria-label", words); }
+  form.method = "dialog";
+  const yes = make("button", "yes", field ? "Keep" : "Ask"), no = make("button", "", "Cancel");
+  no.value = "no";
+  yes.value = "yes";
+  form.append(make("h2", "", title), make("p", "", words), ...(field ? [field] : []), make("div", "tools", yes, no));
+  dialog.append(form);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => {
+    resolve(dialog.returnValue === "yes" ? (field ? field.value.trim() : "") : null);
+    dialog.remove();
+  }));
+}

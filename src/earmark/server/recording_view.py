@@ -1,0 +1,152 @@
+"""One recording as the page shows it: its time line, its picks, and what was said of it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from earmark.errors import LedgerError
+from earmark.ledger.corrections import Agreement
+from earmark.ledger.records import Correction, HeardRow, PickRow, RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.media.source import name_of
+from earmark.reporting.report_page import scale_curve, title_of
+from earmark.server.api_records import (
+    AgreementView,
+    LaneEntry,
+    MediaPart,
+    PickPage,
+    PickView,
+    RecordingDetail,
+    TimelineView,
+)
+from earmark.server.archive_view import shrink
+from earmark.server.media_stream import files_of, why_not
+from earmark.timeline import FloatArray, Span
+
+MOST_ENTRIES = 2000
+"""Of one lane at a time: more than a screen has columns for."""
+
+
+class UnknownRecording(LedgerError):
+    """The run has no recording of that name."""
+
+
+def find_recording(run: Run, recording: str) -> RecordingRow:
+    """The recording with that id.
+
+    Raises:
+        UnknownRecording: the run has none.
+    """
+    row = run.recording(recording)
+    if row is None:
+        raise UnknownRecording(f"there is no recording {recording[:80]!r} in this run")
+    return row
+
+
+def describe(run: Run, row: RecordingRow) -> RecordingDetail:
+    """What is known of a recording as a whole."""
+    heard = run.heard(row.id) or HeardRow(row.id)
+    return RecordingDetail(
+        recording=row,
+        name=title_of(row),
+        window=heard.window,
+        windows=len(heard.scores),
+        expected=float(np.sum(heard.rates)),
+        choice=run.choice(row.id),
+        warnings=list(heard.warnings),
+        parts=[
+            MediaPart(place, start, name_of(path), why_not(path))
+            for place, (path, start) in enumerate(files_of(row))
+        ],
+    )
+
+
+def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> TimelineView:
+    """What lies in `span`, in `cells` columns."""
+    heard = run.heard(row.id) or HeardRow(row.id)
+    lanes: dict[str, list[LaneEntry]] = {"heard": [], "said": []}
+    lanes["picked"] = list(_picked(run, row, span))
+    for entry in run.evidence(row.id, kinds=("heard", "said"), within=span):
+        lanes[entry.kind].append(
+            LaneEntry(entry.span.start, entry.span.end, entry.text, entry.kind)
+        )
+    steps = {name: math.ceil(len(lane) / MOST_ENTRIES) or 1 for name, lane in lanes.items()}
+    level, step = heard.level, heard.window / heard.per_call
+    return TimelineView(
+        start=span.start,
+        end=span.end,
+        level=_cells(level.values, level.hop, span, cells) if level else [],
+        score=_cells(heard.scores, step, span, cells) if len(heard.scores) else [],
+        picks=lanes["picked"][:: steps["picked"]],
+        sounds=lanes["heard"][:: steps["heard"]],
+        speech=lanes["said"][:: steps["said"]],
+        corrections=[one for one in run.corrections(row.id) if one.span.overlaps(span)],
+        is_whole=max(steps.values()) == 1,
+    )
+
+
+def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: str) -> PickPage:
+    """Some picks in order of time; with `words`, those whose caption or tags hold all of them."""
+    parts = words.casefold().split()
+    every = [pick for pick in run.picks(row.id) if _holds(pick, parts)]
+    said: dict[Span, list[Correction]] = defaultdict(list)
+    for one in run.corrections(row.id):
+        if one.verdict != "missed" and not one.withdrawn:
+            said[one.span].append(one)
+    shown = every[offset : offset + limit]
+    return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
+
+
+def agreement_of(run: Run) -> AgreementView:
+    """How often the model was right in a run, as far as people have said."""
+    found = Agreement.of(run.corrections())
+    low, high = found.interval or (None, None)
+    return AgreementView(
+        found.right, found.judged, found.reworded, found.missed, found.share, low, high
+    )
+
+
+def _holds(row: PickRow, parts: list[str]) -> bool:
+    said = row.kept.answer.text if row.kept else ""
+    text = " ".join([said, *row.tags]).casefold()
+    return all(part in text for part in parts)
+
+
+def _picked(run: Run, row: RecordingRow, span: Span) -> Iterator[LaneEntry]:
+    for pick in run.picks(row.id):
+        if pick.span.overlaps(span):
+            text = pick.kept.answer.text if pick.kept else ", ".join(pick.tags)
+            yield LaneEntry(pick.span.start, pick.span.end, text[:200], pick.status)
+
+
+def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
+    answer = row.kept.answer if row.kept else None
+    return PickView(
+        pick=row.pick,
+        status=row.status,
+        tags=list(row.tags),
+        caption=answer.text if answer else None,
+        model=answer.model if answer else "",
+        failure=row.failure,
+        note=answer.note if answer else "",
+        has_picture=bool(run.thumbnail(row.recording, row.span)),
+        verdicts=verdicts,
+    )
+
+
+def _cells(values: FloatArray, hop: float, span: Span, cells: int) -> list[int]:
+    """The values in `span`, on the scale of all of them; a value for each cell or fewer."""
+    first = max(0, math.floor(span.start / hop))
+    last = max(first + 1, math.ceil(span.end / hop))
+    scaled = np.asarray(scale_curve(values), dtype=float)[first:last]
+    if len(scaled) > cells:
+        return [round(value) for value in shrink(scaled, cells).tolist()]
+    if len(scaled) == 0:
+        return []
+    times = span.start + (np.arange(cells) + 0.5) * span.duration / cells
+    places = np.clip((times / hop - first).astype(int), 0, len(scaled) - 1)
+    return [round(value) for value in scaled[places].tolist()]

@@ -1,0 +1,192 @@
+"""Forecasts and runs that the server starts, each a process that can be stopped and continued."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.question import Question
+from earmark.errors import EarmarkError
+from earmark.ledger.run_lock import is_at_work
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
+from earmark.media import Source
+from earmark.media.atomic_file import replacing
+from earmark.media.source import name_of
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.server.api_records import JobView
+from earmark.server.run_library import ServedRun, key_of
+
+PLAN = "plan.json"
+"""In the folder of a run that was started here: what it is to work on."""
+
+MOST_JOBS = 100
+"""Remembered; the oldest that are over are forgotten."""
+
+PATIENCE = 20.0
+"""Seconds a process has to end in before it is killed."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A process at work, or what became of it."""
+
+    id: str
+    kind: str
+    child: subprocess.Popen[str]
+    folder: Path | None
+    state: str = "at work"
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] | None = None
+    failure: str = ""
+
+    def view(self) -> JobView:
+        """What is told of it; a run has a name once it has a database."""
+        has_run = self.folder is not None and (self.folder / FILE).is_file()
+        run = key_of(self.folder) if self.folder and has_run else ""
+        return JobView(
+            self.id, self.kind, self.state, run, self.progress, self.result, self.failure
+        )
+
+    def follow(self) -> None:
+        """Read what the process says until it ends."""
+        assert self.child.stdout is not None
+        for text in self.child.stdout:
+            line = json.loads(text)
+            self.progress = line.get("progress", self.progress)
+            self.result = line.get("result", self.result)
+            self.failure = line.get("failure", self.failure)
+        self.child.wait()
+        if self.failure:
+            self.state = "failed"
+        else:
+            self.state = "done" if self.result is not None else "stopped"
+
+    def stop(self) -> None:
+        """Ask the process to end; what it has kept stays."""
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGINT)
+
+
+class RunJobs:
+    """All forecasts and runs started here."""
+
+    def __init__(self, plan: Plan, api_key: str | None = None) -> None:
+        """Those of a server that asks as `plan` says."""
+        self.plan = plan
+        self._api_key = api_key
+        self._jobs: dict[str, Job] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, key: str) -> Job:
+        return self._jobs[key]
+
+    def of(self, folder: Path) -> Job | None:
+        """The latest job at work on the run in `folder`, if any."""
+        every = [job for job in self._jobs.values() if job.folder == folder]
+        return every[-1] if every else None
+
+    def forecast(self, sources: Sequence[Source], budget: str) -> Job:
+        """Begin to say what budgets reach and cost for `sources`."""
+        return self._start("forecast", make_plan(sources, self.plan, budget=budget), None)
+
+    def start(self, folder: Path, plan: Plan) -> Job:
+        """Begin or continue the run in `folder`.
+
+        Raises:
+            EarmarkError: somebody is at work on it.
+        """
+        if is_at_work(folder):
+            raise EarmarkError(f"{folder.name} is at work already")
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / PLAN) as scratch:
+            scratch.write_text(json.dumps(plan.to_json()), encoding="utf-8")
+        return self._start("run", plan, folder)
+
+    def close(self) -> None:
+        """Stop all that is at work, and wait for it."""
+        for job in self._jobs.values():
+            job.stop()
+        for job in self._jobs.values():
+            try:
+                job.child.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                job.child.kill()
+
+    def _start(self, kind: str, plan: Plan, folder: Path | None) -> Job:
+        order = {
+            "kind": kind,
+            "plan": plan.to_json(),
+            "server": plan.model_choice.server,
+            "api_key": self._api_key,
+            "run": str(folder) if folder else None,
+        }
+        child = subprocess.Popen(  # our own interpreter and module
+            [sys.executable, "-m", "earmark.server.run_process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # Ctrl-C in the terminal is the server's
+        )
+        assert child.stdin is not None
+        with child.stdin:
+            json.dump(order, child.stdin)
+        job = Job(secrets.token_hex(8), kind, child, folder)
+        with self._lock:
+            over = [key for key, one in self._jobs.items() if one.state != "at work"]
+            for key in over[: max(0, len(self._jobs) - MOST_JOBS + 1)]:
+                del self._jobs[key]
+            self._jobs[job.id] = job
+        threading.Thread(target=job.follow, name=f"job-{job.id}", daemon=True).start()
+        return job
+
+
+def plan_again(served: ServedRun, plan: Plan) -> Plan:
+    """The plan a run was started under, asking whom `plan` asks.
+
+    Of a run that was started elsewhere: its recordings, and what its ledger says of the rest.
+
+    Raises:
+        ValueError: the run says too little of how it was made.
+    """
+    kept = served.folder / PLAN
+    if kept.is_file():
+        made = Plan.from_json(json.loads(kept.read_text(encoding="utf-8")))
+        return replace(made, model_choice=plan.model_choice, limits=plan.limits)
+    with served.open() as run:
+        said, paths = run.plan(), _paths_of(run)
+    names = ("budget", "rule", "frontline", "window", "across", "audio_track")
+    if any(name not in said for name in (*names, "ask")):
+        raise ValueError("the run does not say how it was made; run its command again")
+    choices = {name: said[name] for name in names}
+    question = Question.from_json(said["ask"])
+    return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
+
+
+def _paths_of(run: Run) -> list[Source]:
+    known = [
+        Source(tuple(path for path, _ in row.chapters) or (row.path,), row.name)
+        for row in run.recordings()
+    ]
+    return known + [Source((row.path,), row.name) for row in run.failed_recordings()]
+
+
+def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
+    """Where a new run goes: `runs/NAME` below `root`; with a number where there is one."""
+    stem = name or Path(name_of(sources[0].uris[0])).stem
+    stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-")[:80] or "run"
+    folder, number = root / "runs" / stem, 1
+    while folder.exists():
+        number += 1
+        folder = root / "runs" / f"{stem}-{number}"
+    return folder

@@ -1,0 +1,78 @@
+"""What every route works with: the runs, whom to ask, and what was started."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.errors import EarmarkError
+from earmark.media import Source
+from earmark.pipeline.run_plan import Plan
+from earmark.server.run_jobs import RunJobs
+from earmark.server.run_library import RunLibrary, ServedRun
+
+
+@dataclass(eq=False)
+class Service:
+    """What the routes work with."""
+
+    library: RunLibrary
+    plan: Plan
+    """Whom to ask, at what price, and how to listen; its paths may be worked on."""
+    api_key: str | None = None
+    """For a model server that wants one."""
+    jobs: RunJobs = field(init=False)
+    asking: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.jobs = RunJobs(self.plan, self.api_key)
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """What a new run may work on: recordings below the folders that are served."""
+        return {_key_of(one): one for one in self.plan.sources()}
+
+    @cached_property
+    def captioner(self) -> Captioner:
+        """Whom to ask."""
+        captioner = self.plan.open_captioner(api_key=self.api_key)
+        captioner.check()
+        return captioner
+
+    def model(self) -> tuple[str, str]:
+        """The model that can be asked; or why none can."""
+        try:
+            captioner = self.captioner
+        except EarmarkError as error:
+            return "", str(error)
+        if isinstance(captioner, TagsCaptioner):
+            return "", "no model: start the server with --vlm URL, --gguf FILE or --replay FILE"
+        return captioner.model, ""
+
+
+def _key_of(source: Source) -> str:
+    """What a source is called: its place stays here."""
+    places = "\n".join(source.uris).encode("utf-8", "replace")
+    return hashlib.sha256(places).hexdigest()[:16]
+
+
+def service_of(request: Request) -> Service:
+    """What the routes work with."""
+    service: Service = request.app.state.service
+    return service
+
+
+def run_of(request: Request, run: str) -> ServedRun:
+    """The run that a path names."""
+    return service_of(request).library[run]
+
+
+Services = Annotated[Service, Depends(service_of)]
+Served = Annotated[ServedRun, Depends(run_of)]

@@ -1,0 +1,194 @@
+// The time line of a recording: lanes on one canvas that zooms from hours to a second.
+import { clock } from "./parts.js";
+import { colours } from "./archive.js";
+
+const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 24], ["marks", "camera marks", 12], ["corrections", "corrections", 22]];
+const SHORTEST = 1, MARGIN = 4;
+const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
+
+export class TimeLine {
+  /** `load(start, end, cells)` gives what is shown; `onSeek(time)` and `onMark(start, end)` are told. */
+  constructor(canvas, { duration, began, marks, load, onSeek, onMark }) {
+    Object.assign(this, { canvas, duration, began, marks, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
+    canvas.tabIndex = 0;
+    canvas.setAttribute("role", "slider");
+    canvas.setAttribute("aria-label", "Time line; arrows move, plus and minus zoom");
+    canvas.setAttribute("aria-valuemin", "0");
+    canvas.setAttribute("aria-valuemax", String(Math.round(duration)));
+    this.lanes = LANES.filter(([name]) => name !== "marks" || marks.length);
+    canvas.style.height = `${this.lanes.reduce((sum, lane) => sum + lane[2], 0)}px`;
+    canvas.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
+    canvas.addEventListener("pointerdown", (event) => this.onDown(event));
+    canvas.addEventListener("pointermove", (event) => this.onMove(event));
+    canvas.addEventListener("pointerup", (event) => this.onUp(event));
+    canvas.addEventListener("pointercancel", () => { this.held = null; this.draft = null; this.draw(); });
+    this.observer = new ResizeObserver(() => this.refresh());
+    this.observer.observe(canvas);
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.onScheme = () => this.draw();
+    this.dark.addEventListener("change", this.onScheme);
+  }
+
+  close() { this.observer.disconnect(); this.dark.removeEventListener("change", this.onScheme); clearTimeout(this.wait); }
+
+  x(time) { return ((time - this.start) / (this.end - this.start)) * this.canvas.clientWidth; }
+  time(x) { return this.start + (x / this.canvas.clientWidth) * (this.end - this.start); }
+
+  show(start, end) {
+    const length = Math.min(this.duration, Math.max(SHORTEST, end - start));
+    this.start = Math.min(Math.max(0, start), Math.max(0, this.duration - length));
+    this.end = this.start + length;
+    this.refresh();
+  }
+
+  zoom(factor, around = this.now) {
+    const middle = around >= this.start && around <= this.end ? around : (this.start + this.end) / 2;
+    this.show(middle - (middle - this.start) * factor, middle + (this.end - middle) * factor);
+  }
+
+  at(time) {
+    this.now = time;
+    if (time < this.start || time > this.end) this.show(time - (this.end - this.start) / 3, time + ((this.end - this.start) * 2) / 3);
+    this.canvas.setAttribute("aria-valuenow", String(Math.round(time)));
+    this.canvas.setAttribute("aria-valuetext", clock(time));
+    this.draw();
+  }
+
+  refresh() {
+    this.draw();
+    clearTimeout(this.wait);
+    this.wait = setTimeout(async () => {
+      const turn = this.asked += 1;
+      const room = (this.end - this.start) / 2; // some more on either side, for panning
+      const [start, end] = [Math.max(0, this.start - room), Math.min(this.duration, this.end + room)];
+      const data = await this.load(start, end, Math.min(4000, Math.max(50, this.canvas.clientWidth * 2)));
+      if (turn === this.asked && data) { this.data = data; this.draw(); }
+    }, this.data ? 80 : 0);
+  }
+
+  lanesAt() {
+    let top = 0;
+    return this.lanes.map(([name, words, high]) => { const lane = { name, words, top, high }; top += high; return lane; });
+  }
+
+  draw() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => this.paint());
+  }
+
+  paint() {
+    const { canvas, data } = this, wide = canvas.clientWidth, high = canvas.clientHeight, scale = devicePixelRatio || 1;
+    if (!wide) return;
+    if (canvas.width !== Math.round(wide * scale) || canvas.height !== Math.round(high * scale)) { canvas.width = Math.round(wide * scale); canvas.height = Math.round(high * scale); }
+    const pen = canvas.getContext("2d"), colour = colours();
+    pen.setTransform(scale, 0, 0, scale, 0, 0);
+    pen.clearRect(0, 0, wide, high);
+    pen.font = "11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    const kinds = { answered: colour("mark"), failed: colour("bad"), right: colour("good"), wrong: colour("bad"), reworded: colour("score"), missed: colour("mark") };
+    for (const lane of this.lanesAt()) {
+      pen.fillStyle = colour("line");
+      pen.fillRect(0, lane.top + lane.high - 1, wide, 1);
+      if (lane.name === "ruler") this.paintRuler(pen, wide, lane, colour);
+      else if (lane.name === "marks") this.paintMarks(pen, lane, colour);
+      else if (data && (lane.name === "level" || lane.name === "score")) this.paintCurve(pen, lane, data, colour(lane.name === "level" ? "sound" : "score"));
+      else if (data) this.paintEntries(pen, lane, data[lane.name], (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
+      pen.fillStyle = colour("quiet");
+      const isFree = !(data?.[lane.name] || []).some((entry) => entry.start !== undefined && this.x(entry.start) < 100 && this.x(entry.end) > 0);
+      if (lane.words && wide > 420 && isFree) pen.fillText(lane.words, 6, lane.top + 8);
+    }
+    if (this.draft) {
+      const [a, b] = this.draft.map((time) => this.x(time));
+      pen.fillStyle = colour("mark");
+      pen.globalAlpha = 0.3;
+      pen.fillRect(Math.min(a, b), 0, Math.abs(b - a), high);
+      pen.globalAlpha = 1;
+    }
+    pen.fillStyle = colour("ink");
+    pen.fillRect(this.x(this.now) - 1, 0, 2, high);
+  }
+
+  paintRuler(pen, wide, lane, colour) {
+    const span = this.end - this.start, step = STEPS.find((each) => (wide * each) / span > 74) || STEPS.at(-1);
+    pen.fillStyle = colour("quiet");
+    for (let time = Math.ceil(this.start / step) * step; time <= this.end; time += step) {
+      pen.fillRect(this.x(time), lane.top + lane.high - 6, 1, 6);
+      pen.fillText(step < 1 ? `${clock(time)}.${Math.round((time % 1) * 10) % 10}` : clock(time), this.x(time) + 3, lane.top + 9);
+    }
+  }
+
+  paintCurve(pen, lane, data, fill) {
+    const values = data[lane.name];
+    if (!values.length) return;
+    pen.fillStyle = fill;
+    const step = (data.end - data.start) / values.length;
+    const each = Math.max(1, this.x(data.start + step) - this.x(data.start));
+    values.forEach((value, place) => {
+      const x = this.x(data.start + place * step), tall = Math.max(1, (value / 100) * (lane.high - 14));
+      if (x > -each && x < this.canvas.clientWidth) pen.fillRect(x, lane.top + lane.high - 2 - tall, each + 0.5, tall);
+    });
+  }
+
+  paintEntries(pen, lane, entries, paint, colour) {
+    for (const entry of entries) {
+      if (entry.withdrawn) continue;
+      const { start, end } = entry.span || entry, x = this.x(start), wide = Math.max(2, this.x(end) - x - 1);
+      if (x > this.canvas.clientWidth || x + wide < 0) continue;
+      pen.fillStyle = paint(entry);
+      pen.globalAlpha = entry.kind === "heard" || entry.kind === "said" ? 0.45 : 0.85;
+      pen.fillRect(x, lane.top + MARGIN, wide, lane.high - 2 * MARGIN);
+      pen.globalAlpha = 1;
+      const text = entry.text || entry.verdict;
+      if (wide > 60 && text) {
+        pen.save();
+        pen.beginPath();
+        pen.rect(x, lane.top, wide, lane.high);
+        pen.clip();
+        pen.fillStyle = colour("ink");
+        pen.fillText(text, Math.max(4, x + 4), lane.top + lane.high / 2);
+        pen.restore();
+      }
+    }
+  }
+
+  paintMarks(pen, lane, colour) {
+    pen.fillStyle = colour("good");
+    for (const time of this.marks) pen.fillRect(this.x(time) - 2, lane.top + 2, 4, lane.high - 4);
+  }
+
+  onWheel(event) {
+    event.preventDefault();
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const by = ((event.deltaX || event.deltaY) / this.canvas.clientWidth) * (this.end - this.start);
+      this.show(this.start + by, this.end + by);
+    } else this.zoom(1.2 ** Math.sign(event.deltaY), this.time(event.offsetX));
+  }
+
+  onDown(event) {
+    if (event.button) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    const lane = this.lanesAt().findLast((each) => event.offsetY >= each.top);
+    this.held = { x: event.offsetX, start: this.start, end: this.end, isMark: event.shiftKey || lane.name === "corrections", moved: false };
+  }
+
+  onMove(event) {
+    const { held } = this;
+    if (!held) return;
+    held.moved ||= Math.abs(event.offsetX - held.x) > 4;
+    if (!held.moved) return;
+    const by = ((event.offsetX - held.x) / this.canvas.clientWidth) * (held.end - held.start);
+    if (held.isMark) { this.draft = [this.time(held.x), this.time(event.offsetX)]; this.draw(); }
+    else this.show(held.start - by, held.end - by);
+  }
+
+  onUp(event) {
+    const { held, draft } = this;
+    this.held = null;
+    if (!held) return;
+    if (!held.moved) this.onSeek(Math.min(this.duration, Math.max(0, this.time(event.offsetX))));
+    else if (draft) {
+      const [start, end] = draft.map((time) => Math.min(this.duration, Math.max(0, time))).sort((a, b) => a - b);
+      this.onMark(start, end);
+    }
+  }
+}

@@ -1,0 +1,96 @@
+"""Serves the application over HTTP until somebody stops it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.errors import EarmarkError, MissingExtra
+from earmark.pipeline.run_plan import Plan
+from earmark.server.run_library import RunLibrary
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Where to listen, and to whom."""
+
+    host: str = "127.0.0.1"
+    port: int = 8484
+    token: str | None = None
+    """What a request has to carry; None asks for nothing."""
+    hosts: tuple[str, ...] = ()
+    """Names the server may be called by, beside the address and those of this machine."""
+    rate: float = 500.0
+    """Requests a second of one client."""
+
+
+def serve_folders(
+    folders: Sequence[Path],
+    plan: Plan,
+    options: ServeOptions,
+    *,
+    api_key: str | None = None,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve the runs below `folders` until a signal ends it.
+
+    Args:
+        folders: Where the runs and recordings lie.
+        plan: Whom to ask, at what price, and how to listen; its paths may be worked on.
+        options: Where to listen, and to whom.
+        api_key: For a model server that wants one.
+        on_start: Told the address to open.
+
+    Raises:
+        MissingExtra: the server's libraries are not installed.
+        EarmarkError: a folder is missing, or the port is taken.
+    """
+    try:
+        import uvicorn
+
+        from earmark.server.access_control import LOOPBACK, cookie_name
+        from earmark.server.application import make_app
+        from earmark.server.service import Service
+    except ImportError as error:
+        raise MissingExtra(
+            "serving needs FastAPI and uvicorn: pip install 'earmark[server]'"
+        ) from error
+    for folder in folders:
+        if not folder.is_dir():
+            raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
+    listening = _listen(options)
+    port = listening.getsockname()[1]
+    shown = f"[{options.host}]" if ":" in options.host else options.host
+    app = make_app(
+        Service(RunLibrary(folders), plan, api_key),
+        token=options.token,
+        hosts=(*LOOPBACK, shown.lower(), *(name.lower() for name in options.hosts)),
+        rate=options.rate,
+        cookie=cookie_name(port),
+    )
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
+    )
+    query = f"?token={options.token}" if options.token else ""
+    on_start(f"http://{shown}:{port}/{query}")
+    with suppress(KeyboardInterrupt):  # it has shut down by then
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((options.host, options.port))
+        listening.listen(512)
+    except OSError as error:
+        listening.close()
+        raise EarmarkError(
+            f"cannot listen at {options.host} port {options.port}: {error.strerror}; "
+            "choose another with --port"
+        ) from error
+    return listening

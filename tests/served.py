@@ -1,0 +1,38 @@
+"""A real `earmark serve` in a process of its own, for the tests of what it answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+TOKEN = "a-token-of-the-tests"
+
+
+@contextmanager
+def serving(*folders: Path, options: tuple[str, ...] = ()) -> Iterator[httpx.Client]:
+    """A client of a server of `folders` that carries the token; the server ends with the block."""
+    words = ["serve", *map(str, folders), "--port", "0", "--token", TOKEN, *options]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "earmark", *words], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        address = urlsplit(server.stdout.readline().strip())
+        base = f"http://{address.netloc}"
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=base, headers=headers, timeout=60) as client:
+            yield client
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+def run_named(client: httpx.Client, name: str) -> str:
+    """The id of the run called `name`."""
+    return next(run["id"] for run in client.get("/api/runs").json() if run["name"] == name)

@@ -1,0 +1,139 @@
+"""Runs started from the server: planned, begun, followed, stopped, continued; windows asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi", reason="earmark[server] is not installed")
+
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
+from earmark.media.demo_scene import make_scene
+from fault_server import fault_server
+from served import serving
+
+PATIENCE = 120.0
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    """What `look` gives once it gives something."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if found := look():
+            return found
+        time.sleep(0.1)
+    raise AssertionError("it did not come to that")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """A folder with one recording, and a model that answers when it is let."""
+    folder = tmp_path_factory.mktemp("place")
+    make_scene(folder / "bench.mp4", duration=40.0)
+    options = ("--frontline", "energy", "--no-sounds", "--input-price", "1", "--output-price", "1")
+    with (
+        fault_server(then="hold") as model,
+        serving(
+            folder, options=("--vlm", model.url, "--model", "scripted", *options, "--no-cache")
+        ) as client,
+    ):
+        yield SimpleNamespace(folder=folder, model=model, client=client)
+
+
+def job_of(client: httpx.Client, key: str) -> dict[str, Any]:
+    return client.get(f"/api/jobs/{key}").json()
+
+
+def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNamespace):
+    client = place.client
+    (source,) = client.get("/api/sources").json()
+    wish = {"sources": [source["id"]], "budget": "40%", "name": "../../first try"}
+    planned = client.post("/api/forecasts", json=wish)
+    assert planned.status_code == 202
+    key = planned.json()["id"]
+    done = wait_for(lambda: (job := job_of(client, key))["state"] != "at work" and job)
+    assert (done["state"], done["failure"]) == ("done", "")
+    assert done["result"]["windows"] == 10
+    assert done["result"]["rungs"][-1]["money"] > 0
+
+    started = client.post("/api/runs", json=wish).json()
+    run = wait_for(lambda: job_of(client, started["id"])["run"])
+    assert (place.folder / "runs" / "first_try" / "run.db").is_file(), "and nowhere else"
+    with client.stream("GET", f"/api/runs/{run}/events") as events:
+        place.model.release(1)
+        for line in events.iter_lines():
+            told = json.loads(line.removeprefix("data: ")) if line.startswith("data") else {}
+            if told.get("totals", {}).get("answered"):
+                break
+    assert told["is_at_work"]
+    assert told["job"]["progress"]["calls"] == 4
+    again = client.post(f"/api/runs/{run}/continue")
+    assert (again.status_code, "at work already" in again.json()["detail"]) == (502, True)
+
+    client.post(f"/api/runs/{run}/stop")
+    place.model.release(8)  # answers in flight are awaited and kept
+    stopped = wait_for(lambda: (job := job_of(client, started["id"]))["state"] != "at work" and job)
+    assert stopped["state"] in ("stopped", "done")
+    continued = client.post(f"/api/runs/{run}/continue").json()
+    place.model.release(8)
+    ended = wait_for(lambda: (job := job_of(client, continued["id"]))["state"] != "at work" and job)
+    assert (ended["state"], ended["failure"]) == ("done", "")
+    totals = client.get(f"/api/runs/{run}").json()["totals"]
+    assert (totals["answered"], totals["picks"]) == (4, 4)
+
+
+def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(place: SimpleNamespace):
+    client = place.client
+    (run,) = (run["id"] for run in client.get("/api/runs").json())
+    (page,) = client.get(f"/api/runs/{run}/recordings").json()["rows"]
+    where = f"/api/runs/{run}/recordings/{page['row']['id']}"
+    picks = client.get(f"{where}/picks").json()["picks"]
+    taken = {pick["pick"]["window"] for pick in picks}
+    free = min(set(range(10)) - taken)
+    quote = client.get(f"{where}/quote", params={"time": free * 4 + 1.5}).json()
+    assert quote["span"] == {"start": free * 4, "end": free * 4 + 4}
+    assert quote["money"] > 0
+    assert not quote["is_answered"]
+    place.model.release(1)
+    answer = client.post(f"{where}/ask", json={"time": free * 4 + 1.5})
+    assert answer.status_code == 200, answer.text
+    asked = answer.json()
+    (new,) = (pick for pick in asked["picks"] if pick["pick"]["window"] == free)
+    assert (new["status"], new["pick"]["reason"]) == ("answered", "asked by hand")
+    assert new["has_picture"]
+    before = place.model.count()
+    assert client.post(f"{where}/ask", json={"time": free * 4 + 1.5}).status_code == 200
+    assert place.model.count() == before, "what is answered is not asked again"
+    assert client.get(f"{where}/quote", params={"time": 400}).status_code == 422
+
+
+def test_a_run_at_work_elsewhere_is_not_written_over(place: SimpleNamespace):
+    client = place.client
+    (run,) = (run["id"] for run in client.get("/api/runs").json())
+    folder: Path = place.folder / "runs" / "first_try"
+    with Run.open(folder) as read:
+        plan = read.plan()
+    (page,) = client.get(f"/api/runs/{run}/recordings").json()["rows"]
+    with Ledger.open(folder, plan):
+        assert client.get(f"/api/runs/{run}").json()["is_at_work"]
+        where = f"/api/runs/{run}/recordings/{page['row']['id']}"
+        refused = client.post(f"{where}/ask", json={"time": 1.0})
+        assert (refused.status_code, "in use by" in refused.json()["detail"]) == (409, True)
+    assert not client.get(f"/api/runs/{run}").json()["is_at_work"]
+
+
+@pytest.mark.parametrize("sources", [[], ["/etc"], ["../bench.mp4"], ["http://example.org/a.mp4"]])
+def test_only_recordings_below_the_folders_are_worked_on(
+    place: SimpleNamespace, sources: list[str]
+):
+    for path in ("/api/forecasts", "/api/runs"):
+        refused = place.client.post(path, json={"sources": sources})
+        assert (refused.status_code, "choose recordings" in refused.text) == (422, True)
