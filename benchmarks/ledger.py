@@ -10,6 +10,7 @@ tables in bulk.
 from __future__ import annotations
 
 import argparse
+import os
 import sqlite3
 import tempfile
 import time
@@ -71,6 +72,32 @@ def time_answers(folder: Path, count: int) -> float:
         return count / (time.perf_counter() - began)
 
 
+def time_groups(folder: Path, count: int, size: int) -> float:
+    """Answers a second where `size` of them have arrived together, as from a busy server."""
+    calls = [CallRow(f"{number:032x}", "a", span_of(number), "model") for number in range(count)]
+    with open_run(folder, count) as ledger:
+        ledger.unanswered(calls)
+        began = time.perf_counter()
+        for first in range(0, count, size):
+            for call in calls[first : first + size]:
+                ledger.begin(call)
+            with ledger.together():
+                for number, call in enumerate(calls[first : first + size], first):
+                    ledger.keep(call, answer(number), spend=0.0001)
+        return count / (time.perf_counter() - began)
+
+
+def time_syncs(folder: Path, count: int) -> float:
+    """Syncs a second of a small file: what the disk allows whoever syncs one at a time."""
+    with (folder / "synced").open("wb") as file:
+        began = time.perf_counter()
+        for _ in range(count):
+            file.write(bytes(4096))
+            file.flush()
+            os.fdatasync(file.fileno())
+        return count / (time.perf_counter() - began)
+
+
 def fill(folder: Path, count: int) -> None:
     """Write `count` answered calls in one transaction."""
     open_run(folder, count).close()
@@ -106,6 +133,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         rate = time_answers(Path(scratch) / "rate", arguments.answers)
         print(f"answers a second, each committed and indexed   {rate:8.0f}   (to reach: 1,000)")
+        for size in (4, 16):
+            rate = time_groups(Path(scratch) / f"by {size}", arguments.answers, size)
+            print(f"the same, {size:>2} that arrived together            {rate:8.0f}")
+        print(
+            f"syncs a second the disk allows                 {time_syncs(Path(scratch), 500):8.0f}"
+        )
         folder = Path(scratch) / "large"
         fill(folder, arguments.calls)
         size = (folder / "run.db").stat().st_size

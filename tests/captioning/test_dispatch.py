@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,9 @@ class Outcome:
 
     def begin(self, request):
         self.begun.append(request.span.start)
+
+    def together(self):
+        return nullcontext()
 
     def withdraw(self, request):
         self.withdrawn.append(request.span.start)
@@ -89,6 +93,38 @@ def test_every_request_is_answered_once():
     assert (tally.calls, tally.answered, tally.failed, tally.attempts, count) == (20, 20, 0, 20, 20)
     assert tally.tokens == 20 * 110 and tally.stopped is None
     assert sorted(outcome.begun) == sorted(outcome.answers) and outcome.withdrawn == []
+
+
+@dataclass
+class Grouped(Outcome):
+    """Writes the first of its groups only when every other answer has arrived."""
+
+    everyone: threading.Event = field(default_factory=threading.Event)
+    groups: list[int] = field(default_factory=list)
+
+    @contextmanager
+    def together(self):
+        before = len(self.answers)
+        yield
+        assert self.groups or self.everyone.wait(60)
+        self.groups.append(len(self.answers) - before)
+
+
+def test_answers_that_arrive_while_one_is_written_are_written_together():
+    log, lock, arrived = Grouped(), threading.Lock(), list[str]()
+
+    def answer(request):
+        with lock:
+            arrived.append(request.identity)
+        if len(arrived) == 6:
+            log.everyone.set()
+        return Answer(text="seen", model="m", prompt_tokens=1, completion_tokens=1)
+
+    started = threading.Barrier(6, timeout=60)
+    both = Scripted(lambda request: started.wait() >= 0 and answer(request))
+    log.of(requests(6), both, Limits(concurrency=6))
+    assert sum(log.groups) == len(log.answers) == 6
+    assert len(log.groups) <= 3  # the first, those that came meanwhile, and who was just too late
 
 
 @pytest.mark.parametrize("fault", ["429", "500", "502", "503", "cut", "drop"])

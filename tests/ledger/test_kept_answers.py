@@ -171,3 +171,35 @@ def test_what_was_spent_counts_every_process_and_what_nobody_counted(tmp_path: P
         ledger.begin(call(5), reserve=(300, 0.5))
         ledger.keep(call(5), replace(answer("loud"), kind="tags", prompt_tokens=None))
         assert ledger.spent().guessed == 1, "tags ask nobody"
+
+
+def test_answers_kept_together_are_committed_when_the_block_ends(tmp_path: Path):
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        for number in (1, 3):
+            ledger.begin(call(number))
+        with ledger.together():
+            ledger.keep(call(1), answer("a board"))
+            with ledger.together():
+                ledger.fail(call(3), "no text")
+            assert run.totals().answered == 0
+        assert [row.status for row in run.picks("a")] == ["answered", "failed"]
+
+
+def test_one_that_cannot_be_kept_takes_no_other_with_it(tmp_path: Path):
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        ledger.begin(call(1))
+        ledger.begin(call(3))
+        with pytest.raises(ValueError, match="was not begun"), ledger.together():
+            ledger.keep(call(1), answer("a board"))
+            ledger.keep(replace(call(1), identity="unknown"), answer("nothing"))
+            ledger.keep(call(3), answer("a drill"))
+        assert [row.status for row in run.picks("a")] == ["answered", "answered"]
+
+
+def test_an_interruption_in_between_keeps_what_had_arrived(tmp_path: Path):
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        ledger.begin(call(1))
+        with pytest.raises(KeyboardInterrupt), ledger.together():
+            ledger.keep(call(1), answer("a board"))
+            raise KeyboardInterrupt
+        assert run.totals().answered == 1

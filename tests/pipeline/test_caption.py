@@ -349,8 +349,10 @@ def test_a_run_that_goes_on_knows_which_track_was_heard(tmp_path):
         found, _ = listen_and_store(
             made.sources(), made.listening, ledger, InProcessBackend(), now := Progress()
         )
+        anew = make_plan(plan=made, cache=None).listening
+        listen_and_store(made.sources(), anew, ledger, InProcessBackend(), again := Progress())
     assert [one.audio_track for one in found.values()] == [1]
-    assert now.unchanged == 1
+    assert (now.unchanged, again.unchanged) == (1, 0), "without a cache it is listened to anew"
 
 
 def test_a_preview_reads_a_run_that_is_being_written(video, tmp_path):

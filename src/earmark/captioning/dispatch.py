@@ -12,6 +12,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -32,6 +33,10 @@ class CallLog(Protocol):
 
     One method at a time, in the thread that made the call. An error raised here ends the run.
     """
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is noted within may be written at once, and is when this ends."""
+        ...
 
     def begin(self, request: Request) -> None:
         """`request` is sent when this returns, and not if it raises."""
@@ -255,15 +260,25 @@ class _Dispatcher:
             self._changed.notify_all()
 
     def _log_arrived(self) -> None:
-        """Count and log what has arrived; an error of the log stops the run, not this."""
+        """Count and log what has arrived; an error of the log stops the run, not this.
+
+        What arrived while others were being written is written together.
+        """
         while self._arrived and not self._is_over:
-            request, outcome = self._arrived.popleft()
-            if request in self._in_flight:
-                self._in_flight.remove(request)
             try:
-                self._record(request, outcome)
+                with self._log.together():
+                    while self._arrived:
+                        self._log_one(*self._arrived.popleft())
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._stop(error)
+
+    def _log_one(self, request: Request, outcome: Answer | Failure | None) -> None:
+        if request in self._in_flight:
+            self._in_flight.remove(request)
+        try:
+            self._record(request, outcome)
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+            self._stop(error)
 
     def _drop(self, request: Request, error: BaseException) -> None:
         """End the run for an error that says nothing about what became of `request`."""

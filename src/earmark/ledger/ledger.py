@@ -45,17 +45,8 @@ from earmark.redaction import redact, redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
-_SPENT = """
-SELECT (SELECT coalesce(sum(asked), 0) FROM calls), coalesce(sum(tokens), 0), total(spend),
-    coalesce(sum(guessed), 0)
-FROM (
-    SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend,
-        prompt_tokens + completion_tokens IS NULL AS guessed
-    FROM answers JOIN calls ON id = call WHERE kind = 'caption'
-    UNION ALL SELECT prompt_tokens + completion_tokens, spend, 0 FROM failures
-    UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend, interrupted
-    FROM calls WHERE interrupted > 0)
-"""
+Write = Callable[[sqlite3.Connection], object]
+"""Something to be written in a transaction that is open."""
 
 
 class Ledger:
@@ -78,6 +69,7 @@ class Ledger:
         self._connection = connect(folder, to_write=True)
         self._reserve = DiskReserve(folder)
         self._is_full = False
+        self._waiting: list[Write] | None = None
         with self._transaction() as database:
             self._plan = remember_plan(database, plan)
             self.interrupted = count_interrupted(database)
@@ -371,8 +363,7 @@ class Ledger:
 
     def spent(self) -> Spent:
         """What the calls of this run have taken so far, whichever process made them."""
-        ((calls, tokens, spend, guessed),) = self._rows(_SPENT)
-        return Spent(calls, tokens, spend, guessed)
+        return Spent(*self._rows(call_state.SPENT)[0])
 
     def begin(self, call: CallRow, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Note that `call` is about to be sent; only then may it be.
@@ -394,7 +385,7 @@ class Ledger:
                 call_state.begin(database, call, reserve)
 
     def withdraw(self, call: CallRow) -> None:
-        """Note that `call` began and was not sent after all."""
+        """Note that a call began and was not sent after all."""
         self._surely(lambda database: call_state.withdraw(database, call))
 
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
@@ -430,8 +421,42 @@ class Ledger:
             )
         )
 
-    def _surely(self, write: Callable[[sqlite3.Connection], None]) -> None:
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What becomes of calls within the block is committed, and synced, once: when it ends.
+
+        So answers that arrive together cost one sync. Those that cannot be written together are
+        written one by one, and the first error is raised.
+        """
+        with self._thread_lock:
+            if self._waiting is not None:
+                yield
+                return
+            self._waiting = []
+            try:
+                yield
+            finally:
+                writes, self._waiting = self._waiting, None
+                self._write_all(writes)
+
+    def _write_all(self, writes: Sequence[Write]) -> None:
+        errors: list[Exception] = []
+        with suppress(LedgerError, ValueError):
+            self._surely(lambda database: [write(database) for write in writes])
+            writes = ()
+        for write in writes:
+            try:
+                self._surely(write)
+            except (LedgerError, ValueError) as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _surely(self, write: Write) -> None:
         """Write what became of a call; twice if need be, on a full disk into the reserve."""
+        if self._waiting is not None:
+            self._waiting.append(write)
+            return
         try:
             self._write_synced(write)
         except LedgerError as error:
@@ -442,7 +467,7 @@ class Ledger:
                 self._make_room()
             self._write_synced(write)
 
-    def _write_synced(self, write: Callable[[sqlite3.Connection], None]) -> None:
+    def _write_synced(self, write: Write) -> None:
         with self._transaction(is_synced=True) as database:
             write(database)
 

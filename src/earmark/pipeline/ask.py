@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from itertools import tee
 
@@ -98,6 +98,10 @@ class CallRecorder:
             calls_before=spent.calls, tokens_before=spent.tokens, spend_before=spent.spend
         )
 
+    def together(self) -> AbstractContextManager[None]:
+        """What is noted within is committed once, when this ends."""
+        return self.ledger.together()
+
     def add(self, task: Task) -> Task:
         """A task is under way: it is known here until it has an outcome."""
         self.tasks[task.request.identity] = task
@@ -115,7 +119,7 @@ class CallRecorder:
         self.ledger.withdraw(CallRow.of(request))
 
     def answered(self, request: Request, answer: Answer) -> None:
-        """A call was answered: kept before anything else happens."""
+        """A call was answered: kept before another is begun."""
         spend = self.limits.cost(request, answer)
         self.ledger.keep(CallRow.of(request), answer, spend=spend)
         if answer.evidence:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
@@ -226,6 +227,10 @@ class _Run:
 
     def begin(self, request: Request) -> None:
         """Nothing to note: what is not answered is asked again next time."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Nothing is gained by it here."""
+        return nullcontext()
 
     def withdraw(self, request: Request) -> None:
         """Nothing was noted."""
