@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz docs hooks dist release-check browser clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs hooks dist release-check browser clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -39,6 +39,12 @@ fuzz: $(VENV)/.dev ## Fuzz how media, replies and annotations are read, SECONDS 
 	for target in boxes packets recording reply any-annotation epic captaincook4d egoexolearn \
 	    factory10k csv dcase audacity goalstep egosound elan corrections; do \
 	  $(BIN)/python tests/fuzz/run.py $$target $(SECONDS) build/fuzz/$$target || exit 1; done
+
+# Of each package so many changes are tried; what no test notices is listed.
+MUTANTS ?= 80
+mutation: $(VENV)/.dev ## Break media, ledger, selection and captioning on purpose, and count what the tests notice
+	for package in media ledger selection captioning; do \
+	  $(BIN)/python scripts/mutation.py $$package --mutants $(MUTANTS) || exit 1; done
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py

@@ -161,6 +161,7 @@ def soak(video: Path, folder: Path, kills: int, seed: int) -> Figures:
                 if is_over:
                     life = time.monotonic() - began
                 check(run, kept, server, figures)
+                sys.stderr.write(f"\r{figures.kills} of {kills} kills ")
             figures.requests += server.count()
         figures.runs += is_over
         figures.answers += len(kept)
