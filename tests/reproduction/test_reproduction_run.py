@@ -44,6 +44,8 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six recordings of six people, none of the paper's, in EPIC-KITCHENS' own format."""
     folder = tmp_path_factory.mktemp("epic")
     actions, lengths = [HEADER], ["video_id,duration\n"]
+    columns = "annotation_id,participant_id,video_id,start_timestamp,stop_timestamp,class\n"
+    events = [columns]
     for number in range(6):
         name = f"P7{number}_01"
         clicks = [3.0 + 7 * place + number / 2 for place in range(6)]
@@ -52,8 +54,14 @@ def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for place, start in enumerate(clicks):
             times = f"{stamp(start)},{stamp(start + 1.5)}"
             actions.append(f"{name}_{place},P7{number},{name},{times},cut,onion\n")
+        events += [
+            f"{name}_s{place},P7{number},{name},{stamp(start)},{stamp(start + 0.4)},{kind}\n"
+            for place, start in enumerate(clicks)
+            for kind in (("click", "tap / water")[place % 2],)
+        ]
     (folder / "EPIC_100_validation.csv").write_text("".join(actions))
     (folder / "EPIC_100_video_info.csv").write_text("".join(lengths))
+    (folder / "EPIC_Sounds_validation.csv").write_text("".join(events))
     return folder
 
 
@@ -111,6 +119,7 @@ def heard(kitchen: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is made of six recordings by listening and a moment of training."""
     folder = tmp_path_factory.mktemp("made") / "results"
     names = (
+        "segmentation",
         "paired",
         "coverage",
         "operating-points",
@@ -143,6 +152,10 @@ def test_listening_makes_the_tables_and_says_what_ran(heard: Path):
     )
     spans = made["objective"]["25 %: span minus frame, points"]
     assert "steps 4" in spans["ran"] and "over energy" in spans["ran"] and "2 seeds" in spans["n"]
+    heads = made["segmentation"]
+    assert heads["classes"]["ours"] == 2 and heads["classes"]["paper"] == 42
+    assert heads["boundaries at 0.95"]["paper"] == 2015
+    assert {"event F1, collar 0.5 s, %", "B-F1 at 2 s, even segments, %"} <= set(heads)
     transfer = made["transfer"]
     assert transfer["flux: recall, %"]["n"] == "2 seeds"
     assert "bring its weights" in transfer["beats: reduction, %"]["ran"]

@@ -190,7 +190,7 @@ MODEL = {
     "replay": option(Path | None, "Answers from a JSONL file."),
     "sounds": option(
         bool | None,
-        "Name the sounds of each window with YAMNet and tell the model.",
+        "Name the sounds of each window, with an AudioSet model at hand, and tell the model.",
         "--sounds/--no-sounds",
         show_default="if `earmark models get yamnet` was run",
     ),

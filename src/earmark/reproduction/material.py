@@ -25,6 +25,7 @@ VALIDATION = "EPIC_100_validation.csv"
 DURATIONS = "EPIC_100_video_info.csv"
 TRAINING = ("EPIC_100_train.csv", "EK100_trainsplit_actions_from_UDA.csv")
 EVENTS = ("EPIC_Sounds_validation.csv", "sound_events_not_categorised.csv")
+LABELLED = ("EPIC_Sounds_train.csv", EVENTS[0])
 CLASSES = ("EPIC_100_noun_classes.csv", "EPIC_100_verb_classes.csv")
 
 Value = TypeVar("Value")
@@ -138,6 +139,11 @@ class Material:
         if not self._has(EVENTS[0]):
             return None
         return self._read([name for name in EVENTS if self._has(name)])
+
+    @cached_property
+    def sound_classes(self) -> Annotations | None:
+        """The sound events that have a class, of both splits as far as they are here."""
+        return self._read([name for name in LABELLED if self._has(name)])
 
     def _has(self, name: str) -> bool:
         return self.plan.epic is not None and (self.plan.epic / name).is_file()

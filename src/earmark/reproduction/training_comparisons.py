@@ -40,7 +40,7 @@ def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate],
     names = [*split.training, *split.development, *split.judged]
     heard = gather(
         given.marked.only(names),
-        list(dict.fromkeys(_folders(given))),
+        media_folders(given),
         encoder=encoder,
         cache=given.folder / "kept" / "features",
         watch=lambda what, done, total: given.progress(done, total, f"{what}: {encoder}"),
@@ -60,9 +60,9 @@ def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate],
     return [Gate.load(folder / f"seed-{seed}.gate") for seed in settings.all_seeds], judged
 
 
-def _folders(given: Given) -> list[Path]:
+def media_folders(given: Given) -> list[Path]:
     """Where the media lie."""
-    return [Path(source.uris[0]).parent for source in given.media.values()]
+    return list(dict.fromkeys(Path(each.uris[0]).parent for each in given.media.values()))
 
 
 def score_gate(gate: Gate, judged: Material) -> dict[str, Track]:

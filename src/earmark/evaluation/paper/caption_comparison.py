@@ -30,7 +30,7 @@ from earmark.evaluation.metrics.significance import mcnemar
 from earmark.evaluation.paper.caption_log import Caption, CaptionLog
 from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
 from earmark.evaluation.tables.table import mean, plain
-from earmark.features.yamnet import YAMNet
+from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame, Recording
 from earmark.timeline import Span
 
@@ -73,6 +73,13 @@ VariantProgress = Callable[[str, int, int], None]
 """Called with the variant at work, how many of its stimuli are done and how many there are."""
 
 
+def tags_at_hand(recording: Recording, spans: Sequence[Span]) -> list[tuple[str, ...]]:
+    """What is heard, by the AudioSet head that is here: the paper's BEATs first, YAMNet last."""
+    namer = sound_namer(True, None)
+    assert namer is not None, "it is wanted"
+    return namer.encoder.tags(recording, spans)
+
+
 @dataclass(frozen=True, slots=True)
 class CaptionTools:
     """What asking takes: whom, how, and where answers are kept."""
@@ -81,7 +88,7 @@ class CaptionTools:
     prompt: Prompt = field(default_factory=Prompt.load)
     limits: Limits = field(default_factory=Limits)
     crop: Crop = field(default_factory=HandCrop)
-    tags: Tags = field(default_factory=lambda: YAMNet().tags)
+    tags: Tags = tags_at_hand
     answer_tokens: int = 256
     log: CaptionLog = field(default_factory=CaptionLog)
     """What is answered there already is not asked again."""
