@@ -34,6 +34,7 @@ COMMANDS = {
     "frontlines": Entry("frontlines:frontlines", "Choose"),
     "schema": Entry("select:schema", "Choose"),
     "caption": Entry("caption:caption", "Caption"),
+    "audit": Entry("audit:audit", "Caption"),
     "doctor": Entry("doctor:doctor", "Caption"),
     "demo": Entry("demo:demo", "Caption"),
     "summary": Entry("summary:summary", "Look at runs"),

@@ -140,11 +140,14 @@ class Ledger:
                 (*recording_values(unknown), redact(as_text(reason))),
             )
 
+    def note(self, name: str, value: str) -> None:
+        """Keep `value` under `name`, in place of what was there."""
+        with self._transaction() as database:
+            database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+
     def rate_by(self, survival: Survival) -> None:
         """Note how long actions last, as the recordings are rated by."""
-        value = json.dumps([survival.times, survival.shares])
-        with self._transaction() as database:
-            database.execute("INSERT OR REPLACE INTO notes VALUES ('survival', ?)", (value,))
+        self.note("survival", json.dumps([survival.times, survival.shares]))
 
     def hear(
         self,
@@ -196,19 +199,19 @@ class Ledger:
             )
 
     def heard(
-        self, recording: str, *, key: str, survival: Survival, owned: tuple[int, ...] = ()
+        self, recording: str, *, key: str | None, survival: Survival, owned: tuple[int, ...] = ()
     ) -> Windows | None:
         """The windows kept for `recording` under `key`; None when it must be listened to.
 
         Args:
             recording: Its id.
-            key: Names all that can change the windows.
+            key: Names all that can change the windows; None for whatever they are.
             survival: How long actions last; not kept with each recording.
             owned: Windows whose call is paid already.
         """
         rows = self._rows(
             "SELECT window, heard.duration, per_call, scores, instants, rates FROM heard"
-            " JOIN recordings ON number = recording WHERE id = ? AND key = ?",
+            " JOIN recordings ON number = recording WHERE id = ? AND key = coalesce(?, key)",
             recording,
             key,
         )

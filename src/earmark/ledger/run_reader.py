@@ -201,8 +201,13 @@ class Run:
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
-        row = self._row("SELECT value FROM notes WHERE name = 'survival'")
-        return Survival(*map(tuple, json.loads(row[0]))) if row else None
+        kept = self.note("survival")
+        return Survival(*map(tuple, json.loads(kept))) if kept else None
+
+    def note(self, name: str) -> str:
+        """What is kept under `name`; empty where nothing is."""
+        row = self._row("SELECT value FROM notes WHERE name = ?", name)
+        return str(row[0]) if row else ""
 
     def failed_recordings(self) -> list[FailedRecording]:
         """The recordings that could not be worked on, by path."""

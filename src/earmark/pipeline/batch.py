@@ -76,7 +76,7 @@ def export_batch(folder: Path, path: Path, *, model: str) -> BatchExport:
         calls = [CallRow.of(request) for _, request in items]
         waiting = {call.identity for call in ledger.unanswered(calls)}
         wanted = [(row, request) for row, request in items if request.identity in waiting]
-        recordings = {row.id: _reopened(row) for row in {row for row, _ in wanted}}
+        recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log, failures = CallRecorder(Limits(), ledger, Progress(), len(wanted)), list[Failure]()
         written = write_batch(_decoded(tasks, log, failures), path)
@@ -136,7 +136,7 @@ def import_batch(
     )
 
 
-def _reopened(row: RecordingRow) -> Recording:
+def reopen(row: RecordingRow) -> Recording:
     """The recording a run knows, found again where it was."""
     files = tuple(path for path, _ in row.chapters) or (row.path,)
     if any(map(is_redacted, files)):

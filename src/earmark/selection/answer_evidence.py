@@ -127,6 +127,9 @@ LEAST_SPREAD = 0.3
 """Standard deviation of the factors, beside their mean, from which on answers are planned by. It is
 about 0.2 in dense kitchens, where planning by them gains nothing, and 0.6 in GoalStep."""
 
+LEAST_GAPS = 8
+"""Stretches between answers, to judge that by."""
+
 IN_WORDS: Mapping[Kind, str] = {
     "same": "between answers that agree",
     "empty": "between answers that see nothing done",
@@ -190,7 +193,7 @@ class RevisedWindows(Collection[Windows]):
         """Whether the answers tell one stretch from another by enough to plan by."""
         every = [gap for row in self.gaps for gap in row]
         weights = np.array([gap.expected for gap in every])
-        if not weights.sum() > 0:
+        if len(every) < LEAST_GAPS or not weights.sum() > 0:
             return False
         factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)

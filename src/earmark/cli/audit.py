@@ -1,0 +1,118 @@
+"""`earmark audit`: how much a run has not seen, from a few windows drawn at random."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from earmark.captioning.limits import Limits
+from earmark.cli.console import emit_json, out, print_table, warn
+from earmark.cli.options import model_store
+from earmark.cli.progress_display import Log, show_progress
+from earmark.cli.runs import AsJson
+from earmark.pipeline.audit import AuditResult, foretell
+from earmark.pipeline.audit import audit as audit_run
+from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.text_format import as_share, counted
+
+LADDER = (10, 20, 40, 80, 160, 320)
+"""Calls whose interval is foretold."""
+
+
+def audit(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    calls: Annotated[int, typer.Option("--calls", help="Windows to draw.", min=1)] = 40,
+    confidence: Annotated[
+        float, typer.Option("--confidence", help="Per cent of audits the interval is to hold in.")
+    ] = 95,
+    seed: Annotated[int, typer.Option("--seed", help="Another one draws other windows.")] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask nothing; say how wide the interval will be.")
+    ] = False,
+    vlm: Annotated[
+        str | None, typer.Option("--vlm", help="Address of an OpenAI-compatible server.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", help="The model's name on that server.")
+    ] = None,
+    gguf: Annotated[Path | None, typer.Option("--gguf", help="A GGUF file to run here.")] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", help="Answers from a JSONL file.")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", help="Calls in flight at once.")
+    ] = Limits().concurrency,
+    log: Log = "bar",
+    as_json: AsJson = False,
+) -> None:
+    """Say how much a run has not seen, from a few windows drawn at random and asked about.
+
+    Every window that no answered pick touches is as likely to be drawn as any other, so the share
+    in which the model sees something being done is unbiased; the sound makes its interval narrower.
+    Killed, the same command goes on with the same windows. Ask the model that the run asked.
+
+    For example:
+
+      earmark audit runs/shift --dry-run
+
+      earmark audit runs/shift --calls 40 --vlm http://localhost:8000/v1 --model Qwen3-VL-8B
+    """
+    share = confidence / 100
+    if dry_run:
+        show_widths(foretell(run, sorted({*LADDER, calls}), confidence=share), as_json)
+        return
+    chosen: dict[str, Any] = {"server": vlm, "model": model, "gguf": gguf, "replay": replay}
+    if not (vlm or gguf or replay):
+        raise ValueError("an audit asks a model: give --vlm URL --model NAME, or --gguf FILE")
+    plan = make_plan(concurrency=concurrency, store=model_store(), sounds=None, **chosen)
+    key = os.environ.get("OPENAI_API_KEY")
+    with show_progress(log) as progress:
+        done = audit_run(
+            run,
+            calls=calls,
+            plan=plan,
+            api_key=key,
+            confidence=share,
+            seed=seed,
+            progress=progress,
+        )
+    show_audit(done, as_json)
+    if done.answered < done.drawn:
+        raise typer.Exit(1)
+
+
+def show_widths(widths: dict[int, float], as_json: bool) -> None:
+    """How wide the interval will be, a line a number of calls."""
+    if as_json:
+        emit_json({str(calls): width for calls, width in widths.items()})
+        return
+    rows = [(str(calls), f"± {50 * width:.1f} points") for calls, width in widths.items()]
+    print_table(("calls", "the share will be known to"), rows)
+
+
+def show_audit(done: AuditResult, as_json: bool) -> None:
+    """What was found, and what that rests on."""
+    least, about, most = done.activities
+    if as_json:
+        counts = {"activities": {"low": least, "estimate": about, "high": most}}
+        emit_json(asdict(done) | counts)
+        return
+    if done.answered < done.drawn:
+        missing = counted(done.drawn - done.answered, "draw")
+        warn(f"{missing} without an answer that says; the same command asks again")
+    if not done.answered:
+        return
+    share = done.share
+    out.print(
+        f"{done.active} of {done.answered} windows drawn are active: of the {done.windows} windows "
+        f"nobody looked at {as_share(share.share)}, with {100 * share.confidence:g} % confidence "
+        f"{as_share(share.low)} to {as_share(share.high)}"
+    )
+    out.print(
+        f"about {about:.0f} activities not seen ({least:.0f} to {most:.0f}), if they last as long "
+        f"as the run's gate expects ({done.windows_an_action:.2g} windows each) and do not overlap"
+    )

@@ -1,0 +1,176 @@
+"""Windows drawn at random, and what they say of all those nobody looked at.
+
+The windows are laid in order of how likely the sound makes it that something is done in them, and
+every k-th is drawn from a random place on: each is as likely to be drawn as any other, so the share
+found active is unbiased whatever the sound is worth; and where it is worth something, every draw
+has its like among the windows of every degree, and the share scatters less than by plain chance.
+
+    likely   ▇▇▆▆▅▅▄▃▃▂▂▂▁▁▁▁▁▁▁▁▁▁▁▁
+    drawn     ^     ^     ^     ^
+
+How much less is seen in the draws themselves: neighbours in that order are paired, and what two of
+a pair differ by is all that chance had to say. The bounds are those of Clopper and Pearson (1934)
+at the number of plain draws that would scatter as little, as Korn and Graubard (1998) do it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from earmark.grid import Windows
+from earmark.timeline import FloatArray, IndexArray
+
+LEAST_SCATTER = 0.4
+"""Of the scatter of plain draws, the least that is believed: a few dozen draws say no better."""
+
+ENOUGH = 8
+"""Draws of either kind below which the bounds are those of plain draws."""
+
+
+def chance_of_activity(windows: Windows) -> FloatArray:
+    """How likely each window is to touch an action, by the rates of its sound."""
+    expected = np.convolve(windows.rates, windows.reach)[: len(windows)]
+    chance: FloatArray = 1 - np.exp(-expected)
+    return chance
+
+
+def draw_evenly(chances: FloatArray, calls: int, rng: np.random.Generator) -> IndexArray:
+    """So many places, each as likely as any other, spread over `chances` in order of size.
+
+    In that order, so that neighbours among them are alike. Equal chances come in random order.
+    """
+    count = len(chances)
+    if calls >= count:
+        return np.lexsort((rng.random(count), chances))
+    order = np.lexsort((rng.random(count), chances))
+    # A place of its own in every one of `calls` equal slices of the order, ends included.
+    edges = (np.arange(calls) + rng.random()) * count / calls
+    places: IndexArray = order[np.floor(edges).astype(np.intp)]
+    return places
+
+
+@dataclass(frozen=True, slots=True)
+class ShareInterval:
+    """A share, and between what it lies."""
+
+    share: float
+    low: float
+    high: float
+    confidence: float
+
+    @property
+    def width(self) -> float:
+        """From `low` to `high`."""
+        return self.high - self.low
+
+
+def estimate_share(
+    active: Sequence[bool], *, among: int, confidence: float = 0.95
+) -> ShareInterval:
+    """The share of active windows among as many as there are, from those drawn.
+
+    Args:
+        active: What was found in the windows drawn, in the order of `draw_evenly`.
+        among: Windows that were drawn from.
+        confidence: How often the interval is to hold.
+    """
+    count, found = len(active), sum(active)
+    if not count:
+        return ShareInterval(math.nan, 0.0, 1.0, confidence)
+    share = found / count
+    if count >= among:
+        return ShareInterval(share, share, share, confidence)
+    plain = count / scatter(active) / _left(count, among) if is_plenty(active) else count
+    low, high = bounds(share * plain, plain, confidence)
+    # What was seen is there, and what was seen idle is idle, whatever chance may say.
+    most = (among - (count - found)) / among
+    return ShareInterval(share, max(low, found / among), min(high, most), confidence)
+
+
+def is_plenty(active: Sequence[bool]) -> bool:
+    """Whether enough of either kind were drawn to judge by these how little the draws scatter."""
+    return ENOUGH <= sum(active) <= len(active) - ENOUGH
+
+
+def _left(count: int, among: int) -> float:
+    """The share of plain scatter that is left where so many of so few are drawn."""
+    return 1 - (count - 1) / max(1, among - 1)
+
+
+def scatter(active: Sequence[bool]) -> float:
+    """How much draws scatter beside plain ones, 1 at most, by the difference of neighbours."""
+    found = np.array(active, dtype=float)
+    share = found.mean()
+    own = np.mean(np.diff(found) ** 2) / 2
+    return float(np.clip(own / (share * (1 - share)), LEAST_SCATTER, 1.0))
+
+
+@lru_cache(maxsize=4096)
+def bounds(found: float, count: float, confidence: float) -> tuple[float, float]:
+    """The exact bounds of a share of which `found` of `count` draws were; counts may be broken."""
+    tail = (1 - confidence) / 2
+    low = _beta_quantile(tail, found, count - found + 1) if found > 0 else 0.0
+    high = _beta_quantile(1 - tail, found + 1, count - found) if found < count else 1.0
+    return low, high
+
+
+def _beta_quantile(chance: float, first: float, second: float) -> float:
+    """Where a beta distribution has `chance` below it, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if beta_share(first, second, middle) < chance:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def beta_share(first: float, second: float, below: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (Lentz's way)."""
+    if below <= 0 or below >= 1:
+        return float(below >= 1)
+    if below > (first + 1) / (first + second + 2):
+        return 1 - beta_share(second, first, 1 - below)
+    logs = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
+    front = math.exp(logs + first * math.log(below) + second * math.log1p(-below)) / first
+    fraction, numerator, denominator = 1.0, 1.0, 0.0
+    for step in range(200):
+        half = step // 2
+        if step == 0:
+            term = 1.0
+        elif step % 2 == 0:
+            term = half * (second - half) * below
+            term /= (first + 2 * half - 1) * (first + 2 * half)
+        else:
+            term = -(first + half) * (first + second + half) * below
+            term /= (first + 2 * half) * (first + 2 * half + 1)
+        denominator = 1 / (_off_zero(1 + term * denominator))
+        numerator = _off_zero(1 + term / numerator)
+        fraction *= numerator * denominator
+        if abs(1 - numerator * denominator) < 1e-12:
+            break
+    return front * (fraction - 1)
+
+
+def _off_zero(value: float) -> float:
+    return value if abs(value) > 1e-300 else 1e-300
+
+
+def foretell_width(chances: FloatArray, calls: int, *, confidence: float = 0.95) -> float:
+    """About how wide the interval will be after so many calls, if the sound is right."""
+    if not len(chances) or calls >= len(chances):
+        return 0.0
+    share = float(chances.mean())
+    plain = share * (1 - share)
+    own = float(np.mean(chances * (1 - chances)))
+    is_judged = ENOUGH <= share * calls <= calls - ENOUGH
+    left = float(np.clip(own / plain, LEAST_SCATTER, 1.0)) if is_judged else 1.0
+    count = calls / left / _left(calls, len(chances)) if is_judged else calls
+    low, high = bounds(share * count, count, confidence)
+    return high - low

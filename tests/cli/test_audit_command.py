@@ -1,0 +1,37 @@
+"""`earmark audit`, from the words of the command to what it prints."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from earmark.cli.app import app
+from fault_server import fault_server
+from making import make_video
+
+IDLE = json.dumps({"caption": "A bench.", "activity": "", "active": False})
+
+
+def test_an_audit_is_foretold_asked_and_told(tmp_path):
+    video, run = tmp_path / "shift.mp4", tmp_path / "run"
+    make_video(video, duration=40.0, clicks=[9.0, 25.0], fps=5, group=20)
+    with fault_server(then=f"ok:{IDLE}") as server:
+        model = ["--vlm", server.url, "--model", "scripted"]
+        words = ["caption", str(video), "--frontline", "flux", "--budget", "4", "--run", str(run)]
+        assert CliRunner().invoke(app, [*words, *model, "--no-cache"]).exit_code == 0
+        foretold = CliRunner().invoke(app, ["audit", str(run), "--dry-run"])
+        told = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model])
+        plain = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model, "--json"])
+        assert server.count() == 4 + 3
+    assert "points" in foretold.output
+    assert "0 of 3 windows drawn are active" in told.output
+    assert "about 0 activities not seen" in told.output
+    found = json.loads(plain.stdout)
+    assert (found["windows"], found["answered"], found["share"]["low"]) == (6, 3, 0.0)
+
+
+def test_without_a_model_there_is_nobody_to_ask(tmp_path):
+    result = CliRunner().invoke(app, ["audit", str(tmp_path)])
+    assert result.exit_code != 0
+    assert "asks a model" in str(result.exception) + result.output

@@ -1,0 +1,84 @@
+"""An audit of a run, with a real server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_captioner import OpenAICaptioner
+from earmark.errors import LedgerError
+from earmark.ledger.run_reader import Run
+from earmark.pipeline.audit import audit, foretell
+from earmark.pipeline.caption import caption
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.timeline import Span
+from fault_server import fault_server
+from making import make_video
+
+
+def says(activity: str) -> str:
+    answer = {"caption": f"someone: {activity}", "activity": activity, "active": bool(activity)}
+    return f"ok:{json.dumps(answer)}"
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("media") / "shift.mp4"
+    make_video(path, duration=60.0, clicks=[9.0, 25.0, 41.3], fps=5, group=20)
+    return path
+
+
+def plan(url: str, **choices) -> Plan:
+    limits = Limits(concurrency=1)
+    captioner = OpenAICaptioner(url, "scripted")
+    return make_plan(captioner=captioner, limits=limits, frontline="flux", window=2.0, **choices)
+
+
+def test_windows_that_no_pick_touches_are_asked_once(video, tmp_path):
+    with fault_server(then=says("chop onion")) as server:
+        caption([video], plan=plan(server.url, budget="10"), run=tmp_path)
+        script_before = server.count()
+        done = audit(tmp_path, calls=8, plan=plan(server.url))
+        assert server.count() == script_before + 8
+        again = audit(tmp_path, calls=8, plan=plan(server.url))
+        assert server.count() == script_before + 8
+    assert (done.windows, done.drawn, done.answered, done.active) == (20, 8, 8, 8)
+    assert (again.share, again.active) == (done.share, 8)
+    assert done.share.share == 1.0
+    assert 0 < done.activities[0] < done.activities[1] == done.activities[2]
+    with Run.open(tmp_path) as run:
+        (recording,) = run.recordings()
+        picked = [row.span for row in run.picks(recording.id)]
+        assert len(picked) == 10
+        asked = [Span(start * 2.0, start * 2.0 + 2) for start in range(30)]
+        drawn = [one for one in asked if run.answers(recording.id, one) and one not in picked]
+        assert len(drawn) == 8
+
+
+def test_a_draw_that_failed_is_asked_again_and_the_others_are_not(video, tmp_path):
+    with fault_server(*[says("")] * 4, "400", then=says("")) as server:
+        caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
+        first = audit(tmp_path, calls=6, plan=plan(server.url))
+        assert (first.drawn, first.answered) == (6, 5)
+        second = audit(tmp_path, calls=6, plan=plan(server.url))
+        assert server.count() == 4 + 6 + 1
+    assert (second.answered, second.active, second.share.low) == (6, 0, 0.0)
+
+
+def test_how_wide_it_will_be_is_said_beforehand(video, tmp_path):
+    with fault_server() as server:
+        caption([video], plan=plan(server.url, budget="4"), run=tmp_path)
+        asked = server.count()
+        widths = foretell(tmp_path, [5, 10, 20, 40])
+        assert server.count() == asked
+    assert widths[5] > widths[10] > widths[20] > widths[40] == 0
+
+
+def test_a_run_that_saw_all_has_nothing_to_audit(video, tmp_path):
+    with fault_server() as server:
+        caption([video], plan=plan(server.url, rule="full"), run=tmp_path)
+        with pytest.raises(LedgerError, match="every window"):
+            audit(tmp_path, plan=plan(server.url))

@@ -1,0 +1,117 @@
+"""Windows drawn at random: the share is unbiased, and its interval holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
+from earmark.selection.audit_sample import (
+    beta_share,
+    bounds,
+    chance_of_activity,
+    draw_evenly,
+    estimate_share,
+    foretell_width,
+    scatter,
+)
+
+
+def windows(count: int, *, rate: float = 0.5) -> Windows:
+    survival = Survival.lognormal(median=4.0, sigma=0.5)
+    middles, rates = np.arange(count) * 4.0 + 2, np.full(count, rate)
+    return Windows(4.0, count * 4.0, np.zeros(count), middles, rates, survival)
+
+
+CHANCE = np.random.default_rng(7)
+MATERIAL = {
+    "empty": np.zeros(2000),
+    "rare": np.where(CHANCE.random(2000) < 0.02, 0.3, 0.002),
+    "sparse": np.where(CHANCE.random(2000) < 0.15, 0.5, 0.02),
+    "dense": CHANCE.beta(4, 2, 2000),
+    "clear": np.where(CHANCE.random(2000) < 0.3, 0.95, 0.03),
+}
+
+
+@pytest.mark.parametrize("heard", ["right", "wrong", "nothing"])
+@pytest.mark.parametrize("material", MATERIAL)
+@pytest.mark.parametrize("faults", [0.0, 0.2])
+def test_the_interval_holds_as_often_as_it_says(material, heard, faults):
+    """On all kinds of material, with a sound that helps and one that does not, and with a model
+    that errs: what is estimated is what that model would say."""
+    truth = MATERIAL[material]
+    rng = np.random.default_rng(11)
+    active = rng.random(len(truth)) < truth
+    active ^= rng.random(len(truth)) < faults
+    chances = {"right": truth, "wrong": 1 - truth, "nothing": np.zeros(len(truth))}[heard]
+    found = []
+    for _ in range(200):
+        drawn = draw_evenly(chances, 40, rng)
+        found.append(estimate_share(active[drawn].tolist(), among=len(truth)))
+    held = np.mean([one.low <= active.mean() <= one.high for one in found])
+    assert held >= 0.92  # 200 trials of a 95 % interval are below this once in 30
+    error = np.mean([one.share for one in found]) - active.mean()
+    assert abs(error) < 4 * np.sqrt(0.25 / 40 / 200)
+
+
+def test_every_window_is_as_likely_to_be_drawn_as_any_other():
+    rng = np.random.default_rng(3)
+    chances = np.array([0.9, 0.9, 0.5, 0.1, 0.1, 0.1, 0.0])
+    counts = np.zeros(7)
+    for _ in range(7000):
+        drawn = draw_evenly(chances, 3, rng)
+        assert len(set(drawn.tolist())) == 3
+        counts[drawn] += 1
+    assert counts / 7000 == pytest.approx(np.full(7, 3 / 7), abs=0.03)
+
+
+def test_sound_that_tells_makes_the_interval_narrower():
+    truth, rng = MATERIAL["clear"], np.random.default_rng(5)
+    active = rng.random(len(truth)) < truth
+    widths = {
+        name: np.mean(
+            [
+                estimate_share(active[draw_evenly(chances, 40, rng)].tolist(), among=2000).width
+                for _ in range(50)
+            ]
+        )
+        for name, chances in {"told": truth, "not": np.zeros(2000)}.items()
+    }
+    assert widths["told"] < 0.75 * widths["not"]
+    assert widths["told"] == pytest.approx(foretell_width(truth, 40), rel=0.15)
+
+
+def test_no_hit_gives_the_exact_bound():
+    share = estimate_share([False] * 40, among=100_000)
+    assert (share.share, share.low) == (0.0, 0.0)
+    assert share.high == pytest.approx(1 - 0.025 ** (1 / 40), abs=1e-6)
+
+
+def test_a_whole_look_leaves_no_doubt():
+    share = estimate_share([True, False, False, False], among=4)
+    assert (share.low, share.share, share.high) == (0.25, 0.25, 0.25)
+    assert sorted(draw_evenly(np.zeros(4), 9, np.random.default_rng(0)).tolist()) == [0, 1, 2, 3]
+    assert foretell_width(np.zeros(4), 9) == 0
+    assert np.isnan(estimate_share([], among=4).share)
+
+
+def test_the_bounds_are_those_of_the_tables():
+    """Clopper and Pearson's, for 5 of 20 and 95 %: 8.66 and 49.10 %."""
+    low, high = bounds(5, 20, 0.95)
+    assert (low, high) == (pytest.approx(0.0866, abs=1e-4), pytest.approx(0.4910, abs=1e-4))
+    assert beta_share(2, 3, 0.5) == pytest.approx(0.6875)
+    assert (beta_share(2, 3, 0), beta_share(2, 3, 1)) == (0, 1)
+
+
+def test_pairs_that_are_alike_scatter_less():
+    assert scatter([False] * 20 + [True] * 20) == pytest.approx(0.4)
+    assert scatter([False, True] * 20) == 1.0
+
+
+def test_a_busy_window_and_the_one_after_it_are_likely():
+    chances = chance_of_activity(windows(5, rate=0.0))
+    assert (chances == 0).all()
+    assert chance_of_activity(windows(5)) == pytest.approx(
+        1 - np.exp(-np.convolve(np.full(5, 0.5), windows(5).reach)[:5])
+    )
