@@ -170,3 +170,21 @@ def test_killed_in_the_second_round_it_goes_on_there(video, tmp_path):
         subprocess.run(words, check=True)
         assert server.count() == 9
     assert sorted(row.round for row in rows(tmp_path)) == [1] * 4 + [2] * 4
+
+
+def test_a_price_stops_where_answers_see_nothing(video, tmp_path):
+    """The sound makes it worth many calls; the first half of them see nothing, and it is enough."""
+    with fault_server(then=says("")) as server:
+        alone = caption(
+            [video], plan=plan(server.url, budget="price=0.4", rounds="1"), run=tmp_path
+        )
+    with fault_server(then=says("")) as server:
+        idle = caption([video], plan=plan(server.url, budget="price=0.4"), run=tmp_path / "idle")
+        assert server.count() < 0.75 * alone.tally.answered
+    script = [says(f"task {chr(97 + place)}{chr(97 + place)}") for place in range(26)]
+    with fault_server(*script) as server:
+        busy = caption([video], plan=plan(server.url, budget="price=0.4"), run=tmp_path / "busy")
+    assert busy.tally.answered > idle.tally.answered
+    assert idle.sightings and busy.sightings and alone.sightings is None
+    assert (idle.sightings.seen, busy.sightings.seen > 10) == (0, True)
+    assert idle.sightings.missed_range()[1] < idle.sightings.missed

@@ -13,10 +13,10 @@ from earmark.selection.answer_evidence import (
     GapFactors,
     RevisedWindows,
     Seen,
-    as_answered,
     kind_of,
 )
 from earmark.selection.round_schedule import Rounds, Turn
+from earmark.selection.stopping import Asking, as_answered
 
 FACTORS = GapFactors((1.0, 10.0), same=(0.1, 0.1), empty=(0.05, 0.05), one_empty=(0.5, 0.5))
 
@@ -86,17 +86,21 @@ def test_beside_an_answer_that_does_not_say_nothing_is_known():
     ("drawing", "tells"),
     [
         ("a....b....c....d....e....e....f....g....h....i....j....k", False),
-        ("a....a....b....-", True),
+        ("a....a....b....-....-....c....c....d....d", True),
+        ("a....a....b....-....-", False),
     ],
 )
 def test_auto_goes_by_the_sound_where_answers_tell_little(drawing, tells):
     many = revised(drawing)
     assert many.tells is tells
     plain, turn = list(many.many), Turn(2, 0.75)
-    rated, left = as_answered(plain, [seen(drawing)], agree=equal, rounds=Rounds(None), turn=turn)
-    assert (isinstance(rated, RevisedWindows), left.is_last) == (tells, not tells)
-    rated, left = as_answered(plain, [seen(drawing)], agree=equal, rounds=Rounds(3), turn=turn)
-    assert (isinstance(rated, RevisedWindows), left) == (True, turn)
+    asking = Asking(Rounds(None), turn)
+    (rated,), left = as_answered(plain, [seen(drawing)], agree=equal, asking=asking)
+    assert (np.ptp(rated.rates) > 0, left.is_last) == (tells, not tells)
+    asking = Asking(Rounds(3), turn)
+    (rated,), left = as_answered(plain, [seen(drawing)], agree=equal, asking=asking)
+    assert np.ptp(rated.rates) > 0
+    assert left == turn
 
 
 def test_the_rest_of_the_calls_goes_where_answers_differ():

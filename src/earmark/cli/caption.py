@@ -35,6 +35,7 @@ from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.run_result import CaptionResult
 from earmark.reporting.text_format import as_share, as_size, counted
+from earmark.selection.stopping import Sightings
 
 if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
@@ -148,12 +149,15 @@ def show(done: CaptionResult, format: Format) -> None:
     totals, tally = done.totals, done.tally
     if format is Format.json:
         plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
-        emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)})
+        seen = {"sightings": asdict(done.sightings)} if done.sightings else {}
+        emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)} | seen)
         return
     if totals.recordings:
         tell_totals(totals)
     elif not done.missed:
         warn("there is no recording to work on")
+    if done.sightings and done.sightings.expected:
+        tell_sightings(done.sightings)
     tell_trouble(done)
     if totals.recordings:
         out.print(f"report: {done.page}")
@@ -178,6 +182,15 @@ def tell_totals(totals: Totals) -> None:
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
+
+
+def tell_sightings(seen: Sightings) -> None:
+    """What was seen so far, and what is probably missed."""
+    low, about, high = seen.missed_range()
+    out.print(
+        f"new activities seen so far: {seen.seen}; probably missed: about {about:.0f}, "
+        f"8 times of 10 between {low:.0f} and {high:.0f}, if the sound is right about where"
+    )
 
 
 def tell_trouble(done: CaptionResult) -> None:

@@ -13,11 +13,12 @@ from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import reach
 from earmark.grid import Windows
 from earmark.selection.allocation import allocate
-from earmark.selection.answer_evidence import NOTHING, Seen, as_answered
+from earmark.selection.answer_evidence import NOTHING, Seen
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 from earmark.selection.round_schedule import Rounds, calls_now, spread, turns
 from earmark.selection.rules.coverage import Coverage
+from earmark.selection.stopping import Asking, as_answered
 from earmark.timeline import IndexArray
 
 Played = Literal["perfect", "noisy"]
@@ -122,7 +123,8 @@ def play_rounds(
             [Seen(window, words[window]) for window in sorted(own)]
             for words, own in zip(said, asked, strict=True)
         ]
-        rated, turn = as_answered(known, seen, agree=equal, rounds=rounds, turn=each)
+        asking = Asking(rounds, each, is_priced=budget.price is not None)
+        rated, turn = as_answered(known, seen, agree=equal, asking=asking)
         plans = [one.picks for one in allocate(Coverage(), rated, budget, across=across)]
         for windows, picks, own in zip(many, plans, asked, strict=True):
             places = (windows.window_at(pick.start) for pick in picks)

@@ -16,6 +16,7 @@ from earmark.captioning.evidence_captioner import EvidenceCaptioner
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.pipeline.backend import open_backend
+from earmark.pipeline.choose import count_sightings
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.rounds import Workplace, ask_in_rounds
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -74,8 +75,11 @@ def caption(
         write_down_speech(recordings, plan.speech_plan, listener, ledger, backend)
         tally = ask_in_rounds(recordings, plan, captioner, Workplace(ledger, backend, now))
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
+        seen = None
+        if not plan.rounds.is_one:
+            seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
         page, totals = publish(ledger)
-    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted)
+    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, seen)
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:

@@ -23,10 +23,11 @@ from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.answer_evidence import RevisedWindows, Seen, as_answered
+from earmark.selection.answer_evidence import RevisedWindows, Seen
 from earmark.selection.coverage_forecast import foretell
 from earmark.selection.pick import explain
 from earmark.selection.round_schedule import WHOLE, Turn, calls_now, spread
+from earmark.selection.stopping import Asking, Sightings, as_answered, sight
 
 NAMED_TOGETHER = 1024
 """Recordings whose sounds are named together: few enough to hold, and enough that starting the
@@ -50,15 +51,9 @@ def choose_tasks(
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
     tasks.lost = turn.lost
     namer = plan.open_namer()
-    listening = plan.listening
-    key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
-    windows = StoredWindows(ledger, key, listening.survival, [], [])
-    paid = [_paid_windows(one, windows, tasks, namer, backend) for one in recordings.values()]
-    keys = [one.key for one in recordings.values()]
-    windows = replace(
-        windows, recordings=keys, paid=[tuple(one.window for one in some) for some in paid]
-    )
-    many, turn = as_answered(windows, paid, agree=same_activity, rounds=plan.rounds, turn=turn)
+    windows, paid = read_answers(plan, tasks, namer, backend)
+    asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
+    many, turn = as_answered(windows, paid, agree=same_activity, asking=asking)
     weights = [source.weight for source in recordings]
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
     told = (_with_reasons(choice, many, place) for place, choice in enumerate(spent))
@@ -73,6 +68,32 @@ def choose_tasks(
                 _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
     tasks.is_whole = turn.is_last
     return tasks
+
+
+def read_answers(
+    plan: Plan, tasks: Tasks, namer: Namer | None, backend: Backend
+) -> tuple[StoredWindows, list[list[Seen]]]:
+    """The windows of the recordings of `tasks`, and what is said of those that are paid."""
+    listening, recordings = plan.listening, tasks.recordings
+    key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
+    windows = StoredWindows(tasks.ledger, key, listening.survival, [], [])
+    paid = [_paid_windows(one, windows, tasks, namer, backend) for one in recordings.values()]
+    owned = [tuple(one.window for one in some) for some in paid]
+    return replace(windows, recordings=list(recordings), paid=owned), paid
+
+
+def count_sightings(
+    recordings: Mapping[Source, Recording],
+    plan: Plan,
+    model: str,
+    ledger: Ledger,
+    backend: Backend,
+) -> Sightings:
+    """What the answers saw that was new, and what the sound lets expect besides, over all."""
+    tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
+    windows, paid = read_answers(plan, tasks, plan.open_namer(), backend)
+    pairs = zip(windows, paid, strict=True)
+    return sum((sight(*pair, same_activity) for pair in pairs), Sightings())
 
 
 def _with_reasons(choice: Choice, many: Collection[Windows], place: int) -> Choice:

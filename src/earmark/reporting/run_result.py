@@ -20,6 +20,7 @@ from earmark.selection.notebook import (
     write_section,
     write_table,
 )
+from earmark.selection.stopping import Sightings
 from earmark.timeline import format_clock
 
 
@@ -36,6 +37,8 @@ class CaptionResult:
     """Recordings that could not be worked on."""
     interrupted: int
     """Calls an earlier process left in flight; these may have been asked twice."""
+    sightings: Sightings | None = None
+    """What answers in rounds saw that was new, and what is probably missed; None without rounds."""
 
     def open(self) -> Run:
         """The run as it stands, to read from; close it when done."""

@@ -21,7 +21,6 @@ import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.pick import gains
-from earmark.selection.round_schedule import Rounds, Turn
 from earmark.timeline import Span
 
 NOTHING = ""
@@ -148,6 +147,7 @@ class RevisedWindows(Collection[Windows]):
         *,
         agree: Agreement,
         factors: GapFactors | None = None,
+        busyness: Sequence[float] | None = None,
     ) -> None:
         """Read the answers about each of `many`.
 
@@ -156,8 +156,10 @@ class RevisedWindows(Collection[Windows]):
             seen: The answers about each.
             agree: Compares what two answers say.
             factors: What the ends of a stretch tell; `FITTED` if not given.
+            busyness: How many times as busy as it sounds each is; 1 if not given.
         """
         self.many = many
+        self.busyness = [1.0] * len(many) if busyness is None else busyness
         wanted = factors or FITTED
         self.gaps = [
             find_gaps(windows, some, agree, wanted)
@@ -172,14 +174,18 @@ class RevisedWindows(Collection[Windows]):
         return len(self.many)
 
     def __iter__(self) -> Iterator[Windows]:
-        for windows, row in zip(self.many, self.gaps, strict=True):
-            rates = np.array(windows.rates, dtype=float)
+        for windows, row, busy in zip(self.many, self.gaps, self.busyness, strict=True):
+            rates = np.array(windows.rates, dtype=float) * busy
             for gap in row:
                 rates[gap.first : gap.stop] *= gap.factor * self.level
             yield replace(windows, rates=rates)
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)
+
+    def forget_gaps(self) -> None:
+        """Let the stretches between answers be rated by their sound again."""
+        self.gaps = [[] for _ in self.gaps]
 
     def why(self, recording: int, start: float) -> str:
         """What the answers around a window are to one another, in words; empty where none are."""
@@ -198,27 +204,6 @@ class RevisedWindows(Collection[Windows]):
         factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
         return bool(spread >= LEAST_SPREAD**2)
-
-
-def as_answered(
-    many: Collection[Windows],
-    seen: Sequence[Sequence[Seen]],
-    *,
-    agree: Agreement,
-    rounds: Rounds,
-    turn: Turn,
-) -> tuple[Collection[Windows], Turn]:
-    """The windows as the answers so far let them be rated, and the round.
-
-    With `auto` answers that tell too little change nothing, and all that is left is asked at once:
-    the plan stays the one that the sound made.
-    """
-    if rounds.is_one:
-        return many, turn
-    revised = RevisedWindows(many, seen, agree=agree)
-    if rounds.count is None and not revised.tells:
-        return many, turn if turn.number == 1 else replace(turn, share=1.0)
-    return revised, turn
 
 
 FITTED = GapFactors(
