@@ -88,7 +88,7 @@ def test_what_is_said_and_read_is_kept_told_to_the_model_and_shown(talk, tmp_pat
     assert set(told(run, "read")) == {"EXIT 42"}
     assert len(asked.texts) == 3
     assert all(NOTE in text and 'read: "EXIT 42"' in text for text in asked.texts)
-    assert ["said: " in text for text in asked.texts] == [False, True, True]
+    assert "said: " in asked.texts[1] and "said: " not in asked.texts[2]
     page = done.page.read_text(encoding="utf-8")
     assert "hammer" in page and "EXIT 42" in page and "pp-ocr" in page
     with Run.open(run) as kept:

@@ -455,3 +455,30 @@ def test_answers_that_say_the_same_are_folded_and_can_be_unfolded(driver, tmp_pa
     driver.execute_script("arguments[0].click()", button)
     driver.find_element(By.ID, "search").send_keys("bench")
     assert len(cards(driver)) == 6  # what is looked for is not hidden
+
+
+def test_a_card_tells_what_is_known_where_no_model_was_asked(driver, tmp_path):
+    hostile = "<img src=x onerror=alert(1)>"
+    entries = [
+        EvidenceEntry(Span(2.0, 6.0), "heard", "Hammer", 0.91, "yamnet track"),
+        EvidenceEntry(Span(5.0, 6.0), "said", hostile, 0.8, "whisper-base"),
+        EvidenceEntry(Span(4.0, 8.0), "read", "EXIT 42", 0.98, "pp-ocr"),
+        EvidenceEntry(Span(4.0, 8.0), "seen", "cup", 0.7, "efficientdet-lite0"),
+        EvidenceEntry(Span(20.0, 22.0), "heard", "Drill", 0.6, "yamnet track"),
+    ]
+    with open_run(tmp_path, tags={1: ("Hammer", "loud")}) as ledger:
+        ledger.keep_evidence("a", entries, kinds=["heard", "said", "read", "seen"])
+        with ledger.run() as run:
+            page = write_page(run, tmp_path / "report.html")
+    see(driver, page)
+    first, second = driver.find_elements(By.CSS_SELECTOR, ".card")
+    lines = first.find_element(By.CSS_SELECTOR, ".evidence").text.splitlines()
+    assert lines == [
+        *("heard", "Hammer 91 % yamnet track"),
+        *("said", f"{hostile} 80 % whisper-base"),
+        *("read", "EXIT 42 98 % pp-ocr"),
+        *("seen", "cup 70 % efficientdet-lite0"),
+    ]
+    assert "Caption not asked" not in first.text and "Caption not asked" in second.text
+    shown = first.find_elements(By.CSS_SELECTOR, ".tags li")
+    assert [tag.text for tag in shown] == ["loud"], "a sound is told once"

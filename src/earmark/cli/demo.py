@@ -79,11 +79,12 @@ def tell_evidence() -> None:
 def tell_hammering(scene: Scene, done: CaptionResult) -> None:
     """Where a hammer is heard by name, beside where the scene has one."""
     with done.open() as run:
-        found = sorted(hit.span.start for hit in run.search("hammer"))
+        heard = [one for row in run.recordings() for one in run.evidence(row.id, kinds={"heard"})]
+    found = [one.span.start for one in heard if one.text == "Hammer"]
     if found:
         made = [each.start for each in scene.actions if each.label == "hammer" and each.is_heard]
         out.print(
-            f"  `hammer` is heard in the picks at {', '.join(map(format_clock, found))}; the scene "
+            f"  a hammer is heard, by name, at {', '.join(map(format_clock, found))}; the scene "
             f"has hammering one can hear at {', '.join(map(format_clock, made))}"
         )
 

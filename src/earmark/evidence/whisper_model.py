@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.evidence.speech import SURE
+from earmark.evidence.speech_listener import SURE
 from earmark.evidence.speech_text import Transcript, Word, spell
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.features.spectrum import hertz_bands
@@ -38,8 +38,8 @@ BANDS, SIZE, HOP = 80, 400, 160
 STEP = 2 * HOP / SAMPLE_RATE
 """Seconds of one value of the encoder."""
 
-MOST_TOKENS = 200
-"""Of half a minute: more is a model that repeats itself."""
+TOKENS_A_SECOND, FEW = 7.0, 12
+"""Tokens of one second, and of none: more is a model that makes up what it hears."""
 
 FIRST_TIME = 50
 """The latest time, in steps of 0.02 s, that the text may begin at; the authors' choice."""
@@ -78,10 +78,10 @@ class WhisperModel:
             raise ValueError(f"Whisper hears {LONGEST:g} s at once")
         (heard,) = self._encoder.run(["last_hidden_state"], {"input_features": log_mel(samples)})
         language, certainty = self._find_language(heard, languages)
-        settings = self._settings
+        settings, seconds = self._settings, len(samples) / SAMPLE_RATE
         start = [settings["decoder_start_token_id"], settings["lang_to_id"][f"<|{language}|>"]]
         start += [settings["task_to_id"]["transcribe"]]
-        written = self._write(heard, start)
+        written = self._write(heard, start, most=round(TOKENS_A_SECOND * seconds) + FEW)
         text = [token for token in written if token < self._times]
         start += [settings["no_timestamps_token_id"]]
         words = self._align(heard, start, text, steps=math.ceil(len(samples) / (2 * HOP)))
@@ -104,20 +104,23 @@ class WhisperModel:
             language = max(before, key=lambda code: known.get(code, 0.0))
         return language, float(known[language])
 
-    def _write(self, heard: FloatArray, start: Sequence[int]) -> list[int]:
-        """The likeliest token after the other, times among them, until it ends."""
+    def _write(self, heard: FloatArray, start: Sequence[int], *, most: int) -> list[int]:
+        """The likeliest token after the other, times among them, until it ends or has `most`."""
         settings, text = self._settings, list[int]()
         end = settings["eos_token_id"]
         step = self._decoder.ask(heard, start)
-        while len(text) < MOST_TOKENS:
+        while len(text) < most:
             logits = step.logits[-1].copy()
             logits[[*settings["suppress_tokens"], *range(end + 1, self._times)]] = -np.inf
             if not text:
                 logits[settings["begin_suppress_tokens"]] = -np.inf
             token = int(self._in_turn(logits, text).argmax())
-            if token == end or _repeats(text):
+            if token == end:
                 break
             text.append(token)
+            if extra := repeated([one for one in text if one < self._times]):
+                said = [place for place, one in enumerate(text) if one < self._times]
+                return text[: said[-extra]]
             step = self._decoder.ask(heard, [token], after=step)
         return text
 
@@ -294,12 +297,17 @@ def _walk(gain: FloatArray) -> FloatArray:
     return edges
 
 
-def _repeats(text: Sequence[int]) -> bool:
-    """Whether the last tokens are the same few over and over."""
-    return any(
-        len(text) >= 6 * size and len(set(zip(*[iter(text[-6 * size :])] * size, strict=True))) == 1
-        for size in (1, 2, 3, 4)
-    )
+def repeated(text: Sequence[int]) -> int:
+    """How many of the last tokens only say once more what was said before them; 0 for none.
+
+    A phrase of up to three tokens may be said five times, a longer one three times.
+    """
+    for size in range(1, len(text) // 4 + 1):
+        times = 6 if size <= 3 else 4
+        tail = text[-times * size :]
+        if len(tail) == times * size and len(set(zip(*[iter(tail)] * size, strict=True))) == 1:
+            return (times - 1) * size
+    return 0
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

@@ -139,7 +139,7 @@ def _draw_clock(picture: Picture, *, at: tuple[float, float] = (0.93, 0.19)) -> 
         picture[(along > first) & (along < last) & (np.abs(aside) < half)] = (20, 20, 20)
 
 
-def _draw_cup(picture: Picture, *, at: tuple[float, float] = (0.80, 0.74)) -> None:
+def _draw_cup(picture: Picture, *, at: tuple[float, float] = (0.22, 0.83)) -> None:
     across, down = _grid(picture)
     right, below = across - at[0], down - at[1]
     handle = np.hypot((right - 0.135) / 0.0625, below / 0.0875)
@@ -151,7 +151,7 @@ def _draw_cup(picture: Picture, *, at: tuple[float, float] = (0.80, 0.74)) -> No
     picture[np.hypot(right / 0.104, (below + 0.145) / 0.03) < 1] = (120, 80, 50)
 
 
-def _draw_sign(picture: Picture, *, at: tuple[float, float] = (0.08, 0.33)) -> None:
+def _draw_sign(picture: Picture, *, at: tuple[float, float] = (0.48, 0.37)) -> None:
     height, width = picture.shape[:2]
     dot = max(1, height // 120)
     rows = ["".join(f".{row}" for row in line) for line in zip(*_split(), strict=True)]

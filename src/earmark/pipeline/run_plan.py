@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from earmark.evidence.picture_evidence import PictureEvidence
     from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.sound_names import Namer
-    from earmark.evidence.speech import SpeechListener, Transcriber
+    from earmark.evidence.speech_listener import SpeechListener, Transcriber
 
 Paths = Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
@@ -126,7 +126,7 @@ class SpeechPlan:
         """
         if not self.speech:
             return None
-        from earmark.evidence.speech import SpeechListener
+        from earmark.evidence.speech_listener import SpeechListener
         from earmark.evidence.voice_activity import VoiceActivity
 
         store = store or ModelStore()

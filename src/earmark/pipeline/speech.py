@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.speech import SpeechListener
+from earmark.evidence.speech_listener import SpeechListener
 from earmark.ledger.ledger import Ledger
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend

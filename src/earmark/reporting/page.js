@@ -320,10 +320,12 @@ function makeCard(recording, pick) {
   const peak = Math.max(0, ...recording.scores.slice(first, last + 1));
   const took = pick.caption === null ? null
     : `${pick.model} · ${plural(pick.tokens, "token")} · ${pick.latency.toFixed(1)} s${pick.cut ? " · cut short" : ""}`;
-  pick.tagList = make("ul", "tags", ...pick.tags.map((tag) => make("li", "", tag)));
+  const evidence = makeEvidence(recording, pick), told = new Set(pick.parts.map(([, text]) => text));
+  pick.shownTags = pick.tags.filter((tag) => !told.has(tag)); // a sound is told once, with how sure it is
+  pick.tagList = make("ul", "tags", ...pick.shownTags.map((tag) => make("li", "", tag)));
   pick.tagList.setAttribute("aria-label", "Tags");
   pick.card = make("article", "card", makeShot(recording, pick), make("div", "body", ...makeCaption(recording, pick), makeFold(pick),
-    makeEvidence(recording, pick), pick.tags.length ? pick.tagList : null,
+    evidence, pick.shownTags.length ? pick.tagList : null,
     make("div", "why", make("p", "", pick.round > 1 ? `round ${pick.round}: ${pick.reason}` : pick.reason), make("p", "score", `score ${pick.score === null ? "–" : pick.score}`, meter(peak / 100)),
       took ? make("p", "", took) : null, pick.note ? make("p", "", pick.note) : null)));
   mark(pick);
@@ -430,7 +432,7 @@ function mark(pick) {
   if (!words.length && !pick.isMarked) return;
   pick.isMarked = words.length > 0;
   if (pick.text) highlight(pick.text, pick.caption, words);
-  pick.tags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
+  pick.shownTags.forEach((tag, place) => highlight(pick.tagList.children[place], tag, words));
   pick.parts.forEach(([part, text]) => highlight(part, text, words));
 }
 

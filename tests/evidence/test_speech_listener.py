@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMissing
-from earmark.evidence.speech import LONGEST_PIECE, SpeechListener
+from earmark.evidence.speech_listener import LONGEST_PIECE, SpeechListener
 from earmark.evidence.speech_text import Transcript, Word
-from earmark.evidence.whisper_model import WhisperModel, monotonic_path
+from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated
 from earmark.media import Source, open_recording
 from earmark.models import ModelStore
 from made_speech import RATE, blocks, needs_espeak, needs_speech, say, silence, word_errors
@@ -161,3 +161,11 @@ def test_more_tokens_than_steps_end_where_the_sound_does():
 def test_without_the_files_it_says_how_to_get_them(tmp_path):
     with pytest.raises(ModelMissing, match="earmark models get whisper-encoder"):
         WhisperModel(ModelStore(tmp_path)).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "extra"),
+    [("", 0), ("ababab", 0), ("aaaaaa", 5), ("xyabababababab", 10), ("xy" + "hello" * 4, 15)],
+)
+def test_a_model_that_repeats_itself_is_stopped(text: str, extra: int):
+    assert repeated([ord(letter) for letter in text]) == extra
