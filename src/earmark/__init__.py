@@ -6,8 +6,8 @@
     for pick in selection.recordings[0].picks:
         print(pick.start, pick.end, pick.reason)
 
-The verbs are `select`, `plan`, `sounds`, `caption`, `train` and `evaluate`; each is loaded when it
-is first used.
+The verbs are `select`, `plan`, `sounds`, `caption`, `find`, `ask`, `train` and `evaluate`; each is
+loaded when it is first used.
 """
 
 from importlib import import_module
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from earmark.evaluation.coverage_evaluation import evaluate
     from earmark.gate.score_cache import ScoreCache
     from earmark.media import Recording, open_recording
+    from earmark.pipeline.answer import ask
     from earmark.pipeline.caption import caption
+    from earmark.pipeline.find import FindResult, find
     from earmark.pipeline.plan import plan
     from earmark.pipeline.preview import Preview, preview
     from earmark.pipeline.run_plan import Plan, make_plan
@@ -39,6 +41,7 @@ _HOMES = {
     "CallCost": "earmark.selection.cost_forecast",
     "CaptionResult": "earmark.reporting.run_result",
     "EarmarkError": "earmark.errors",
+    "FindResult": "earmark.pipeline.find",
     "Forecast": "earmark.selection.cost_forecast",
     "Pick": "earmark.selection",
     "Plan": "earmark.pipeline.run_plan",
@@ -50,8 +53,10 @@ _HOMES = {
     "SoundListing": "earmark.pipeline.sounds",
     "Span": "earmark.timeline",
     "Track": "earmark.timeline",
+    "ask": "earmark.pipeline.answer",
     "caption": "earmark.pipeline.caption",
     "evaluate": "earmark.evaluation.coverage_evaluation",
+    "find": "earmark.pipeline.find",
     "make_plan": "earmark.pipeline.run_plan",
     "open_recording": "earmark.media",
     "plan": "earmark.pipeline.plan",
@@ -67,6 +72,7 @@ __all__ = [
     "CallCost",
     "CaptionResult",
     "EarmarkError",
+    "FindResult",
     "Forecast",
     "Pick",
     "Plan",
@@ -79,8 +85,10 @@ __all__ = [
     "Span",
     "Track",
     "__version__",
+    "ask",
     "caption",
     "evaluate",
+    "find",
     "make_plan",
     "open_recording",
     "plan",

@@ -271,8 +271,13 @@ BATCH = {
 }
 
 
-def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
-    """A command whose first parameter is a `Plan`, made of the options in `groups`."""
+def takes_plan(
+    *groups: dict[str, tuple[Any, Any]], before: Sequence[str] = ()
+) -> Callable[..., Callable[..., None]]:
+    """A command whose first parameter is a `Plan`, made of the options in `groups`.
+
+    Those of its own arguments that are named in `before` are said before the paths.
+    """
     options = {name: each for group in groups for name, each in group.items()}
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
@@ -284,10 +289,11 @@ def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..
 
         hints = get_type_hints(command, include_extras=True)
         hints.pop("return", None)
-        parameters = {"paths": (Paths, inspect.Parameter.empty), **options}
+        parameters = {name: (hints[name], inspect.Parameter.empty) for name in before}
+        parameters |= {"paths": (Paths, inspect.Parameter.empty), **options}
         for name, given in inspect.signature(command).parameters.items():
             has_own_default = given.default is not inspect.Parameter.empty
-            if name != "plan" and (name != "paths" or has_own_default):
+            if name not in ("plan", *before) and (name != "paths" or has_own_default):
                 parameters[name] = hints[name], given.default
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [

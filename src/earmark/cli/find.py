@@ -1,0 +1,84 @@
+"""`earmark find`: look for one thing, with so many calls."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earmark.cli.caption import OutputFormat, RunFolder, run_name
+from earmark.cli.console import Format, emit_json, out, warn
+from earmark.cli.options import BACKEND, LIMITS, LISTENING, MODEL, takes_plan
+from earmark.cli.progress_display import show_progress
+from earmark.pipeline.find import FindResult
+from earmark.pipeline.find import find as find_moments
+from earmark.pipeline.run_plan import Plan
+from earmark.reporting.text_format import counted
+from earmark.timeline import format_clock
+
+
+@takes_plan(MODEL, LISTENING, LIMITS, BACKEND, before=("question",))
+def find(
+    plan: Plan,
+    question: Annotated[str, typer.Argument(help="What to look for, in words.")],
+    paths: list[str],
+    calls: Annotated[int, typer.Option(help="Calls to spend over all recordings.", min=1)] = 30,
+    clips: Annotated[
+        Path | None, typer.Option(help="Also cut what was found into this folder.")
+    ] = None,
+    run: RunFolder = None,
+    format: OutputFormat = Format.table,
+) -> None:
+    """Look for one thing: the question chooses the windows, the model says yes or no.
+
+    Sounds that are meant are looked at first (with YAMNet; by meaning with MiniLM), one call a
+    moment; answers steer what is asked next. Ends with the moments, and how many were probably
+    missed. The same command again asks for no kept answer; more `--calls` go on.
+
+    For example:
+
+      earmark find "someone uses a drill" shift.mp4 --calls 30 --vlm http://localhost:8000/v1
+
+      earmark find "water is running" archive/ --calls 100 --gguf Qwen3-VL-8B.gguf --clips found/
+    """
+    folder = run or Path("runs") / run_name(paths, plan)
+    key = os.environ.get("OPENAI_API_KEY")
+    with show_progress() as progress:
+        found = find_moments(
+            question,
+            run=folder,
+            calls=calls,
+            clips=clips,
+            plan=plan,
+            api_key=key,
+            progress=progress,
+        )
+    if format is Format.json:
+        emit_json(found.to_json())
+    else:
+        show(found)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def show(found: FindResult) -> None:
+    """The moments, and what is probably missing."""
+    for note in found.notes:
+        warn(note)
+    for one in found.recordings:
+        out.print(one.path, style="bold")
+        for place, (span, what) in enumerate(zip(one.spans, one.what, strict=True)):
+            times = f"{format_clock(span.start)} - {format_clock(span.end)}"
+            out.print(f"  {times}  {what}")
+            if place < len(one.clips):
+                out.print(f"    {one.clips[place]}")
+    moments = sum(len(one.spans) for one in found.recordings)
+    missed = found.missed
+    out.print(
+        f"{counted(moments, 'moment')} found with {counted(found.calls, 'call')} of "
+        f"{found.windows} windows; about {missed.expected:.1f} more are expected "
+        f"({missed.low:.1f} to {missed.high:.1f})"
+    )
+    out.print(f"report: {found.page}")

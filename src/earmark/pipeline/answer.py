@@ -1,0 +1,118 @@
+"""Asking a run: an answer with sources from what it holds, after further calls if wished."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.model_choice import ModelChoice
+from earmark.captioning.openai_endpoint import Endpoint
+from earmark.captioning.question import Question
+from earmark.captioning.request import CHARACTERS_A_TOKEN
+from earmark.errors import CallRejected, UnreadableAnswer
+from earmark.ledger.run_reader import Run
+from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.pipeline.find import find
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.search.cited_answer import (
+    SCHEMA,
+    CitedAnswer,
+    as_messages,
+    check_answer,
+    gather_entries,
+    run_paths,
+)
+
+ANSWER_TOKENS = 800
+
+TIMEOUT = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """What a run answers, and what finding out more would take."""
+
+    answer: CitedAnswer
+    bought: int
+    """Calls that were made to find out more."""
+    unasked: int
+    """Windows no model has looked at."""
+    tokens_a_call: int
+    """At most, of a further call."""
+
+
+def ask(
+    run: str | Path,
+    question: str,
+    *,
+    calls: int = 0,
+    plan: Plan | None = None,
+    api_key: str | None = None,
+    **choices: Any,
+) -> RunAnswer:
+    """Ask the run in `run` a question: every sentence of the answer quotes an entry that exists.
+
+    Args:
+        run: The run's folder.
+        question: In words.
+        calls: First look for it in the recordings with so many calls, as `find` does.
+        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        api_key: For a server that wants one; kept nowhere.
+        choices: As of `make_plan`: `server` and `model` say whom to ask.
+
+    Raises:
+        ValueError: the question is empty, or no server is named.
+        CallError: the server does not answer, or not in the form that was asked for.
+    """
+    plan = make_plan((), plan, **choices)
+    if not question.strip():
+        raise ValueError("ask something: the question is empty")
+    if plan.model_choice.server is None:
+        raise ValueError("say whom to ask with --vlm URL: any server that speaks the OpenAI API")
+    folder, bought = Path(run), 0
+    if calls:
+        paths = run_paths(folder)
+        bought = find(question, paths, run=folder, calls=calls, plan=plan, api_key=api_key).calls
+    with Run.open(folder) as kept:
+        entries = gather_entries(kept, question, SentenceEncoder.at_hand(plan.store))
+        totals = kept.totals()
+    messages = as_messages(question, entries)
+    data, tokens = _chat(plan.model_choice, messages, api_key) if entries else (_NOTHING, 0)
+    answer = check_answer(question, entries, data, tokens=tokens)
+    most = Question().tokens + Question().answer_tokens + 600 // CHARACTERS_A_TOKEN
+    return RunAnswer(answer, bought, max(0, totals.windows - totals.answered), most)
+
+
+_NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "the run holds nothing to answer from"}
+
+
+def _chat(
+    choice: ModelChoice, messages: list[dict[str, str]], api_key: str | None
+) -> tuple[Mapping[str, Any], int]:
+    """What the model answers, as JSON, and the tokens it took."""
+    endpoint = Endpoint(str(choice.server), api_key=api_key)
+    model = choice.model or next(iter(endpoint.models()), "")
+    if not model:
+        raise CallRejected(f"{endpoint.address} serves no model; name one with --model")
+    wanted = {"name": "answer", "strict": True, "schema": dict(SCHEMA)}
+    body = {
+        "model": model,
+        "messages": messages,
+        "max_tokens": ANSWER_TOKENS,
+        "temperature": 0.0,
+        "response_format": {"type": "json_schema", "json_schema": wanted},
+    }
+    reply = endpoint.chat(body, timeout=TIMEOUT)
+    try:
+        text = str(reply["choices"][0]["message"]["content"]).strip()
+        data = json.loads(text.removeprefix("```json").removeprefix("```").removesuffix("```"))
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UnreadableAnswer("the answer is not the JSON that was asked for") from error
+    if not isinstance(data, dict):
+        raise UnreadableAnswer("the answer is JSON but not an object")
+    used = reply.get("usage")
+    tokens = used.get("total_tokens") if isinstance(used, dict) else None
+    return data, tokens if isinstance(tokens, int) else 0

@@ -1,0 +1,391 @@
+"""Finding: the question chooses the windows, the model says yes or no, and answers steer the rest.
+
+question ──▶ sounds that are meant ──▶ chances ──▶ exact rule ──▶ ask yes or no ──┐
+                                          ▲                                     │   in rounds
+                                          └───────────── answers ◀──────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.prompt import Prompt
+from earmark.captioning.question import Question
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.errors import EarmarkError, MediaError
+from earmark.evidence.sound_listener import SoundListener
+from earmark.evidence.sound_query import SoundMatch, match_sounds
+from earmark.evidence.sound_track import SoundTrack
+from earmark.evidence.window_sounds import sounds_in
+from earmark.grid import Grid
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow
+from earmark.ledger.run_reader import Run
+from earmark.media import Recording, Source
+from earmark.media.clip_writer import write_clip
+from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.pipeline.ask import CallRecorder, Tasks
+from earmark.pipeline.backend import Backend, open_backend
+from earmark.pipeline.caption import publish
+from earmark.pipeline.listen import listen_and_store
+from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.pipeline.sounds import keep_sounds
+from earmark.reporting.progress import Progress
+from earmark.search.meaning_index import MeaningIndex
+from earmark.search.target_windows import (
+    MissedEstimate,
+    TargetWindows,
+    estimate_missed,
+    next_windows,
+)
+from earmark.selection.pick import explain
+from earmark.timeline import FloatArray, Span
+
+ROUNDS = 3
+"""Times that answers change what is asked next; in each, half of what is left, and all at last."""
+
+PAID = 0.8
+"""How likely a window is to show what is meant, where a caption already paid for means it."""
+
+TEMPLATE = """These pictures are from $start to $end of a body-worn recording.
+Heard: $tags.
+Does this show the following? {question}
+Say yes only if it can be seen or plainly follows from what is seen."""
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "seen": {"type": "boolean"},
+        "when": {"type": "string", "description": "when in the window, in words"},
+        "what": {"type": "string", "description": "what is seen, in a sentence"},
+    },
+    "required": ["seen"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMoments:
+    """When something was seen in one recording."""
+
+    path: str
+    spans: tuple[Span, ...]
+    what: tuple[str, ...]
+    """What the model says of each."""
+    clips: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FindResult:
+    """What was found, what it took, and what is probably missing."""
+
+    question: str
+    run: Path
+    page: Path
+    matches: Mapping[str, SoundMatch]
+    """The sounds that the question was taken to mean; none where it means none that has a name."""
+    calls: int
+    """Answered, over every process that looked for this in this run."""
+    failed: int
+    windows: int
+    recordings: tuple[FoundMoments, ...]
+    """Those in which it was seen, in the order they were given."""
+    missed: MissedEstimate
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        plain = asdict(replace(self, matches={}))
+        plain["run"], plain["page"] = str(self.run), str(self.page)
+        plain["matches"] = [asdict(each) for each in self.matches.values()]
+        for one in plain["recordings"]:
+            one["clips"] = [str(path) for path in one["clips"]]
+        return plain
+
+
+def find(
+    question: str,
+    paths: Paths = (),
+    *,
+    run: str | Path,
+    calls: int = 30,
+    clips: str | Path | None = None,
+    plan: Plan | None = None,
+    api_key: str | None = None,
+    progress: Progress | None = None,
+    **choices: Any,
+) -> FindResult:
+    """Look for what `question` says in the recordings at `paths`, with at most so many `calls`.
+
+    Asked again with the same `run` it goes on: no kept answer is asked for again.
+
+    Args:
+        question: What to look for, in words: "someone uses a drill".
+        paths: Files, folders, globs and addresses; the plan's own if not given.
+        run: The run's folder.
+        calls: To spend, over all recordings.
+        clips: A folder to cut the moments that were found into.
+        plan: Every choice; or give them one by one as `choices`, see `make_plan`.
+        api_key: For a server that wants one; kept nowhere.
+        progress: Told how far it has come.
+        choices: As of `make_plan`: `server`, `model`, `frames`, …
+
+    Raises:
+        ValueError: the question is empty, or a choice is out of range.
+        CallError: no call could succeed. A single failed call is a row, not an error.
+    """
+    if not question.strip() or calls < 1:
+        raise ValueError("say what to find, and spend at least 1 call on it")
+    plan = make_plan(paths, plan, **{"sounds": None, **choices})
+    on_grid = replace(plan.listening, grid=Grid(plan.listening.grid.length))
+    asking = as_question(question, plan.question)
+    plan = replace(plan, listening=on_grid, question=asking).with_sounds_heard()
+    asked = plan.open_captioner(api_key=api_key)
+    if isinstance(asked, TagsCaptioner):
+        raise ValueError(
+            "say whom to ask, with --vlm, --gguf or --transformers: see docs/models.md"
+        )
+    now, captioner = progress or Progress(), YesOrNo(asked)
+    captioner.check()
+    sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
+    with (
+        open_backend(plan.backend, len(sources)) as backend,
+        Ledger.open(Path(run), described) as ledger,
+    ):
+        recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
+        keep_sounds(recordings, plan, ledger, backend)
+        search = _Search(question, plan, recordings, ledger, backend)
+        log = CallRecorder(plan.limits, ledger, now, calls)
+        for turn in range(ROUNDS):
+            search.read_answers()
+            left = calls - search.answered - len(log.lost)
+            share = left if turn == ROUNDS - 1 else -(-left // 2)
+            tasks = search.choose(share, captioner.model, first=search.answered == 0)
+            if share < 1 or not len(tasks) or log.tally.stopped:
+                break
+            with closing(iter(tasks)) as waiting:
+                backend.ask(waiting, captioner, plan.limits, log)
+            search.lose(log.lost)
+        search.read_answers()
+        page, totals = publish(ledger)
+        found, uncut = search.found(Path(clips) if clips else None)
+        stopped = (log.tally.stopped,) if log.tally.stopped else ()
+        return FindResult(
+            question,
+            Path(run),
+            page,
+            search.matches,
+            search.answered,
+            log.tally.failed,
+            totals.windows,
+            found,
+            estimate_missed(search.many),
+            (*search.notes, *stopped, *uncut),
+        )
+
+
+def as_question(question: str, before: Question) -> Question:
+    """What each window is asked: yes or no, and when."""
+    template = TEMPLATE.format(question=question.strip().replace("$", "$$"))
+    return replace(before, prompt=Prompt(template, SCHEMA))
+
+
+@dataclass(frozen=True, slots=True)
+class YesOrNo:
+    """A captioner whose answers read as a sentence, such as `Yes. A hand turns a drill`."""
+
+    asked: Captioner
+
+    @property
+    def model(self) -> str:
+        """The name that goes into a request's identity."""
+        return self.asked.model
+
+    @property
+    def at_once(self) -> int | None:
+        """Calls it can work on side by side."""
+        return self.asked.at_once
+
+    def check(self) -> None:
+        """Raises, in one line, if no call could succeed; costs no call."""
+        self.asked.check()
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The answer to `request`, in words."""
+        answer = self.asked(request, timeout=timeout)
+        if not isinstance(answer.data, dict):
+            return answer
+        what = str(answer.data.get("what") or "").strip()
+        return replace(answer, text=f"{'Yes' if answer.data.get('seen') else 'No'}. {what}".strip())
+
+
+class _Search:
+    """What is known while one thing is looked for."""
+
+    def __init__(
+        self,
+        question: str,
+        plan: Plan,
+        recordings: Mapping[Source, Recording],
+        ledger: Ledger,
+        backend: Backend,
+    ) -> None:
+        self.plan, self.ledger = plan, ledger
+        self.recordings = {one.key: one for one in recordings.values()}
+        self.notes: list[str] = []
+        encoder = SentenceEncoder.at_hand(plan.store)
+        listener = plan.listening.beside
+        names = listener.encoder.names if listener else ()
+        self.matches = match_sounds(question, names, encoder)
+        if not self.matches:
+            why = "no sound that has a name means it" if listener else "sounds have no names here"
+            self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
+        relevance = self._relevance(listener, backend)
+        listening = plan.listening
+        key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
+        self.many = []
+        for name in self.recordings:
+            windows = ledger.heard(name, key=key, survival=listening.survival)
+            assert windows is not None, "it was stored"
+            likely = relevance.get(name)
+            spread = np.zeros(len(windows.scores)) if likely is None else likely
+            self.many.append(TargetWindows(name, windows, spread[: len(windows.scores)]))
+        self._read_captions(question, encoder)
+
+    def _relevance(self, listener: SoundListener | None, backend: Backend) -> dict[str, FloatArray]:
+        """How likely a sound that is meant is in each window, by recording."""
+        if listener is None or not self.matches:
+            return {}
+        names = listener.encoder.names
+        weights = np.array([self.matches[n].weight if n in self.matches else 0.0 for n in names])
+        heard = [one for one in self.recordings.values() if one.has_audio]
+        found: dict[str, FloatArray] = {}
+        work = partial(_listen_again, listener=listener)
+        for one, track in backend.map(work, heard):
+            if isinstance(track, EarmarkError):
+                self.notes.append(f"{one.source.name}: its sounds have no names: {track}")
+                continue
+            found[one.key] = on_windows(track, weights, self.plan.listening.grid.length)
+        return found
+
+    def _read_captions(self, question: str, encoder: SentenceEncoder | None) -> None:
+        """Captions that are paid for already and mean the same make their windows likely."""
+        if encoder is None:
+            return
+        by_key = {one.key: one for one in self.many}
+        with self.ledger.run() as run:
+            hits = MeaningIndex.of(run, encoder).search(run, question, most=200)
+        for hit in hits:
+            one = by_key.get(hit.recording)
+            if hit.kind == "caption" and one is not None and -hit.rank >= 0.5:
+                one.told[one.windows.window_at(hit.span.start)] = PAID
+
+    @property
+    def answered(self) -> int:
+        """Windows that were answered."""
+        return sum(len(one.asked) for one in self.many)
+
+    def read_answers(self) -> None:
+        """Take over what the ledger has."""
+        with self.ledger.run() as run:
+            for one in self.many:
+                one.asked = {
+                    one.windows.window_at(row.span.start): bool(row.kept.answer.data.get("seen"))
+                    for row in run.picks(one.key)
+                    if row.kept is not None and isinstance(row.kept.answer.data, dict)
+                }
+
+    def lose(self, lost: set[tuple[str, Span]]) -> None:
+        """Calls that failed are not asked again."""
+        for one in self.many:
+            own = (span for key, span in lost if key == one.key)
+            one.lost |= {one.windows.window_at(span.start) for span in own}
+
+    def choose(self, calls: int, model: str, *, first: bool) -> Tasks:
+        """The next windows, kept in the run beside those that were asked."""
+        tasks = Tasks(self.plan.question, model, self.ledger, self.recordings)
+        chosen = next_windows(self.many, max(0, calls), first=first)
+        with self.ledger.run() as run:
+            for one, new in zip(self.many, chosen, strict=True):
+                tasks.lost = [*tasks.lost, *((one.key, one.windows.span(w)) for w in one.lost)]
+                self._keep(run, one, new, tasks)
+        return tasks
+
+    def _keep(self, run: Run, one: TargetWindows, new: list[int], tasks: Tasks) -> None:
+        every = sorted({*one.asked, *one.lost, *new})
+        rated = replace(one.windows, scores=one.chances, rates=one.chances)
+        picks = explain(rated, np.array(every, dtype=np.intp), _reason)
+        names = {
+            pick.span: tuple(
+                dict.fromkeys(
+                    entry.text for entry in run.evidence(one.key, kinds=["heard"], within=pick.span)
+                )
+            )
+            for pick in picks
+        }
+        heard = run.heard(one.key)
+        spans = [pick.span for pick in picks]
+        sounds = sounds_in(spans, level=heard.level if heard else None, names=names)
+        tags = {span: each.tags for span, each in sounds.items()}
+        self.ledger.choose(one.key, picks, tags=tags, rule="find")
+        made = (
+            tasks.question.request(one.key, pick, sounds[pick.span], tasks.model)
+            for pick in picks
+            if one.windows.window_at(pick.start) in new
+        )
+        tasks.open[one.key] = len(self.ledger.unanswered(map(CallRow.of, made)))
+
+    def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
+        """The moments of each recording that has any, cut into `folder`; why some were not."""
+        every, uncut = [], []
+        for one in self.many:
+            spans = one.moments()
+            if not spans:
+                continue
+            recording = self.recordings[one.key]
+            clips = []
+            for number, span in enumerate(spans if folder else (), start=1):
+                stem = Path(recording.source.name).stem
+                try:
+                    clips.append(write_clip(recording, span, folder / f"{stem}-{number:03d}.mp4"))  # type: ignore[operator]
+                except MediaError as error:
+                    uncut.append(str(error))
+            what = tuple(self._what(one, span) for span in spans)
+            every.append(FoundMoments(recording.source.path, tuple(spans), what, tuple(clips)))
+        return tuple(every), uncut
+
+    def _what(self, one: TargetWindows, span: Span) -> str:
+        """What the model says of a moment."""
+        with self.ledger.run() as run:
+            for row in run.picks(one.key):
+                data = row.kept.answer.data if row.kept else None
+                if row.span.overlaps(span) and isinstance(data, dict) and data.get("seen"):
+                    return str(data.get("what") or data.get("when") or "")
+        return ""
+
+
+def _reason(window: int, chance: float) -> str:  # noqa: ARG001 - as reasons are told
+    return f"{chance:.0%} likely before looking"
+
+
+def _listen_again(recording: Recording, *, listener: SoundListener) -> SoundTrack:
+    return listener(recording)
+
+
+def on_windows(track: SoundTrack, weights: FloatArray, length: float) -> FloatArray:
+    """The strongest of the weighted sounds in each window of so many seconds."""
+    cells = track.strongest(weights)
+    count = int(np.ceil(cells.duration / length)) + 1
+    found = np.zeros(count)
+    places = np.arange(len(cells)) * cells.hop
+    for edge in (places, places + cells.hop - 1e-9):  # a cell may reach into two windows
+        np.maximum.at(found, (edge / length).astype(int), cells.values)
+    return found

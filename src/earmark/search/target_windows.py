@@ -1,0 +1,203 @@
+"""Which windows to ask about when one thing is looked for, and what is left when it is done.
+
+sound    . . D D . . . . . . d . . .      how likely a sound that is meant is, a window each
+ask          ^               ^            the exact rule: one call a moment, the likeliest first
+answers      yes             no           a yes settles its moment, a no makes its sound doubtful
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
+from earmark.selection import Budget, Coverage, allocate
+from earmark.timeline import FloatArray, Span, merge
+
+LASTS = Survival.from_lengths([4.0, 8.0, 16.0, 30.0])
+"""How long what is looked for lasts, for want of better: from a window to half a minute."""
+
+TRUSTED = 0.8
+"""How likely a window is to show what is meant, where the sound that is meant is certain."""
+
+UNHEARD = 0.002
+"""How likely any window is to, where nothing is heard."""
+
+ACTIVE = 0.02
+"""How much likelier where the gate expects an action."""
+
+SAME = 0.8
+"""How much of a window's chance is the moment of the window before it, going on."""
+
+CONFIRM = 0.05
+"""What a call next to a yes is worth: it says how long the moment lasts, and finds no other."""
+
+DOUBT = 0.3
+"""What is left of the chance of a sound that was looked at and was not what is meant."""
+
+STRANGE = 0.1
+"""Share of calls that go, evenly spread, where nothing that is meant is heard: what is missed can
+be estimated by them and by nothing else."""
+
+TELLING = 0.1
+"""Chance from which the sound tells something of a window."""
+
+
+@dataclass(slots=True, eq=False)
+class TargetWindows:
+    """The windows of one recording, and what is known of each."""
+
+    key: str
+    windows: Windows
+    relevance: FloatArray
+    """How likely a sound that is meant is heard in each window."""
+    asked: dict[int, bool] = field(default_factory=dict)
+    """What was answered: whether it shows what is meant."""
+    lost: set[int] = field(default_factory=set)
+    """Windows whose call failed."""
+    told: dict[int, float] = field(default_factory=dict)
+    """Chances that captions already paid for give."""
+
+    @property
+    def chances(self) -> FloatArray:
+        """How likely each window is to show what is meant, before any is asked."""
+        base = UNHEARD + ACTIVE * np.minimum(1.0, self.windows.rates)
+        chances = 1 - (1 - base) * (1 - TRUSTED * self.relevance)
+        for window, chance in self.told.items():
+            chances[window] = max(chances[window], chance)
+        return np.asarray(chances)
+
+    def stretch(self, window: int) -> range:
+        """The windows around `window` in which the same sound goes on; itself where none does."""
+        least = max(TELLING, self.relevance[window] / 3)
+        first = last = window
+        if self.relevance[window] >= TELLING:
+            while first > 0 and self.relevance[first - 1] >= least:
+                first -= 1
+            while last + 1 < len(self.relevance) and self.relevance[last + 1] >= least:
+                last += 1
+        return range(first, last + 1)
+
+    def rates(self) -> FloatArray:
+        """Moments that are expected to begin in each window and are not found yet."""
+        chances = self.chances
+        for window, seen in self.asked.items():
+            around = self.stretch(window)
+            if seen:
+                chances[around.start : around.stop] = 0.0
+                for near in (around.start - 1, around.stop):
+                    if 0 <= near < len(chances) and self.relevance[near] < TELLING:
+                        chances[near] = CONFIRM
+            else:
+                chances[around.start : around.stop] *= DOUBT
+        for window in (*self.asked, *self.lost):
+            chances[window] = 0.0
+        before = np.concatenate([[0.0], chances[:-1]])
+        return np.asarray(np.maximum(chances - SAME * before, (1 - SAME) * chances))
+
+    def moments(self) -> list[Span]:
+        """When what is meant was seen: windows that say so, joined with the sound around them."""
+        seen = [window for window, is_seen in self.asked.items() if is_seen]
+        return merge(
+            Span(
+                around.start * self.windows.length,
+                min(self.windows.duration, around.stop * self.windows.length),
+            )
+            for around in map(self.stretch, seen)
+        )
+
+    def unsettled(self) -> FloatArray:
+        """The chances of the windows that are neither asked nor part of a moment that was found."""
+        is_open = np.ones(len(self.relevance), dtype=bool)
+        for window, seen in self.asked.items():
+            is_open[window] = False
+            if seen:
+                around = self.stretch(window)
+                is_open[around.start : around.stop] = False
+        return self.chances[is_open]
+
+
+@dataclass(frozen=True, slots=True)
+class MissedEstimate:
+    """How many moments were probably not found."""
+
+    expected: float
+    low: float
+    high: float
+    """The range holds with nine chances in ten, if sounds tell as much as is taken for granted."""
+
+
+def next_windows(many: Sequence[TargetWindows], calls: int, *, first: bool) -> list[list[int]]:
+    """The windows of each recording to ask about next: `calls` in all, where there are so many.
+
+    The first time, some go where nothing that is meant is heard.
+    """
+    strange = max(1, round(STRANGE * calls)) if first and calls > 2 else 0
+    spread = _spread(many, strange)
+    rated = [_rated(one, also) for one, also in zip(many, spread, strict=True)]
+    held = sum(len(one.owned) for one in rated)
+    budget = Budget(count=calls - sum(map(len, spread)) + held)
+    chosen = allocate(Coverage(), rated, budget, across=True)
+    return [
+        sorted({one.window_at(pick.start) for pick in choice.picks} - {*one.owned} | {*also})
+        for choice, one, also in zip(chosen, rated, spread, strict=True)
+    ]
+
+
+def _rated(one: TargetWindows, also: Collection[int]) -> Windows:
+    owned = tuple(sorted({*one.asked, *one.lost, *also}))
+    rates = one.rates()
+    return replace(one.windows, scores=rates, rates=rates, survival=LASTS, owned=owned)
+
+
+def _spread(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
+    """So many windows in which nothing that is meant is heard, evenly spread over all."""
+    quiet = [
+        (place, window)
+        for place, one in enumerate(many)
+        for window in np.flatnonzero(one.chances < TELLING).tolist()
+        if window not in one.asked
+    ]
+    taken: list[list[int]] = [[] for _ in many]
+    for step in range(min(calls, len(quiet))):
+        place, window = quiet[int((step + 0.5) * len(quiet) / min(calls, len(quiet)))]
+        taken[place].append(window)
+    return taken
+
+
+def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
+    """The moments that were probably not found, from the answers and the chances of the rest.
+
+    Windows with and without a telling sound are reckoned apart. What their chances say counts like
+    ten answers; the answers of each sort are added to it.
+    """
+    from scipy.stats import beta
+
+    if not many:
+        return MissedEstimate(0.0, 0.0, 0.0)
+    found = [span for one in many for span in one.moments()]
+    length = many[0].windows.length
+    lasting = max(1.0, sum(span.duration for span in found) / length / max(1, len(found)))
+    sums = np.zeros(3)
+    for is_telling in (True, False):
+        rest = np.concatenate([_of_sort(one.unsettled(), is_telling) for one in many])
+        if not len(rest):
+            continue
+        answers = [seen for one in many for seen in _answers(one, is_telling)]
+        yes = 10 * float(rest.mean()) + sum(answers)
+        no = 10 * (1 - float(rest.mean())) + len(answers) - sum(answers)
+        shares = [yes / (yes + no), *beta.ppf([0.05, 0.95], yes, no)]
+        sums += np.array(shares) * len(rest) / lasting
+    return MissedEstimate(*(round(float(value), 2) for value in sums))
+
+
+def _of_sort(chances: FloatArray, is_telling: bool) -> FloatArray:
+    return np.asarray(chances[(chances >= TELLING) == is_telling])
+
+
+def _answers(one: TargetWindows, is_telling: bool) -> Iterator[bool]:
+    chances = one.chances
+    return (seen for w, seen in one.asked.items() if (chances[w] >= TELLING) == is_telling)

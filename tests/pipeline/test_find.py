@@ -1,0 +1,97 @@
+"""One thing is looked for: three drillings found with few calls, nothing where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import av
+import pytest
+from typer.testing import CliRunner
+
+import earmark
+from annotation_server import MODEL, annotation_server
+from earmark.cli.app import app
+from earmark.timeline import Span
+from quiet_shift import film_shift, require_yamnet
+
+pytestmark = pytest.mark.slow
+QUESTION = "someone uses a drill"
+
+
+@pytest.fixture(scope="module")
+def shift(tmp_path_factory) -> tuple[Path, list[Span]]:
+    require_yamnet()
+    path = tmp_path_factory.mktemp("shift") / "shift.mp4"
+    return path, film_shift(path)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
+    path, drillings = shift
+    choices = {"run": tmp_path / "run", "calls": 8, "cache": cache, "model": MODEL}
+    with annotation_server(drillings) as server:
+        found = earmark.find(
+            QUESTION, [path], server=server.url, clips=tmp_path / "clips", **choices
+        )
+        asked = len(server.asked())
+        again = earmark.find(QUESTION, [path], server=server.url, **choices)
+        assert len(server.asked()) == asked <= 8
+        texts = json.dumps(server.asked())
+    (one,) = found.recordings
+    assert [any(span.overlaps(own) for own in one.spans) for span in drillings] == [True] * 3
+    near = [Span(span.start - 8, span.end + 8) for span in drillings]
+    assert all(any(span.overlaps(each) for each in near) for span in one.spans)
+    assert again.recordings[0].spans == one.spans
+    assert set(one.what) == {"a drill turns"}
+    assert found.missed.low <= found.missed.expected <= found.missed.high
+    assert QUESTION in texts and "Drill" in texts  # what is heard is told
+    assert len(one.clips) == len(one.spans)
+    with av.open(str(one.clips[0])) as clip:
+        assert clip.streams.video and clip.streams.audio
+        assert 2 <= clip.duration / 1e6 <= 30
+
+
+def test_nothing_is_found_where_there_is_none(tmp_path, cache):
+    require_yamnet()
+    path = tmp_path / "other.mp4"
+    film_shift(path, minutes=1.0, drillings=0)
+    with annotation_server() as server:
+        command = ["find", QUESTION, str(path), "--calls", "3", "--vlm", server.url, "--model"]
+        command += [MODEL, "--run", str(tmp_path / "run"), "--cache", str(cache)]
+        said = CliRunner().invoke(app, command)
+        assert len(server.asked()) == 3
+    assert said.exit_code == 0, said.output
+    assert "0 moments found with 3 calls of 15 windows" in said.stdout
+
+
+def test_what_no_sound_means_is_looked_for_where_something_goes_on(tmp_path, cache):
+    require_yamnet()
+    path = tmp_path / "other.mp4"
+    film_shift(path, minutes=1.0, drillings=0)
+    with annotation_server() as server:
+        found = earmark.find(
+            "qwertz uiop",
+            [path],
+            run=tmp_path / "run",
+            calls=2,
+            cache=cache,
+            server=server.url,
+            model=MODEL,
+        )
+    assert found.recordings == ()
+    if not found.matches:
+        assert "chosen by how much seems to go on" in found.notes[0]
+
+
+def test_a_question_and_calls_are_needed(tmp_path):
+    with pytest.raises(ValueError, match="say what to find"):
+        earmark.find("  ", [], run=tmp_path)
+    with pytest.raises(ValueError, match="at least 1 call"):
+        earmark.find("a drill", [], run=tmp_path, calls=0)
+    with pytest.raises(ValueError, match="say whom to ask"):
+        earmark.find("a drill", [], run=tmp_path)
