@@ -27,6 +27,7 @@ from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, OperatingPoints
 from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage
+from earmark.selection.budget import AUTO_PRICE
 from earmark.timeline import Span
 from earmark.training.calibration import (
     cases,
@@ -36,6 +37,7 @@ from earmark.training.calibration import (
     fit_survival,
     forecast_rows,
     highest,
+    mean_coverage,
     measure_misses,
     open_stretches,
 )
@@ -79,13 +81,16 @@ def main() -> None:
     material = gather_all(options.data, options.runs)
     judged: list[Judged] = []
     shares: list[float] = []
+    seeds: dict[str, list[Case]] = {}
     for split, names in enumerate(held_out(sorted(material))):
-        path = options.runs / f"split-{split}" / "gate.gate"
-        if path.is_file():
-            found, empty = judge(Gate.load(path), {name: material[name] for name in names})
+        folder, part = options.runs / f"split-{split}", {name: material[name] for name in names}
+        if (folder / "gate.gate").is_file():
+            found, empty = judge(Gate.load(folder / "gate.gate"), part)
             judged += found
             shares += empty
-    text = write_up(judged, shares)
+        for path in sorted(folder.glob("seed-*.gate")):
+            seeds.setdefault(path.stem, []).extend(judge_seed(Gate.load(path), part))
+    text = write_up(judged, shares, seeds)
     options.out.mkdir(parents=True, exist_ok=True)
     with replacing(options.out / "table.md") as scratch:
         scratch.write_text(text, encoding="utf-8")
@@ -95,7 +100,7 @@ def main() -> None:
 def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
     """Every recording of one part, each with what the part's other participants calibrate.
 
-    Also the share of windows bought at the lower price on the idle stretches of each.
+    Also the share of windows that `--budget auto` buys on the idle stretches of each.
     """
     scores = {name: score_whole(gate.scorer, heard.features) for name, heard in material.items()}
     found: list[Judged] = []
@@ -120,9 +125,15 @@ def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
             if name.endswith(composites.SPARSE):
                 idle, left = empty_part(material[name], scores[name])
                 windows = cases({name: left}, {name: idle}, [name], rates, survival)[0].windows
-                bought = Coverage().solve_many([windows], budget=Budget(price=PRICES[1]))[0]
+                bought = Coverage().solve_many([windows], budget=Budget(price=AUTO_PRICE))[0]
                 shares.append(len(bought) / max(1, len(windows)))
     return found, shares
+
+
+def judge_seed(gate: Gate, material: Material) -> list[Case]:
+    """The recordings of one part by the heads of one seed, rated by the part's others."""
+    scores = {name: score_whole(gate.scorer, heard.features) for name, heard in material.items()}
+    return crossed_cases(scores, material)
 
 
 def empty_part(
@@ -136,7 +147,9 @@ def empty_part(
     return replace(heard, duration=len(left) / 25, actions=()), left
 
 
-def write_up(judged: Sequence[Judged], shares: Sequence[float]) -> str:
+def write_up(
+    judged: Sequence[Judged], shares: Sequence[float], seeds: Mapping[str, Sequence[Case]]
+) -> str:
     """All tables."""
     regimes = {
         "sparse": ([each for each in judged if each.is_sparse], SPARSE),
@@ -152,11 +165,13 @@ def write_up(judged: Sequence[Judged], shares: Sequence[float]) -> str:
     for regime, (those, budgets) in regimes.items():
         lines += [f"## {regime}: {len(those)} recordings", ""]
         lines += [*coverage_rows(those, budgets, old), ""]
+        lines += [*seed_rows(seeds, budgets, is_sparse=regime == "sparse"), ""]
         lines += [*price_rows(those), *episode_rows(those), *instant_rows(those), ""]
     if shares:
         lines.append(
-            f"Idle stretches alone, at a price of {PRICES[1]}: {100 * np.mean(shares):.1f} % of "
-            f"the windows asked on average, at most {100 * max(shares):.1f} %."
+            f"Idle stretches alone, `--budget auto`: {100 * np.mean(shares):.1f} % of the windows "
+            f"asked on average, at most {100 * max(shares):.1f} %; at most 2 % in "
+            f"{np.mean(np.array(shares) <= 0.02):.0%} of the recordings."
         )
     return "\n".join(lines) + "\n"
 
@@ -170,6 +185,7 @@ def coverage_rows(
     table: dict[str, list[list[float]]] = {rule: [[] for _ in budgets] for rule in RULES}
     told: list[list[float]] = [[] for _ in budgets]
     inside: list[list[bool]] = [[] for _ in budgets]
+    widths: list[list[float]] = [[] for _ in budgets]
     for each in judged:
         result = run_case(each.case, RULES, budgets)
         for row in result.rows:
@@ -182,11 +198,13 @@ def coverage_rows(
                 counts.forecast, actions=expected, duration=each.case.windows.duration
             )
             told[place].append(100 * span.expected)
+            widths[place].append(100 * (span.high - span.low))
             inside[place].append(span.low - 1e-9 <= actual <= span.high + 1e-9)
     for rule in RULES:
         yield f"| {rule} | " + " | ".join(f"{np.nanmean(row):.1f}" for row in table[rule]) + " |"
     yield "| forecast of `coverage` | " + " | ".join(f"{np.mean(row):.1f}" for row in told) + " |"
     yield "| within its 80 % range | " + " | ".join(f"{np.mean(r):.0%}" for r in inside) + " |"
+    yield "| width of the range | " + " | ".join(f"{np.mean(row):.0f}" for row in widths) + " |"
     yield ""
     chosen = [n for n, each in enumerate(judged) if each.case.recording in old]
     means = [np.nanmean(np.array(row)[chosen]) for row in table["coverage"]]
@@ -201,6 +219,20 @@ def coverage_rows(
         f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
         f"{np.median(ratio):.2f} times what there are."
     )
+
+
+def seed_rows(
+    seeds: Mapping[str, Sequence[Case]], budgets: Sequence[float], *, is_sparse: bool
+) -> Iterable[str]:
+    """Mean coverage of the heads of single seeds: its mean and deviation over the seeds."""
+    rows = []
+    for found in seeds.values():
+        those = [case for case in found if case.recording.endswith(composites.SPARSE) == is_sparse]
+        rows.append(list(mean_coverage(those, budgets=budgets).values()))
+    if len(rows) > 1:
+        pairs = zip(np.mean(rows, axis=0), np.std(rows, axis=0, ddof=1), strict=True)
+        cells = " / ".join(f"{100 * mean:.1f} ± {100 * spread:.1f}" for mean, spread in pairs)
+        yield f"Single seeds ({len(rows)}): {cells}"
 
 
 def price_rows(judged: Sequence[Judged]) -> Iterable[str]:

@@ -24,32 +24,47 @@ def rising(length: float = 4.0, slope: float = 0.5) -> Fit:
 def within_work(slope: float = 0.5) -> Fit:
     """A fit that looks at the window's own peak among the work of its recording."""
     weights = [0.0] * COLUMNS
-    weights[4] = slope
+    weights[2] = slope
     return Fit(4.0, float(np.log(0.25)), tuple(weights))
 
 
+def standing_out(slope: float = 0.5) -> Fit:
+    """A fit that looks at what stands out from the seconds around it in a dense recording."""
+    return Fit(4.0, float(np.log(0.25)), (0.0, 0.0, 0.0, slope, 0.0, 0.0))
+
+
 def test_a_higher_score_is_a_higher_rate() -> None:
-    for fit in (rising(), within_work()):
-        rates = FittedRates((fit,), 0.1)(pooled([0.1, 0.4, 0.2, 0.9]))
-        assert np.argsort(rates).tolist() == [0, 2, 1, 3]
+    for fit, half in ((rising(), 0.4), (within_work(), 0.4), (standing_out(), 0.01)):
+        rates = FittedRates((fit,), half)(pooled([0.1, 0.4, 0.2, 0.9]))
+        assert np.argsort(rates).tolist() == [0, 2, 1, 3], fit
 
 
 def test_rates_are_absolute() -> None:
     """A quiet recording is expected to hold less than a loud one, and silence nothing."""
-    fitted = FittedRates((rising(slope=2.0),), 0.1)
+    fitted = FittedRates((rising(slope=0.7),), 0.1)
     quiet, loud, none = (fitted(pooled([x, 2 * x, 4 * x])).sum() for x in (0.01, 1.0, 0.0))
     assert none < 1e-3 < 10 * quiet < loud
 
 
 def test_within_work_scores_count_against_the_rest_of_the_recording() -> None:
-    fitted = FittedRates((within_work(),), 0.01)
-    quiet, loud = fitted(pooled([1, 2, 4])), fitted(pooled([10, 20, 40]))
-    np.testing.assert_allclose(quiet, loud, rtol=0.05)
+    for fit in (within_work(), standing_out()):
+        fitted = FittedRates((fit,), 0.01)
+        quiet, loud = fitted(pooled([1, 2, 4])), fitted(pooled([10, 20, 40]))
+        np.testing.assert_allclose(quiet, loud, rtol=0.05)
+
+
+def test_how_sure_it_is_that_there_is_work_ranks_a_sparse_recording_and_not_a_dense_one() -> None:
+    stretches = [1.0, 0.5] * 15 + [0.2, 0.1] * 15
+    in_dense = FittedRates((standing_out(),), 0.001)(pooled(stretches))
+    np.testing.assert_allclose(in_dense[10:20], in_dense[40:50], rtol=0.05)
+    idle = [0.001] * 100
+    in_sparse = FittedRates((rising(),), 0.1)(pooled([*idle, *stretches, *idle]))
+    assert in_sparse[110:120].min() > 1.3 * in_sparse[140:150].max()
 
 
 def test_a_bout_is_told_from_a_stray_event_by_its_surroundings() -> None:
     weights = [0.0] * COLUMNS
-    weights[2] = 1.0  # 40 s around
+    weights[0] = 1.0
     fitted = FittedRates((Fit(4.0, 0.0, tuple(weights)),), 0.1)
     rates = fitted(pooled([0] * 30 + [1] + [0] * 30 + [1] * 10 + [0] * 30))
     assert rates[65] > 3 * rates[30]
@@ -71,8 +86,8 @@ def test_a_flat_recording_is_flat_also_at_its_edges() -> None:
 
 
 def test_the_nearest_length_is_used_and_rates_grow_with_the_window() -> None:
-    fitted = FittedRates((rising(2.0, slope=0.0), rising(8.0, slope=1.0)), 0.1)
-    short, long = fitted(pooled([1, 2, 3], 1.0)), fitted(pooled([1, 2, 3], 10.0))
+    fitted = FittedRates((rising(2.0, slope=0.0), rising(8.0, slope=0.3)), 0.1)
+    short, long = fitted(pooled([1, 2, 3], 1.0)), fitted(pooled([0.1, 0.2, 0.3], 10.0))
     assert short.tolist() == pytest.approx([0.25, 0.25, 0.25])
     assert np.ptp(long) > 0
 

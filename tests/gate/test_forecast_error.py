@@ -1,38 +1,95 @@
-"""A forecast's range leans and widens as it was fitted to, and is honest by itself."""
+"""A forecast's range leans and widens as it was measured, and holds what it promises."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
-from earmark.gate.forecast_error import ForecastError
+from earmark.gate.forecast_error import ForecastError, Miss, log_density, log_odds, spread
 
 
-def test_without_a_fit_the_range_is_that_of_chance() -> None:
-    told = ForecastError().range(0.5, actions=100.0, duration=1000.0)
-    assert told.expected == pytest.approx(0.5)
-    assert told.high - told.low == pytest.approx(2 * 1.2816 * 0.05, rel=1e-3)
+def misses(units: list[float], *, density: float = math.log(0.1)) -> tuple[Miss, ...]:
+    """One recording a miss, about as busy as each other, all with a forecast of one half."""
+    return tuple(Miss(density + 0.001 * n, 0.0, each) for n, each in enumerate(units))
 
 
-def test_it_widens_with_scatter_with_confidence_and_where_little_goes_on() -> None:
-    def width(error: ForecastError, actions: float = 100.0, confidence: float = 0.8) -> float:
-        told = error.range(0.5, actions=actions, duration=1000.0, confidence=confidence)
-        return told.high - told.low
-
-    scattered = ForecastError(scatter=0.05)
-    assert width(scattered) > width(ForecastError())
-    assert width(scattered, confidence=0.95) > width(scattered)
-    calm = ForecastError(scatter=0.05, power=0.5)
-    assert width(calm, 30.0) / width(calm, 300.0) > width(scattered, 30.0) / width(scattered, 300.0)
+def test_the_range_is_that_of_the_misses_and_the_recording_counts_as_one_more() -> None:
+    error = ForecastError(misses=misses([n / 10 for n in range(1, 10)]))
+    told = error.range(0.5, actions=100.0, duration=1000.0, confidence=0.75)
+    # 75 % of ten, the tenth being the recording at hand.
+    assert told.high - told.expected == pytest.approx(0.8 * spread(0.5, 100.0), rel=1e-6)
+    assert not told.is_unlike
+    most = error.range(0.5, actions=100.0, duration=1000.0, confidence=0.95)
+    assert (most.low, most.high, most.is_unlike) == (0.0, 1.0, True)
 
 
-def test_it_leans_as_it_was_told_and_stays_a_share() -> None:
-    error = ForecastError(intercept=-1.0, slope=1.0, density=-0.5, scatter=0.5)
+def test_a_recording_unlike_any_says_so() -> None:
+    error = ForecastError(misses=misses([1.0] * 20))
+    assert not error.range(0.5, actions=100.0, duration=1000.0).is_unlike
+    for actions in (0.5, 20_000.0):
+        told = error.range(0.5, actions=actions, duration=1000.0)
+        assert told.is_unlike and (told.low, told.high) == (0.0, 1.0)
+    assert ForecastError().range(0.5, actions=100.0, duration=1000.0).is_unlike
+
+
+def test_recordings_that_are_alike_count_most() -> None:
+    calm, busy = math.log(0.01), math.log(0.3)
+    error = ForecastError(
+        misses=misses([6.0] * 10, density=calm) + misses([1.0] * 40, density=busy)
+    )
+    widths = [
+        (told := error.range(0.5, actions=actions, duration=1000.0)).high - told.low
+        for actions in (9.0, 299.0)
+    ]
+    assert widths[0] > 3 * widths[1]
+
+
+def test_the_range_holds_as_many_new_recordings_as_it_says() -> None:
+    """Rates that are wrong by a factor of their own for each recording, calm ones by more."""
+    rng = np.random.default_rng(0)
+
+    def draw() -> tuple[float, float, float]:
+        actions = float(np.exp(rng.uniform(math.log(10), math.log(300))))
+        forecast = rng.uniform(0.2, 0.8)
+        odds = log_odds(forecast) + rng.normal() * 20 / (actions + 20)
+        actual = rng.binomial(round(actions), 1 / (1 + math.exp(-odds))) / round(actions)
+        return actions, forecast, actual
+
+    met = [draw() for _ in range(120)]
+    error = ForecastError(
+        misses=tuple(
+            Miss(log_density(n, 1000.0), log_odds(told), abs(got - told) / spread(told, n))
+            for n, told, got in met
+        )
+    )
+    for calm in (True, False):
+        new = [each for each in (draw() for _ in range(3000)) if (each[0] < 55) == calm]
+        held = [
+            (span := error.range(told, actions=n, duration=1000.0)).low <= got <= span.high
+            for n, told, got in new
+        ]
+        assert 0.72 < np.mean(held) < 0.92
+
+
+def test_it_leans_as_it_was_told_and_back_again() -> None:
+    error = ForecastError(intercept=-1.0, slope=1.2, density=-0.5, misses=misses([1.0] * 9))
     calm = error.range(0.4, actions=5.0, duration=1000.0)
     busy = error.range(0.4, actions=250.0, duration=1000.0)
     assert calm.expected > busy.expected
+    assert error.forecast_for(calm.expected, actions=5.0, duration=1000.0) == pytest.approx(0.4)
+    assert error.forecast_for(1.0, actions=5.0, duration=1000.0) == 1.0
     for forecast in (0.0, 0.001, 0.999, 1.0):
         told = error.range(forecast, actions=0.0, duration=0.0)
         assert 0 <= told.low <= told.expected <= told.high <= 1
+
+
+def test_every_window_or_none_is_no_forecast() -> None:
+    for error in (ForecastError(), ForecastError(intercept=1.0, misses=misses([1.0] * 9))):
+        for certain in (0.0, 1.0):
+            told = error.range(certain, actions=100.0, duration=1000.0)
+            assert (told.low, told.expected, told.high) == (certain, certain, certain)
 
 
 def test_a_confidence_is_a_share() -> None:

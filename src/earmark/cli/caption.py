@@ -27,6 +27,7 @@ from earmark.cli.options import (
     takes_plan,
 )
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
+from earmark.gate.forecast_error import ForecastError
 from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
@@ -34,7 +35,8 @@ from earmark.media.source import as_place, name_of
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.run_result import CaptionResult
-from earmark.reporting.text_format import as_share, as_size, counted
+from earmark.reporting.text_format import as_range, as_size, counted
+from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.stopping import Sightings
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def caption(
             show_preview(preview(run=folder, plan=plan, api_key=key, progress=progress), format)
             return
         done = caption_windows(run=folder, plan=plan, api_key=key, progress=progress)
-    show(done, format)
+    show(done, format, plan.forecast_error)
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)
 
@@ -144,7 +146,7 @@ def show_preview(cost: Preview, format: Format) -> None:
     )
 
 
-def show(done: CaptionResult, format: Format) -> None:
+def show(done: CaptionResult, format: Format, error: ForecastError | None = None) -> None:
     """What the run has come to; the last line is where to look."""
     totals, tally = done.totals, done.tally
     if format is Format.json:
@@ -153,7 +155,7 @@ def show(done: CaptionResult, format: Format) -> None:
         emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)} | seen)
         return
     if totals.recordings:
-        tell_totals(totals)
+        tell_totals(totals, error)
     elif not done.missed:
         warn("there is no recording to work on")
     if done.sightings and done.sightings.expected:
@@ -170,15 +172,17 @@ def as_spend(spend: float) -> str:
     return f", {spend:.4g} {CURRENCY}" if spend else ""
 
 
-def tell_totals(totals: Totals) -> None:
-    """What was asked, decoded and read so far, and what it cost."""
+def tell_totals(totals: Totals, error: ForecastError | None) -> None:
+    """What was asked, decoded and read so far, what is expected of it, and what it cost."""
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
         f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
         f"{as_size(totals.bytes_read)} of {as_size(totals.size_bytes)} read"
     )
     if totals.expected:
-        out.print(f"expected coverage {as_share(totals.touched / totals.expected)}")
+        share = totals.touched / totals.expected
+        told = as_measured(share, error, actions=totals.expected, duration=totals.duration)
+        out.print(f"expected coverage {as_range(told.expected if told else share, told)}")
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")

@@ -10,9 +10,10 @@ from earmark.captioning.limits import CURRENCY
 from earmark.cli.console import Format, emit_json, err, out, print_table, warn
 from earmark.cli.options import BACKEND, LISTENING, takes_plan
 from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
+from earmark.gate.forecast_error import CoverageRange
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
-from earmark.reporting.text_format import as_share, counted, noted
+from earmark.reporting.text_format import UNLIKE, as_share, counted, noted
 from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 from earmark.timeline import format_clock
 
@@ -89,8 +90,11 @@ def show(forecast: Forecast) -> None:
         f"frontline {forecast.frontline}",
         style="bold",
     )
-    columns = ("calls", "of all", "expected coverage", "GPU-hours", "cost", "pays")
+    columns = ("calls", "of all", "expected coverage", "range", "GPU-hours", "cost", "pays")
     print_table(columns, map(cells, forecast.rungs))
+    if told := next((rung.range for rung in forecast.rungs if rung.range), None):
+        held = f"held {100 * told.confidence:.0f} % of the recordings it was measured on"
+        out.print(f"The range {f'says nothing: {UNLIKE}' if told.is_unlike else held}.")
     if forecast.goal:
         rung = forecast.goal
         out.print(
@@ -109,12 +113,18 @@ def show(forecast: Forecast) -> None:
         out.print(f"({counted(kept, 'recording')} heard earlier; their time is from then.)")
 
 
+def as_bounds(told: CoverageRange | None) -> str:
+    """Between what a coverage is to lie; a dash where nobody has measured it."""
+    return "–" if told is None else f"{100 * told.low:.0f}–{100 * told.high:.0f} %"
+
+
 def cells(rung: Rung) -> tuple[str, ...]:
     """One row of the table."""
     return (
         str(rung.calls),
         as_share(rung.share),
         as_share(rung.coverage),
+        as_bounds(rung.range),
         f"{rung.gpu_hours:.3g}",
         f"{rung.money:.3g}",
         "yes" if rung.pays else "no",

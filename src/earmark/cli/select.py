@@ -17,7 +17,7 @@ from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import selection_edl
-from earmark.reporting.text_format import as_share, as_size, counted, noted
+from earmark.reporting.text_format import as_range, as_size, counted, noted
 from earmark.selection.pick import Pick
 from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
 from earmark.timeline import format_clock
@@ -101,7 +101,7 @@ def summary(chosen: Chosen) -> str:
         f"{chosen.path}: {len(chosen.picks)} of {chosen.windows} windows "
         f"({format_clock(chosen.duration)}, {heard}); "
         f"rule {chosen.rule}, frontline {chosen.frontline}, "
-        f"expected coverage {as_share(chosen.forecast)}"
+        f"expected coverage {as_range(chosen.forecast, chosen.forecast_range)}"
     )
 
 

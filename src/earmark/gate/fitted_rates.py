@@ -25,7 +25,14 @@ SCALES = (10.0, 40.0)
 LOWEST = -2.0
 """Logarithm below the usual score at which a window within a bout is as calm as any."""
 
-COLUMNS = 3 + 1 + len(SCALES) + 1 + 2
+SURE = 3
+"""Power by which sure work counts more than likely work where the usual score of work is taken."""
+
+MOSTLY = (0.65, 0.88)
+"""Share of a recording that is like work up to which it counts as sparse, and from which on as
+dense. On composites sparse recordings lie below 0.77 and all but two dense ones above 0.86."""
+
+COLUMNS = 6
 """Of `describe`."""
 
 
@@ -70,31 +77,40 @@ class FittedRates:
         fit = min(self.fits, key=lambda each: abs(math.log(each.length / scores.length)))
         logs = fit.intercept + describe(scores, half=self.half) @ np.array(fit.weights)
         rates: FloatArray = scores.length * np.exp(np.minimum(logs, math.log(MOST)))
-        is_flat = np.ptp(scores.peak) == 0 and np.ptp(scores.mean) == 0
-        return np.full_like(rates, rates.mean()) if is_flat else rates
+        return np.full_like(rates, rates.mean()) if np.ptp(scores.mean) == 0 else rates
 
 
 def describe(scores: WindowScores, *, half: float) -> FloatArray:
     """What the regression knows of each window, `(windows, COLUMNS)`.
 
-    How much like work the window, its surroundings (`SCALES`) and the whole recording are: the
-    logarithm of `score / (score + half)`, which tells idle from work and not one kind of work from
-    another. Then, as far as there is work, the logarithms of the window's peak, mean and top
-    quarter against their mean over the recording's work; and how near the recording's two ends are,
-    from 1 at the edge to 0 in the middle.
+    A sparse recording is read by where there is work at all, a dense one by what stands out in it;
+    in between the two are mixed (`MOSTLY`):
+
+    0. sparse: how much like work the window and its surroundings (`SCALES`) are, the logarithm
+       of `score / (score + half)`, which tells idle from work and not one kind of work from the
+       next;
+    1. how much like work the whole recording is, likewise;
+    2. sparse: as far as there is work, the logarithm of the window's score against what is usual in
+       the work of this recording;
+    3. dense: likewise against the seconds around, so that it does not matter how sure it is that
+       there is work;
+    4. and 5. as far as there is work, how near the recording's two ends are, from 1 to 0.
     """
     if len(scores) == 0:
         return np.zeros((0, COLUMNS))
     around = [smooth(scores.mean, scale / scores.length) for scale in SCALES]
     busy = [each / (each + half) for each in (scores.mean, *around)]
-    whole = np.full(len(scores), busy[0].mean())
-    work = busy[1]
-    logs = np.log(np.stack([scores.peak, scores.mean, scores.top], axis=1).clip(0) + FLOOR)
-    usual = (work @ logs) / max(float(work.sum()), FLOOR)
+    work, whole = busy[1], float(busy[0].mean())
+    dense = float(np.interp(whole, MOSTLY, (0.0, 1.0)))
+    logs, sure = np.log(scores.mean.clip(0) + FLOOR), work**SURE
+    usual = float(logs @ sure) / max(float(sure.sum()), FLOOR)
+    near = smooth(logs, SCALES[0] / scores.length)
     fade = np.exp(-np.arange(len(scores)) * scores.length / EDGE)
     columns = [
-        *(np.log(each + FLOOR) for each in (*busy, whole)),
-        *(np.maximum(logs - usual, LOWEST).T * work),
+        np.log(np.stack(busy) + FLOOR).sum(axis=0) * (1 - dense),
+        np.full(len(scores), math.log(whole + FLOOR)),
+        np.maximum(logs - usual, LOWEST) * work * (1 - dense),
+        np.maximum(logs - near, LOWEST) * work * dense,
         fade * work,
         fade[::-1] * work,
     ]

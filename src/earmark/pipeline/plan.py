@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from earmark.grid import ScoredRecording
+from earmark.gate.forecast_error import ForecastError
+from earmark.grid import ScoredRecording, Windows
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.pipeline.select import listen_each
 from earmark.reporting.progress import Progress
@@ -65,8 +66,9 @@ def plan(
         measured_now=sum(not scored.heard.from_cache for scored in heard),
     )
     calls = sorted({round(share * scan) for share in shares} - {0})
-    goal = [calls_for(many, coverage)] if coverage is not None and many else []
-    rungs = rungs_for(many, [*calls, *goal], price, screening)
+    error = made.listening.frontline.error if is_told else None
+    goal = [_calls_for(many, coverage, error)] if coverage is not None and many else []
+    rungs = rungs_for(many, [*calls, *goal], price, screening, error)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
     forecast = Forecast(
         recordings=len(many),
@@ -82,6 +84,15 @@ def plan(
         notes=tuple(_notes(heard)),
     )
     return replace(made, forecast=forecast)
+
+
+def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> int:
+    """The fewest calls from which `coverage` is to be expected, as far as that was measured."""
+    if error is not None:
+        actions = sum(float(windows.rates.sum()) for windows in many)
+        duration = sum(windows.duration for windows in many)
+        coverage = error.forecast_for(coverage, actions=actions, duration=duration)
+    return calls_for(many, coverage)
 
 
 def _is_told(scored: ScoredRecording) -> bool:

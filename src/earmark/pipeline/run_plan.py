@@ -17,6 +17,7 @@ from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
 from earmark.errors import ModelMissing
+from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
@@ -200,6 +201,11 @@ class Plan:
             return found
         # A worker may have been started in another folder.
         return [replace(one, uris=tuple(map(from_root, one.uris))) for one in found]
+
+    @property
+    def forecast_error(self) -> ForecastError | None:
+        """How far forecasts may be off; none where that was not measured of rule and frontline."""
+        return self.listening.frontline.error if isinstance(self.rule, Coverage) else None
 
     def open_captioner(self, *, api_key: str | None = None) -> Captioner:
         """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one."""

@@ -15,7 +15,7 @@ from earmark.pipeline.listen import listen_all
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection import Choice, allocate, left_out
-from earmark.selection.coverage_forecast import foretell
+from earmark.selection.coverage_forecast import as_measured, foretell
 from earmark.selection.result import Chosen, Failed, Selection
 
 
@@ -69,6 +69,14 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     heard, windows, recording = scored.heard, scored.windows, scored.heard.recording
     has_count = not plan.across and plan.budget.price is None
     chaptered = len(recording.parts) > 1
+    expected = float(windows.rates.sum())
+    share = foretell(heard, choice, expected)
+    told = as_measured(
+        share,
+        plan.forecast_error if choice.rule_used == "coverage" else None,
+        actions=expected,
+        duration=windows.duration,
+    )
     return Chosen(
         path=recording.source.path,
         duration=recording.duration,
@@ -80,7 +88,8 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
         access=heard.access,
         bytes_read=heard.bytes_read,
         bytes_total=recording.size_bytes,
-        forecast=foretell(heard, choice, float(windows.rates.sum())),
+        forecast=told.expected if told else share,
+        forecast_range=told,
         picks=tuple(choice.picks),
         chapters=recording.source.paths if chaptered else (),
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from earmark.gate.forecast_error import CoverageRange
+
+UNLIKE = "too few recordings like this have been met"
+"""Why a forecast says nothing."""
+
 
 def as_size(size_bytes: int) -> str:
     """Bytes as a person reads them.
@@ -42,6 +47,22 @@ def noted(notes: Iterable[tuple[str, str]]) -> list[str]:
         f"{own[0]}: {note}" if len(own) == 1 else f"{len(own)} recordings ({own[0]}, …): {note}"
         for note, own in paths.items()
     ]
+
+
+def as_range(share: float | None, told: CoverageRange | None) -> str:
+    """A forecast of coverage and between what it is to lie.
+
+    >>> as_range(0.5, CoverageRange(0.4, 0.5, 0.6, 0.8))
+    '50.0 % (40–60 % in 80 % of recordings)'
+    """
+    if share is None or math.isnan(share):
+        return as_share(share)
+    if told is None:
+        return f"{as_share(share)} (how sure that is was not measured)"
+    if told.is_unlike:
+        return f"{as_share(share)} (0–100 %: {UNLIKE})"
+    between = f"{100 * told.low:.0f}–{100 * told.high:.0f} %"
+    return f"{as_share(share)} ({between} in {100 * told.confidence:.0f} % of recordings)"
 
 
 def as_share(share: float | None) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from earmark.gate.forecast_error import CoverageRange, ForecastError
 from earmark.grid import Windows
 from earmark.selection import ladder
+from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.notebook import (
     DataFrame,
     draw_strip,
@@ -50,6 +52,8 @@ class Rung:
     money: float
     pays: bool
     """Whether listening and these calls together cost less than calling on every window."""
+    range: CoverageRange | None = None
+    """Between what the coverage is to lie; none where nobody has measured that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +146,25 @@ class Forecast:
 
 
 def rungs_for(
-    many: Sequence[Windows], budgets: Sequence[int], cost: CallCost, screening: Screening
+    many: Sequence[Windows],
+    budgets: Sequence[int],
+    cost: CallCost,
+    screening: Screening,
+    error: ForecastError | None = None,
 ) -> list[Rung]:
-    """What each of `budgets`, spent over `many` recordings, is expected to reach and to cost."""
+    """What each of `budgets`, spent over `many` recordings, is expected to reach and to cost.
+
+    The range, where `error` was measured, is that of one recording as long and busy as all of
+    them: what is wrong with the forecast of one may be wrong with all.
+    """
     windows = sum(one.calls for one in many)
+    actions = sum(float(one.rates.sum()) for one in many)
+    duration = sum(one.duration for one in many)
     rungs = []
     for calls, reached in zip(budgets, ladder(many, budgets), strict=True):
         share = calls / windows if windows else math.nan
-        coverage = None if math.isnan(reached) else reached
+        told = as_measured(reached, error, actions=actions, duration=duration)
+        coverage = told.expected if told else None if math.isnan(reached) else reached
         spent = (calls * cost.gpu_seconds / 3600, calls * cost.money)
-        rungs.append(Rung(share, calls, coverage, *spent, pays=share < screening.break_even))
+        rungs.append(Rung(share, calls, coverage, *spent, share < screening.break_even, told))
     return rungs

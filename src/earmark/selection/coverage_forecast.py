@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from earmark.gate.forecast_error import CoverageRange, ForecastError
 from earmark.gate.listener import Heard
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
@@ -37,6 +38,18 @@ def foretell(heard: Heard, choice: Choice, actions: float) -> float | None:
     if choice.is_unread or heard.is_silent or heard.is_unheard or not actions:
         return None
     return sum(pick.expected for pick in choice.picks) / actions
+
+
+def as_measured(
+    share: float | None, error: ForecastError | None, *, actions: float, duration: float
+) -> CoverageRange | None:
+    """What a forecast of `share` came to on recordings like this one, which holds `actions`.
+
+    None where there is no forecast, or nobody has measured what became of such ones.
+    """
+    if share is None or math.isnan(share) or error is None:
+        return None
+    return error.range(share, actions=actions, duration=duration)
 
 
 def ladder(many: Sequence[Windows], budgets: Sequence[int], *, within: float = 1e-4) -> list[float]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from typing import Any
 
+from earmark.gate.forecast_error import CoverageRange
 from earmark.selection.notebook import (
     MOST_RECORDINGS,
     DataFrame,
@@ -73,6 +74,8 @@ class Chosen:
     """What a reader should know: swaps, warnings about the file."""
     left_out: tuple[LeftOut, ...] = ()
     """The best of the windows not chosen, where they were asked for."""
+    forecast_range: CoverageRange | None = None
+    """Between what the forecast is to lie; none where nobody has measured that."""
 
     def __repr__(self) -> str:
         return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"

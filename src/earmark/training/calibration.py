@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from statistics import NormalDist
 
 import numpy as np
 from scipy.ndimage import median_filter
@@ -18,7 +17,7 @@ from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_cov
 from earmark.gate.card import Honesty
 from earmark.gate.episodes import Episodes, bill
 from earmark.gate.fitted_rates import Fit, FittedRates, describe
-from earmark.gate.forecast_error import ForecastError, log_density, log_odds
+from earmark.gate.forecast_error import ForecastError, Miss, log_density, log_odds, spread
 from earmark.gate.gate import OperatingPoints
 from earmark.gate.poisson_regression import fit_poisson
 from earmark.gate.recall_promise import Misses
@@ -35,8 +34,12 @@ LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
 HALF = 0.1
 """The score that counts half as work, as a share of the median score of occupied windows."""
 
-RIDGE = 100.0
+RIDGE = 30.0
 """How much a squared coefficient costs, in starts; features are of unit spread."""
+
+CROWD = 0.25
+"""Power by which the actions of a recording with many of them count less: a few busy recordings
+would otherwise say how busy all are."""
 
 FORECAST_BUDGETS = (0.01, 0.02, *BUDGETS)
 """Shares of the windows at which forecasts are held against what came of them."""
@@ -110,14 +113,19 @@ def fit_rates(
         for name in names:
             heard = material[name]
             pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
+            weight = (1 + len(heard.actions)) ** -CROWD
             rows.append(describe(pooled, half=half))
-            starts.append(count_starts(heard.actions, len(pooled), window=length))
-            exposure.append(exposures(heard.duration, length))
+            starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
+            exposure.append(weight * exposures(heard.duration, length))
         counts = np.concatenate(starts)
         if not counts.sum() > 0:
             raise AnnotationError("no action starts in the development recordings: nothing to fit")
+        weight = sum(len(material[name].actions) for name in names) / counts.sum()  # 1 on average
         intercept, weights = fit_poisson(
-            np.concatenate(rows), counts, exposure=np.concatenate(exposure), ridge=RIDGE
+            np.concatenate(rows),
+            weight * counts,
+            exposure=weight * np.concatenate(exposure),
+            ridge=RIDGE,
         )
         fits.append(Fit(length, intercept, tuple(weights.tolist())))
     return FittedRates(tuple(fits), half)
@@ -199,9 +207,9 @@ def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, flo
 
 
 def fit_error(rows: Sequence[tuple[float, float, float, float]]) -> ForecastError:
-    """How forecasts lean and scatter, from the `forecast_rows` of at least two recordings.
+    """How forecasts lean and how far off they were, from the `forecast_rows` of recordings.
 
-    The scatter is the least with which four of five coverages lie in the range of 80 %.
+    Of fewer than two recordings nothing can be said.
     """
     if len(rows) < 2 * len(FORECAST_BUDGETS):
         return ForecastError()
@@ -215,29 +223,11 @@ def fit_error(rows: Sequence[tuple[float, float, float, float]]) -> ForecastErro
     found = least_squares(
         lambda x: np.concatenate([expect(x) - actual, LEANING * (x - plain)]), plain
     ).x
-    expected = expect(found)
-    chance = expected * (1 - expected)
-    squared = ((actual - expected) / NormalDist().inv_cdf(0.9)) ** 2
-    needed = squared / np.maximum(chance, 1e-9) - 1 / np.maximum(actions, 1.0)
-    scatter, power = fit_scatter(needed, density)
+    units = [spread(*each) for each in zip(expect(found).tolist(), actions.tolist(), strict=True)]
+    off = np.abs(actual - expect(found)) / np.array(units)
+    misses = np.round(np.stack([density, odds, off], axis=1), 4).tolist()
     intercept, slope, leaning = found.tolist()
-    return ForecastError(intercept, slope, leaning, scatter, power)
-
-
-def fit_scatter(needed: FloatArray, density: FloatArray) -> tuple[float, float]:
-    """The scatter that four of five rows need at most, and how it grows where less goes on.
-
-    The power is the one with which calm and busy recordings come nearest to four of five each.
-    """
-    calm = density <= (density.min() + density.max()) / 2
-
-    def held(power: float) -> tuple[float, float]:
-        scaled = needed * np.exp(power * density)
-        halves = [np.quantile(scaled[half], 0.8) for half in (calm, ~calm) if half.any()]
-        return abs(float(np.ptp(halves))), max(0.0, float(np.mean(halves)))
-
-    power = min((0.0, 0.25, 0.5, 0.75, 1.0, 1.25), key=lambda each: held(each)[0])
-    return held(power)[1], power
+    return ForecastError(intercept, slope, leaning, tuple(Miss(*each) for each in misses))
 
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:

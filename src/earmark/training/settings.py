@@ -24,7 +24,7 @@ class Settings:
     """Bands the features are averaged into, with rises and restlessness; 0 reads them as is."""
     context_channels: int = 8
     """First channels of the features that the context reads; 0 for a gate without a context."""
-    loudness: float = 0.3
+    loudness: float = 0.1
     """How much the score grows with the level above the floor: its logarithm a natural-log unit."""
     width: int = 16
     dropout: float = 0.3
