@@ -130,6 +130,21 @@ def test_a_silent_track_falls_back_to_strata_and_says_so(silent):
     assert any("strata was used" in note for note in chosen.notes)
 
 
+def test_a_forecast_is_a_range_as_far_as_that_was_measured(clicking):
+    (by_gate,) = select([clicking], budget="30%").recordings
+    told = by_gate.forecast_range
+    assert told.expected == by_gate.forecast
+    assert 0 <= told.low <= told.expected <= told.high <= 1
+    (by_rank,) = select([clicking], budget="30%", rule="rank").recordings
+    (by_level,) = select([clicking], budget="30%", frontline="energy").recordings
+    assert by_rank.forecast_range is by_level.forecast_range is None
+    forecast = plan([clicking], coverage=0.6).forecast
+    assert forecast.goal.coverage == pytest.approx(0.6, abs=0.15)
+    for rung in forecast.rungs:
+        assert rung.range.low <= rung.coverage == rung.range.expected <= rung.range.high
+    assert forecast.rungs[-1].range.low == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("frontline", ["auto", "energy"])
 def test_nothing_is_expected_of_what_nothing_was_heard_in(silent, mute, clicking, frontline):
     chosen = select([silent, mute, clicking], budget="30%", frontline=frontline).recordings

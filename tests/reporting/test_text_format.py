@@ -17,4 +17,5 @@ def test_what_is_not_known_is_said() -> None:
     unlike = CoverageRange(0.0, 0.5, 1.0, 0.8, is_unlike=True)
     assert as_range(0.5, unlike) == "50.0 % (0–100 %: too few recordings like this have been met)"
     assert as_range(0.5, None) == "50.0 % (how sure that is was not measured)"
+    assert as_range(1.0, CoverageRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
     assert as_range(None, None) == as_range(math.nan, None) == "–"

@@ -55,7 +55,7 @@ def as_range(share: float | None, told: CoverageRange | None) -> str:
     >>> as_range(0.5, CoverageRange(0.4, 0.5, 0.6, 0.8))
     '50.0 % (40–60 % in 80 % of recordings)'
     """
-    if share is None or math.isnan(share):
+    if share is None or math.isnan(share) or (told and told.low == told.high):
         return as_share(share)
     if told is None:
         return f"{as_share(share)} (how sure that is was not measured)"
