@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -113,10 +114,20 @@ def test_a_call_sent_though_it_is_answered_stays_answered(tmp_path: Path):
         assert ledger.unanswered([call(1)]) == []
 
 
+def undo_migration(database: sqlite3.Connection, version: int) -> None:
+    """Drop the tables and columns that a migration adds; triggers and indexes go with them."""
+    added = MIGRATIONS[version]
+    for table in reversed(re.findall(r"CREATE (?:VIRTUAL )?TABLE (\w+)", added)):
+        database.execute(f"DROP TABLE {table}")
+    for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", added):
+        database.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+
+
 def make_version_3(folder: Path) -> None:
     """A run of the version before: one answer dropped, one kept that cost less than nothing."""
     open_run(folder).close()
     with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as database:
+        undo_migration(database, 4)
         database.executescript(
             """
             DROP TABLE answers;
@@ -135,12 +146,6 @@ def make_version_3(folder: Path) -> None:
             INSERT INTO calls VALUES (2, 'm1//3', 1, 12.0, 16.0, 'm1', 'answered', 1, 0);
             INSERT INTO answers VALUES (2, 'a drill', 'm1', 'caption', NULL, -3, 10, 0.5, 'images',
                 'stop', '', -0.5, '2026-01-01T00:00:00.000+00:00');
-            DROP TABLE evidence;
-            DROP TABLE corrections;
-            ALTER TABLE recordings DROP COLUMN began;
-            ALTER TABLE heard DROP COLUMN per_call;
-            ALTER TABLE heard DROP COLUMN audio_track;
-            ALTER TABLE picks DROP COLUMN round;
             PRAGMA user_version = 3;
             """
         )

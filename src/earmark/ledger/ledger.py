@@ -27,6 +27,8 @@ from earmark.ledger import call_state
 from earmark.ledger.disk_reserve import DiskReserve
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
+    ADD_RECORDING,
+    FAIL_RECORDING,
     count_interrupted,
     keep_tags,
     number_of,
@@ -117,28 +119,14 @@ class Ledger:
                 "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
                 (as_place(recording.path), recording.id),
             )
-            database.execute(
-                "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
-                " name, chapters, began) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO UPDATE SET path = excluded.path,"
-                " duration = excluded.duration, size_bytes = excluded.size_bytes,"
-                " frame_rate = excluded.frame_rate, frame_count = excluded.frame_count,"
-                " name = excluded.name, chapters = excluded.chapters, began = excluded.began,"
-                " failure = NULL, is_replaced = 0",
-                recording_values(recording),
-            )
+            database.execute(ADD_RECORDING, recording_values(recording))
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
         unknown = RecordingRow(redact_url(as_text(recording)), path, 0.0, 0, name=name)
         with self._transaction() as database:
-            database.execute(
-                "INSERT INTO recordings (id, path, duration, size_bytes, frame_rate, frame_count,"
-                " name, chapters, began, failure) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO UPDATE SET failure = excluded.failure,"
-                " name = excluded.name, is_replaced = 0",
-                (*recording_values(unknown), redact(as_text(reason))),
-            )
+            values = (*recording_values(unknown), redact(as_text(reason)))
+            database.execute(FAIL_RECORDING, values)
 
     def note(self, name: str, value: str) -> None:
         """Keep `value` under `name`, in place of what was there."""

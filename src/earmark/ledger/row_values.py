@@ -68,6 +68,26 @@ SELECT (SELECT count(*) FROM calls WHERE state = 'answered') <> (SELECT count(*)
 answered then."""
 
 
+ADD_RECORDING = """
+INSERT INTO recordings (
+    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
+    size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
+    frame_count = excluded.frame_count, name = excluded.name, chapters = excluded.chapters,
+    began = excluded.began, failure = NULL, is_replaced = 0
+"""
+"""Takes the values of a recording."""
+
+FAIL_RECORDING = """
+INSERT INTO recordings (
+    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, failure)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name, is_replaced = 0
+"""
+"""Takes the values of a recording, and why there is no more of it."""
+
+
 def recording_values(recording: RecordingRow) -> tuple[object, ...]:
     """The columns of a recording, in order."""
     chapters = [(as_place(path), start) for path, start in recording.chapters]
