@@ -251,11 +251,13 @@ def is_noticed(mutant: Mutant, tests: list[str], seconds: float) -> bool:
     return True
 
 
-def sample(package: str, watch: Watch, count: int, seed: int) -> list[tuple[Mutant, list[str]]]:
+def sample(options: argparse.Namespace, watch: Watch) -> list[tuple[Mutant, list[str]]]:
     """Mutants of functions that tests call or that none does, drawn at random, with those tests."""
     known = set(EQUIVALENTS.read_text(encoding="utf-8").splitlines())
     every: list[tuple[Mutant, list[str]]] = []
-    for module in modules_of(package):
+    for module in modules_of(options.package):
+        if options.only not in module.__name__:
+            continue
         changes = Changes(module.__name__)
         changes.visit(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
         for mutant in changes.found:
@@ -263,7 +265,7 @@ def sample(package: str, watch: Watch, count: int, seed: int) -> list[tuple[Muta
             name = f"{mutant.module} {mutant.function}: {mutant.change}"
             if name not in known:
                 every.append((mutant, sorted(callers, key=callers.__getitem__)))
-    return random.Random(seed).sample(every, min(count, len(every)))
+    return random.Random(options.seed).sample(every, min(options.mutants, len(every)))
 
 
 def main() -> None:
@@ -271,6 +273,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("package", choices=PACKAGES)
     parser.add_argument("--mutants", type=int, default=80)
+    parser.add_argument("--only", default="", help="modules with this in their name")
+    parser.add_argument("--tests", nargs="*", help="in place of all tests of the package")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-tests", type=int, default=25, help="run of each mutant's callers")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which no more is begun")
@@ -278,16 +282,17 @@ def main() -> None:
     os.chdir(ROOT)
     modules_of(options.package)
     watch = Watch(str(ROOT / "src" / "earmark" / options.package))
-    pytest.main(["-q", "-p", "no:cacheprovider", *PACKAGES[options.package]], plugins=[watch])
+    tests = options.tests or PACKAGES[options.package]
+    pytest.main(["-q", "-p", "no:cacheprovider", *tests], plugins=[watch])
     if watch.failed:
         sys.exit("the tests fail before anything is changed")
     began, noticed, survived, uncalled = time.monotonic(), 0, [], []
-    for mutant, tests in sample(options.package, watch, options.mutants, options.seed):
+    for mutant, callers in sample(options, watch):
         if time.monotonic() - began > options.seconds:
             break
-        if not tests:
+        if not callers:
             uncalled.append(mutant)
-        elif is_noticed(mutant, tests[: options.most_tests], seconds=300.0):
+        elif is_noticed(mutant, callers[: options.most_tests], seconds=300.0):
             noticed += 1
         else:
             survived.append(mutant)
