@@ -128,3 +128,66 @@ def test_usage_that_is_not_said_is_nothing_odd(said, usage):
         usage.completion_tokens,
     )
     assert bool(got.note) == bool(usage.note)
+
+
+def told(finish="stop", model="m", **usage):
+    choice = {"message": {"content": "seen"}, "finish_reason": finish}
+    return read({"choices": [choice], "model": model, "usage": usage})
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(7, "stop"), ("", "stop"), (None, "stop"), (["x"], "stop"), ("e" * 50, 40)]
+)
+def test_why_an_answer_ends_is_a_short_word(said, kept):
+    assert told(finish=said).finish == (kept if isinstance(kept, str) else "e" * kept)
+
+
+@pytest.mark.parametrize("count", [0, 1, 10**9])
+def test_counts_at_the_ends_of_what_can_be_are_counts(count):
+    answer = told(prompt_tokens=count, completion_tokens=count)
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.note) == (count, count, "")
+
+
+@pytest.mark.parametrize("count", [-1, 10**9 + 1, True])
+def test_counts_beyond_are_none_and_said(count):
+    answer = told(prompt_tokens=count, completion_tokens=1)
+    assert (answer.prompt_tokens, answer.completion_tokens) == (None, 1)
+    assert "makes no sense" in answer.note
+
+
+def test_the_name_of_a_model_is_no_longer_than_one():
+    assert told(model="m" * 300).model == "m" * 200
+    assert told(model="").model == told(model=["m"]).model == REQUEST.model
+
+
+def test_an_answer_to_a_schema_may_be_nested_so_deep_and_no_deeper():
+    asked = ask_about(frames=False, schema={"type": "array"})
+    for depth in (DEEPEST, DEEPEST + 1, 5000):
+        reply = {"choices": [{"message": {"content": "[" * depth + "]" * depth}}]}
+        if depth == DEEPEST:
+            assert read(reply, asked).data is not None
+            continue
+        with pytest.raises(UnreadableAnswer, match=r"nested|not JSON"):
+            read(reply, asked)
+
+
+@pytest.mark.parametrize("words", ["7", '{"action": ' + "7" * 5000 + "}", "null"])
+def test_an_answer_to_a_schema_that_is_no_object_or_no_number_is_unreadable(words):
+    asked = ask_about(frames=False, schema={"type": "object", "required": ["action"]})
+    with pytest.raises(UnreadableAnswer):
+        read({"choices": [{"message": {"content": words}}]}, asked)
+
+
+def test_an_answer_in_parts_is_joined_and_one_that_is_neither_is_unreadable():
+    parts = [{"type": "text", "text": "a hand "}, "turns", {"type": "image"}, 7]
+    assert read({"choices": [{"message": {"content": parts}}]}).text == "a hand turns"
+    with pytest.raises(UnreadableAnswer, match="holds no answer"):
+        read({"choices": [{"message": {"content": {"text": "x"}}}]})
+
+
+def test_an_answer_is_cut_only_past_the_longest():
+    longest = read({"choices": [{"message": {"content": "a" * MOST_CHARACTERS}}]})
+    assert (len(longest.text), longest.finish, longest.note) == (MOST_CHARACTERS, "stop", "")
+    longer = read({"choices": [{"message": {"content": "a" * (MOST_CHARACTERS + 1)}}]})
+    assert (len(longer.text), longer.finish) == (MOST_CHARACTERS, "length")
+    assert "cut at" in longer.note
