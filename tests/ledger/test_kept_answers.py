@@ -208,3 +208,19 @@ def test_an_interruption_in_between_keeps_what_had_arrived(tmp_path: Path):
             ledger.keep(call(1), answer("a board"))
             raise KeyboardInterrupt
         assert run.totals().answered == 1
+
+
+@pytest.mark.parametrize("odd", [None, 0, -1, math.nan, "many"])
+def test_a_failure_with_odd_counts_cost_nothing(tmp_path: Path, odd):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+        ledger.fail(call(1), "no text", tokens=(odd, odd), spend=math.nan)
+        assert ledger.spent() == Spent(calls=1, tokens=0, spend=0.0)
+
+
+def test_the_words_of_an_answer_are_found_once_it_is_kept(tmp_path: Path):
+    with open_run(tmp_path) as ledger, ledger.run() as run:
+        ledger.begin(call(1))
+        for text in ("a board", "a plank"):  # the second is not kept
+            ledger.keep(call(1), answer(text))
+        assert (len(run.search("board")), len(run.search("plank"))) == (1, 0)
