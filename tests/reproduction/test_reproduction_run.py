@@ -238,6 +238,7 @@ def test_ego4d_is_filtered_paired_and_its_unreadable_questions_counted(tmp_path:
     assert gain["paper"] == 5.2 and gain["n"] == "2 clips"
     assert "107/59/81 there" in gain["remarks"]
     assert found["moments retained, %"]["paper"] == 80.0
+    assert (out / "ego4d-plane.png").read_bytes().startswith(b"\x89PNG")
     assert "stored for a dev recall of 93 %" in found["of the stream, %"]["remarks"]
 
 

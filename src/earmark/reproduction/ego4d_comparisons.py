@@ -15,6 +15,7 @@ from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
 from earmark.evaluation.paper.published_numbers import EGO4D_PAIRED
 from earmark.evaluation.score_sources import MediaScores
+from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table
 from earmark.gate.gate import Gate, default_gate
 from earmark.grid import Grid
@@ -93,7 +94,10 @@ def make_ego4d(material: Material) -> Made:
     results = BenchmarkResults.of_rows(done.rows)
     rows += paired_rows(results, EGO4D_PAIRED, ran=ran, what="clips")
     rows += _point_rows(material, source, chosen, ran)
-    return Made(rows, [replace(coverage_table(results), title="Coverage on Ego4D")])
+    subject, even = (line, RULE), (line, "uniform")
+    caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
+    drawn = {"plane": (caption, lambda: figures.plane(results, subject, even))}
+    return Made(rows, [replace(coverage_table(results), title="Coverage on Ego4D")], drawn)
 
 
 def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
