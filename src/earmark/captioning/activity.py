@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from earmark.captioning.prompt import Prompt
@@ -111,6 +112,7 @@ def same_activity(first: str, last: str) -> bool:
     return len(one & other) >= SHARED * len(one | other)
 
 
+@lru_cache(maxsize=1 << 14)
 def stems(words: str) -> frozenset[str]:
     """The words that say something, each without its ending."""
     found = WORD.findall(words.lower())

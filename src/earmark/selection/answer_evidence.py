@@ -15,13 +15,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.pick import gains
-from earmark.timeline import Span
 
 NOTHING = ""
 """The activity of an answer that says nothing is being done."""
@@ -67,10 +67,14 @@ class GapFactors:
 
     def of(self, kind: Kind, apart: float) -> float:
         """The factor of a stretch between answers so many mean lengths of an action apart."""
-        if kind == "differ":
-            return 1.0
-        shares: tuple[float, ...] = getattr(self, kind)
-        return float(np.interp(np.log(max(apart, 1e-9)), np.log(self.lengths), shares))
+        return 1.0 if kind == "differ" else _factor(self, kind, apart)
+
+
+@lru_cache(maxsize=1 << 14)
+def _factor(factors: GapFactors, kind: Kind, apart: float) -> float:
+    """`GapFactors.of`, remembered: an archive has few distances and many stretches."""
+    shares: tuple[float, ...] = getattr(factors, kind)
+    return float(np.interp(np.log(max(apart, 1e-9)), np.log(factors.lengths), shares))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,9 @@ class Gap:
 
     first: int
     stop: int
-    span: Span
+    start: float
+    end: float
+    """Seconds."""
     kind: Kind
     factor: float
     """New actions beside a stretch whose ends differ."""
@@ -117,8 +123,8 @@ def find_gaps(
             continue
         kind = kind_of(before.activity, after.activity, agree)
         factor = factors.of(kind, (stop - before.window) * windows.step / mean)
-        ends = Span(windows.span(before.window).end, windows.span(stop).start)
-        found.append(Gap(first, stop, ends, kind, factor, max(0.0, lies)))
+        ends = first * windows.step, (stop + 1 - windows.per_call) * windows.step
+        found.append(Gap(first, stop, *ends, kind, factor, max(0.0, lies)))
     return found
 
 
@@ -190,8 +196,8 @@ class RevisedWindows(Collection[Windows]):
     def why(self, recording: int, start: float) -> str:
         """What the answers around a window are to one another, in words; empty where none are."""
         row = self.gaps[recording]
-        place = bisect_right(row, start, key=lambda gap: gap.span.start) - 1
-        inside = place >= 0 and start < row[place].span.end
+        place = bisect_right(row, start, key=lambda gap: gap.start) - 1
+        inside = place >= 0 and start < row[place].end
         return IN_WORDS[row[place].kind] if inside else ""
 
     @property

@@ -109,8 +109,10 @@ def as_answered(
     turn = asking.turn
     if asking.rounds.is_one:
         return many, turn
-    busy = [sight(*pair, agree).busyness for pair in zip(many, seen, strict=True)]
-    revised = RevisedWindows(many, seen, agree=agree, busyness=busy if asking.is_priced else None)
+    busy = None
+    if asking.is_priced:
+        busy = [sight(*pair, agree).busyness for pair in zip(many, seen, strict=True)]
+    revised = RevisedWindows(many, seen, agree=agree, busyness=busy)
     if asking.rounds.count is None and not revised.tells:
         revised.forget_gaps()
         turn = turn if turn.number == 1 else replace(turn, share=1.0)
