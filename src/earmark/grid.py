@@ -32,7 +32,8 @@ STEP = 0.5
 whole number of steps fills a window."""
 
 FINEST = 1.0
-"""Seconds of the shortest windows that rates are fitted on: steps share the rate of theirs."""
+"""Seconds of the shortest windows that rates are fitted on. Steps have the mean of what these and
+windows as long as a call share with them: the former say where, the latter how much."""
 
 Placement = Literal["grid", "free"]
 """Where windows may begin."""
@@ -97,8 +98,21 @@ class Windows:
 
         1 within the window, and then that the action is still going when it begins.
         """
+        return self._reach(self.per_call)
+
+    @property
+    def margin(self) -> int:
+        """Steps at either end of a freely placed window that a search does not count on."""
+        return int(self.per_call > 3)
+
+    @property
+    def aim(self) -> FloatArray:
+        """The same of a window without its margins, whose last step it then is counted from."""
+        return self._reach(self.per_call - 2 * self.margin)
+
+    def _reach(self, steps: int) -> FloatArray:
         going = self.survival.reach(self.step)
-        return going if self.per_call == 1 else np.append(np.ones(self.per_call), going[1:])
+        return going if steps == 1 else np.append(np.ones(steps), going[1:])
 
     def span(self, window: int) -> Span:
         """The time of one window, cut at the end of the recording."""
@@ -214,18 +228,36 @@ class Grid:
     ) -> Windows:
         """The same of every step at which a window may begin.
 
-        Rates are those of windows of a second, shared by the steps in them, and nowhere quite 0:
-        a call in an empty place still beats one that lies over another.
+        Rates are nowhere quite 0: a call in an empty place still beats one that lies over another.
         """
         step = self.length / self.per_call
         pooled, instants = Grid(step).pool(scores, duration)
         shared = max(1, round(FINEST / step))
-        coarse = Grid(step * shared).score(scores, duration, rates=rates, survival=survival).rates
-        expected = np.repeat(coarse / shared, shared)[: len(instants)]
-        expected = np.pad(expected, (0, len(instants) - len(expected)), mode="edge")
-        expected = np.maximum(expected, 1e-4 * expected.sum() / max(1, len(expected)))
+        expected = sum(
+            self._shared_rates(scores, duration, rates, count, len(instants)) / 2
+            for count in (shared, self.per_call)
+        )
+        expected = np.maximum(expected, 1e-4 * np.sum(expected) / max(1, len(instants)))
         kept = (pooled.peak, instants, expected, survival)
         return Windows(self.length, duration, *kept, per_call=self.per_call)
+
+    def _shared_rates(
+        self, scores: Track, duration: float, rates: RateMap, count: int, steps: int
+    ) -> FloatArray:
+        """The rates of `steps`, as each of windows of `count` steps shares its own with them.
+
+        Meaned over all windows that hold a step, wherever these begin.
+        """
+        step = self.length / self.per_call
+        total, held = np.zeros(steps + count), np.zeros(steps + count)
+        for first in range(min(count, steps)):
+            moved = Track(scores.values, hop=scores.hop, start=scores.start - first * step)
+            pooled, _ = Grid(step * count).pool(moved, duration - first * step)
+            found = np.repeat(rates(pooled) / count, count)[: steps - first]
+            total[first : first + len(found)] += found
+            held[first : first + len(found)] += 1
+        mean: FloatArray = (total / np.maximum(held, 1))[:steps]
+        return mean
 
     def key(self, frontline: Frontline, *, audio_track: int = 0) -> str:
         """Names all that can change the windows of a recording."""

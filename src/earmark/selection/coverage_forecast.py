@@ -91,7 +91,8 @@ def check_coverage(coverage: float) -> None:
 
 def _unpaid(many: Sequence[Windows]) -> list[Line]:
     """The recordings as if no call had been made yet."""
-    return lines([replace(windows, owned=()) if windows.owned else windows for windows in many])
+    unpaid = [replace(windows, owned=()) if windows.owned else windows for windows in many]
+    return lines(unpaid, has_margins=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,6 +49,10 @@ class Line:
     """Added to the worth of picking each window; None for nothing."""
     full_scan: int | None = None
     """Calls that see all of it, where that is not one a window: see `earmark.grid.Windows`."""
+    per_call: int = 1
+    """Steps in a window."""
+    margin: int = 0
+    """Steps by which a window is longer at either end than what is searched for."""
 
     @property
     def calls(self) -> int:

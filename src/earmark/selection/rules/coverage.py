@@ -66,11 +66,11 @@ class Coverage:
         """
         lined = lines(many, weights)
         if budget.price is not None:
-            return solve(lined, np.full(len(lined), budget.price))[0]
+            return _placed(lined, solve(lined, np.full(len(lined), budget.price))[0])
         if not across:
             return self._paths_each(lined, [budget.calls(line.calls) for line in lined])
         calls = budget.calls(sum(line.calls for line in lined))
-        return spend(lined, np.zeros(len(lined), dtype=np.intp), np.array([calls]))
+        return _placed(lined, spend(lined, np.zeros(len(lined), dtype=np.intp), np.array([calls])))
 
     def explain(self, windows: Windows, chosen: NDArray[np.integer]) -> list[Pick]:
         """The picks of one recording, evenly laid where its rates are all the same."""
@@ -80,21 +80,31 @@ class Coverage:
 
     def _paths_each(self, lined: Sequence[Line], budgets: Sequence[int]) -> Paths:
         calls = [allowance(line, budget) for line, budget in zip(lined, budgets, strict=True)]
-        return spend(lined, np.arange(len(lined)), np.array(calls, dtype=np.intp))
+        paths = spend(lined, np.arange(len(lined)), np.array(calls, dtype=np.intp))
+        return _placed(lined, paths)
 
 
-def lines(many: Collection[Windows], weights: Weights = None) -> list[Line]:
-    """The recordings as the search sees them, their rates times what an action is worth."""
+def lines(
+    many: Collection[Windows], weights: Weights = None, *, has_margins: bool = True
+) -> list[Line]:
+    """The recordings as the search sees them, their rates times what an action is worth.
+
+    A window that is placed freely is aimed with its middle, without the margins: what it touches
+    with its very edge is seldom seen in its frames. A forecast counts all that is touched.
+    """
     worth = [1.0] * len(many) if weights is None else weights
-    return [_line(windows, weight) for windows, weight in zip(many, worth, strict=True)]
+    pairs = zip(many, worth, strict=True)
+    return [_line(windows, weight, windows.margin * has_margins) for windows, weight in pairs]
 
 
-def _line(windows: Windows, weight: float) -> Line:
+def _line(windows: Windows, weight: float, margin: int) -> Line:
     rates = windows.rates if weight == 1 else windows.rates * weight
-    return Line(rates, windows.reach, _bonus(windows, rates), windows.calls)
+    reach = windows.aim if margin else windows.reach
+    bonus = _bonus(windows, rates, margin)
+    return Line(rates, reach, bonus, windows.calls, windows.per_call, margin)
 
 
-def _bonus(windows: Windows, rates: FloatArray) -> FloatArray | None:
+def _bonus(windows: Windows, rates: FloatArray, margin: int) -> FloatArray | None:
     """More than any set of picks is worth, for each window that is paid already.
 
     So these come first, and the rest of the budget is spent best beside them.
@@ -102,8 +112,30 @@ def _bonus(windows: Windows, rates: FloatArray) -> FloatArray | None:
     if not windows.owned:
         return None
     bonus = np.zeros(len(windows))
-    bonus[list(windows.owned)] = 1.0 + float(rates.sum())
+    bonus[np.maximum(np.array(windows.owned) - margin, 0)] = 1.0 + float(rates.sum())
     return bonus
+
+
+def _placed(lined: Sequence[Line], paths: Paths) -> Paths:
+    """The windows about what `paths` aim at."""
+    return [
+        _with_margins(line, path) if line.margin else path
+        for line, path in zip(lined, paths, strict=True)
+    ]
+
+
+def _with_margins(line: Line, path: NDArray[np.int32]) -> NDArray[np.int32]:
+    """As many windows, within the recording; those of a full scan lie side by side.
+
+    Two that come to lie in one place at an end of the recording make room for one elsewhere.
+    """
+    per_call, last = line.per_call, len(line) - 1
+    beside = np.minimum(np.arange(1, line.calls + 1) * per_call - 1, last)
+    if len(path) == line.calls and line.bonus is None:
+        return beside.astype(np.int32)
+    placed = np.unique(np.clip(path + line.margin, min(per_call - 1, last), last))
+    spare = np.setdiff1d(beside, placed)[: len(path) - len(placed)]
+    return np.union1d(placed, spare).astype(np.int32)
 
 
 def even(count: int, calls: int) -> IndexArray:
