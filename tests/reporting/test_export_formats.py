@@ -190,7 +190,7 @@ def test_every_exporter_keeps_the_contract(name: str, run: Run, tmp_path: Path):
     assert kind.__doc__ != Exporter.__doc__
     path = tmp_path / f"a.{name}"
     rows = iter(told(run))
-    kind()(Export("a run", run.recordings(), rows), path)
+    kind()(Export("run", run.recordings(), rows), path)
     assert next(rows, None) is None, "every row is read, once"
     content = path.read_bytes()
     assert content
@@ -198,7 +198,7 @@ def test_every_exporter_keeps_the_contract(name: str, run: Run, tmp_path: Path):
         assert "à 日本" in content.decode("utf-8")
     (whole,) = export(run, tmp_path / "again", format=name)
     again = whole.read_bytes()
-    assert again.replace(b"TITLE: run", b"TITLE: a run") == content or not kind.is_text
+    assert again == content or not kind.is_text
     with pytest.raises(ZeroDivisionError):  # what fails leaves what was there
         export(Broken(run), tmp_path / "again", format=name)  # type: ignore[arg-type]
     assert whole.read_bytes() == again

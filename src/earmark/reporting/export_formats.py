@@ -104,6 +104,10 @@ EXPORTERS: Registry[type[Exporter]] = Registry(
         "srt": SubRip,
         "vtt": WebVtt,
         "corrections": Corrections,
+        "otio": "earmark.reporting.editing_formats:OpenTimeline",
+        "fcpxml": "earmark.reporting.editing_formats:FinalCut",
+        "resolve": "earmark.reporting.editing_formats:ResolveMarkers",
+        "labelstudio": "earmark.reporting.editing_formats:LabelStudio",
     },
     kind="export format",
 )
@@ -126,7 +130,7 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
     if write.is_per_recording and (len(run.recordings()) != 1 or is_folder):
         names = _distinct(map(_stem, run.recordings()))
         files = {
-            path / f"{name}.{format}": [recording]
+            path / f"{name}.{write.suffix or format}": [recording]
             for name, recording in zip(names, run.recordings(), strict=True)
         }
     elif path.is_dir():

@@ -103,6 +103,8 @@ class Exporter(Protocol):
     """Whether the file is UTF-8 text, and can be printed."""
     is_per_recording: bool = False
     """Whether a file holds one recording; else all of the run."""
+    suffix: str = ""
+    """How its files end, where that is not the name of the format."""
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""

@@ -1,0 +1,84 @@
+"""Picks as editors and annotation tools open them: by their own libraries where there are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from earmark.ledger.run_reader import Run
+from earmark.reporting.export_formats import export
+from ledger_runs import fill, open_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """A recording of 24 s at 15 frames a second; one pick of two is captioned."""
+    with open_run(tmp_path / "run", tags={3: ("water",)}) as ledger:
+        fill(ledger, {1: "a | hammer\nfalls & <b>rests</b>"})
+        with ledger.run() as run:
+            yield run
+
+
+@pytest.mark.parametrize(("name", "adapter"), [("otio", "otio_json"), ("fcpxml", "fcpx_xml")])
+def test_opentimelineio_opens_the_picks_as_clips(run: Run, tmp_path: Path, name: str, adapter: str):
+    otio = pytest.importorskip("opentimelineio", reason="earmark[editing] is not installed")
+    (path,) = export(run, tmp_path / f"a.{name}", format=name)
+    read = otio.adapters.read_from_file(str(path), adapter_name=adapter)
+    clips = list(read.find_clips()) if name == "otio" else _clips(otio, read)
+    spans = [
+        (clip.source_range.start_time.to_seconds(), clip.source_range.duration.to_seconds())
+        for clip in clips
+    ]
+    assert spans == [(4.0, 4.0), (12.0, 4.0)]
+    if name == "otio":
+        first, second = clips
+        assert first.media_reference.target_url.endswith("/a.mp4")
+        assert first.markers[0].name == "a | hammer falls & <b>rests</b>"
+        assert second.markers[0].name == "water"
+        assert first.metadata["earmark"]["status"] == "answered"
+
+
+def _clips(otio: object, read: object) -> list:
+    """The clips of whatever a reader makes of a Final Cut file."""
+    if isinstance(read, otio.schema.Timeline):
+        return list(read.find_clips())
+    return [clip for part in read for clip in part.find_clips()]
+
+
+def test_resolve_finds_a_marker_a_pick(run: Run, tmp_path: Path):
+    """In the form that Resolve itself writes: an event of a frame, then colour, name and length."""
+    (path,) = export(run, tmp_path / "marks", format="resolve")
+    assert path == tmp_path / "marks" / "a.edl"
+    found = re.findall(
+        r"^\d{3}  001      V     C        (\S+) \S+ \S+ \S+  \n"
+        r" \|C:ResolveColorBlue \|M:(.*) \|D:(\d+)\n",
+        path.read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+    assert found == [
+        ("00:00:04:00", "a / hammer falls & <b>rests</b>", "60"),
+        ("00:00:12:00", "water", "60"),
+    ]
+
+
+def test_label_studio_gets_a_task_a_recording(run: Run, tmp_path: Path):
+    """In the form its documentation gives for predictions of time line labels."""
+    (path,) = export(run, tmp_path / "tasks.json", format="labelstudio")
+    (task,) = json.loads(path.read_text(encoding="utf-8"))
+    assert task["data"]["video"].endswith("a.mp4")
+    (prediction,) = task["predictions"]
+    first, second = prediction["result"]
+    assert first["value"] == {
+        "ranges": [{"start": 61, "end": 120}],
+        "timelinelabels": ["picked"],
+    }
+    assert (first["type"], first["from_name"], first["to_name"]) == (
+        "timelinelabels",
+        "label",
+        "video",
+    )
+    assert second["meta"] == {"text": ["water"]}
