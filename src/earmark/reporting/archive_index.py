@@ -25,6 +25,7 @@ from earmark.reporting.report_page import (
     title_of,
     write_page,
 )
+from earmark.reporting.run_overview import overview_of
 from earmark.selection import ladder
 from earmark.version import VERSION
 
@@ -53,7 +54,8 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     The index comes last, so that whatever it leads to is there.
     """
     summaries = list(run.summaries())
-    _write_pages(run, summaries, path.parent / PAGES)
+    rows = [_plain(summary, overview_of(run, summary.recording).active) for summary in summaries]
+    _write_pages(run, summaries, rows, path.parent / PAGES)
     plain = {
         "title": title or run.folder.resolve().name,
         "opened": run.opened(),
@@ -61,7 +63,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
         "plan": run.plan(),
         "totals": asdict(run.totals()),
         "columns": COLUMNS,
-        "recordings": [_plain(summary) for summary in summaries],
+        "recordings": rows,
         "missed": [asdict(missed) for missed in run.failed_recordings()],
         "curve": curve(run),
     }
@@ -103,6 +105,7 @@ COLUMNS = (
     "failed",
     "coverage",
     "spend",
+    "active",
 )
 """Of a recording in the index, in order."""
 
@@ -114,7 +117,7 @@ def page_name(summary: RecordingSummary) -> str:
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _plain(summary: RecordingSummary) -> list[Any]:
+def _plain(summary: RecordingSummary, active: float | None) -> list[Any]:
     row, totals = summary.recording, summary.totals
     share = totals.touched / totals.expected if totals.expected else None
     return [
@@ -128,6 +131,7 @@ def _plain(summary: RecordingSummary) -> list[Any]:
         totals.failed,
         None if share is None else round(share, 4),
         round(totals.spend, 6),
+        None if active is None else round(active, 1),
     ]
 
 
@@ -138,7 +142,9 @@ def _windows(heard: HeardRow, duration: float, survival: Survival) -> Windows:
     return Windows(heard.window, long, rates, rates, rates, survival, per_call=heard.per_call)
 
 
-def _write_pages(run: Run, summaries: Sequence[RecordingSummary], folder: Path) -> None:
+def _write_pages(
+    run: Run, summaries: Sequence[RecordingSummary], rows: Sequence[list[Any]], folder: Path
+) -> None:
     """Write the page of every recording that has changed since its page was written.
 
     What is told of a recording changes only with its counts, the plan or the version, and these
@@ -149,9 +155,9 @@ def _write_pages(run: Run, summaries: Sequence[RecordingSummary], folder: Path) 
     before = _noted(noted)
     edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
     now: dict[str, list[Any]] = {}
-    for summary in summaries:
+    for summary, row in zip(summaries, rows, strict=True):
         name = page_name(summary)
-        now[name] = [edition, *_plain(summary)]
+        now[name] = [edition, *row]
         is_told = before.get(name) == now[name] and not summary.totals.failed
         if not is_told or not (folder / name).exists():
             _write_one(run, summary, folder / name)

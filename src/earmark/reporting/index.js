@@ -74,6 +74,7 @@ function missed() {
 const SHOWN = [
   ["Recording", "name", (value) => value],
   ["Length", "duration", clock],
+  ["Active", "active", (value) => (value === null ? "–" : clock(value))],
   ["Windows", "windows", whole],
   ["Picks", "picks", whole],
   ["Captioned", "answered", whole],
@@ -101,7 +102,9 @@ function rowOf(recording) {
 }
 
 const rows = run.recordings.map((recording) => ({ recording, node: rowOf(recording), text: `${recording[at.name]} ${recording[at.path]}`.toLowerCase() }));
-let sorted = { name: "path", falls: false }, filter = "all";
+// Recordings in which something happened come first.
+let sorted = run.recordings.some((recording) => recording[at.active] > 0) ? { name: "active", falls: true } : { name: "path", falls: false };
+let filter = "all";
 const FILTERS = [
   ["all", "All", () => true],
   ["failed", "With failures", (recording) => recording[at.failed] > 0],

@@ -78,7 +78,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class RunEntry:
+class CitableEntry:
     """Something a run holds that an answer can rest on."""
 
     path: str
@@ -97,7 +97,7 @@ class RunEntry:
 class Citation:
     """An entry and the words of it that a sentence rests on."""
 
-    entry: RunEntry
+    entry: CitableEntry
     quote: str
 
 
@@ -126,13 +126,13 @@ class CitedAnswer:
 
 def gather_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
-) -> list[RunEntry]:
+) -> list[CitableEntry]:
     """The entries of `run` most likely to tell, the likeliest first.
 
     Those that hold words of the question, then those that mean much the same; where these are few,
     what captions and sounds there are, evenly over the time.
     """
-    counts: dict[RunEntry, int] = {}
+    counts: dict[CitableEntry, int] = {}
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
             entry = _entry(FoundMoment(run.folder, hit))
@@ -149,22 +149,22 @@ def gather_entries(
     return found
 
 
-def _entry(found: FoundMoment) -> RunEntry:
+def _entry(found: FoundMoment) -> CitableEntry:
     hit = found.hit
-    return RunEntry(hit.path, hit.span, hit.kind, found.text[:MOST_TEXT])
+    return CitableEntry(hit.path, hit.span, hit.kind, found.text[:MOST_TEXT])
 
 
-def _overview(run: Run) -> list[RunEntry]:
+def _overview(run: Run) -> list[CitableEntry]:
     """Captions and sounds of a run, by recording and time."""
     entries = []
     for recording in run.recordings():
         own = [
-            RunEntry(recording.path, row.span, "caption", row.kept.answer.text[:MOST_TEXT])
+            CitableEntry(recording.path, row.span, "caption", row.kept.answer.text[:MOST_TEXT])
             for row in run.picks(recording.id)
             if row.kept is not None
         ]
         own += [
-            RunEntry(recording.path, entry.span, entry.kind, entry.text[:MOST_TEXT])
+            CitableEntry(recording.path, entry.span, entry.kind, entry.text[:MOST_TEXT])
             for entry in run.evidence(recording.id)
             if entry.kind != "heard" or entry.origin == ORIGIN
         ]
@@ -172,7 +172,7 @@ def _overview(run: Run) -> list[RunEntry]:
     return entries
 
 
-def as_messages(question: str, entries: Sequence[RunEntry]) -> list[dict[str, str]]:
+def as_messages(question: str, entries: Sequence[CitableEntry]) -> list[dict[str, str]]:
     """What a text model is asked: rules, then the question and the entries as JSON."""
     data = {
         "question": question,
@@ -188,7 +188,7 @@ def as_messages(question: str, entries: Sequence[RunEntry]) -> list[dict[str, st
 
 
 def check_answer(
-    question: str, entries: Sequence[RunEntry], data: Mapping[str, Any], *, tokens: int = 0
+    question: str, entries: Sequence[CitableEntry], data: Mapping[str, Any], *, tokens: int = 0
 ) -> CitedAnswer:
     """The answer as far as it holds: sentences whose quotes stand in the entries they name.
 
@@ -220,7 +220,7 @@ def check_answer(
     )
 
 
-def _citation(source: Any, entries: Sequence[RunEntry]) -> Citation | None:
+def _citation(source: Any, entries: Sequence[CitableEntry]) -> Citation | None:
     """The entry that `source` names, if it is there and holds the quote."""
     number = source.get("entry") if isinstance(source, dict) else None
     quote = " ".join(str(source.get("quote", "")).split()) if isinstance(source, dict) else ""

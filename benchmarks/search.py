@@ -1,0 +1,92 @@
+"""How long searching a large archive takes: `python benchmarks/search.py --entries 200000`.
+
+Makes a run of 1,000 recordings of an hour with so many entries, and asks it words and meanings.
+Vectors are random where MiniLM is not asked to read: a product with them takes as long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_track import ORIGIN
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
+from earmark.search.archive_search import Archive
+from earmark.search.meaning_index import MeaningIndex
+from earmark.timeline import Span
+
+SOUNDS = ("Drill", "Speech", "Water tap, faucet", "Hammer", "Dishes, pots, and pans", "Walk")
+WORDS = ("hand", "holds", "turns", "board", "red", "blue", "cup", "water", "nail", "box", "cuts")
+QUERIES = ("drill", "speech", "red hand", "hammer", "cup 77", "nothing of the sort")
+
+
+def fill(folder: Path, entries: int) -> None:
+    rng = random.Random(1)
+    with Ledger.open(folder, {"model": "m"}) as ledger:
+        for number in range(1000):
+            ledger.add(RecordingRow(f"r{number}", f"/cams/{number}.mp4", 3600.0, 10**9))
+            some = []
+            for place in range(entries // 1000):
+                span = Span(18.0 * place, 18.0 * place + 4)
+                if place % 2:
+                    text = f"A {' '.join(rng.sample(WORDS, 6))} {rng.randrange(1000)}."
+                    some.append(EvidenceEntry(span, "said", text, 0.9, "w"))
+                else:
+                    some.append(EvidenceEntry(span, "heard", rng.choice(SOUNDS), 0.8, ORIGIN))
+            ledger.keep_evidence(f"r{number}", some, kinds=["heard", "said"])
+
+
+def random_index(run: Run, encoder: SentenceEncoder) -> MeaningIndex:
+    places: dict[str, list] = {}
+    for each in run.texts.searchable():
+        places.setdefault(each.text, []).append(each)
+    vectors = np.random.default_rng(1).standard_normal((len(places), WIDTH), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return MeaningIndex(encoder, list(places), list(places.values()), vectors)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--entries", type=int, default=200_000)
+    said = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        began = time.perf_counter()
+        fill(folder, said.entries)
+        print(f"{said.entries} entries made in {time.perf_counter() - began:.1f} s")
+        with Archive(folder) as archive:
+            archive.by_words("warm")
+            for query in QUERIES:
+                began, cpu = time.perf_counter(), time.process_time()
+                found = archive.by_words(query)
+                took, cpu = time.perf_counter() - began, time.process_time() - cpu
+                print(
+                    f"words {query!r}: {len(found)} in {1000 * took:.0f} ms, cpu {1000 * cpu:.0f}"
+                )
+            encoder = SentenceEncoder.at_hand()
+            if encoder is None:
+                return
+            (run,) = archive.runs
+            index = random_index(run, encoder)
+            index.search(run, "warm")
+            for query in QUERIES:
+                began, cpu = time.perf_counter(), time.process_time()
+                index.search(run, query)
+                took, cpu = time.perf_counter() - began, time.process_time() - cpu
+                print(
+                    f"meaning {query!r} over {len(index.texts)} texts: {1000 * took:.0f} ms, "
+                    f"cpu {1000 * cpu:.0f}"
+                )
+
+
+if __name__ == "__main__":
+    main()
