@@ -148,7 +148,9 @@ def test_every_public_name_can_be_had(name):
     assert getattr(earmark, name) is not None
 
 
-@pytest.mark.parametrize("verb", ["caption", "evaluate", "plan", "select", "train"])
+@pytest.mark.parametrize(
+    "verb", ["ask", "caption", "evaluate", "find", "plan", "select", "sounds", "train"]
+)
 def test_the_verbs_are_functions_with_types_and_words(verb):
     function = getattr(earmark, verb)
     assert inspect.isfunction(function)

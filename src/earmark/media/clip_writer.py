@@ -6,16 +6,17 @@ from pathlib import Path
 
 import av
 
-from earmark.errors import MediaError
+from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
 from earmark.media.recording import Recording
 from earmark.timeline import Span
 
 
-def write_clip(recording: Recording, span: Span, path: Path) -> Path:
+def write_clip(recording: Recording, span: Span, path: Path, *, has_sound: bool = True) -> Path:
     """Write `span` of `recording` to `path`; it begins at the key frame before.
 
-    Of several chapters it is cut from the one that shows its beginning.
+    Of several chapters it is cut from the one that shows its beginning. Where voices are not to
+    leave, it `has_sound` no more: what was said cannot be told from the rest without decoding.
 
     Raises:
         MediaError: The recording is no local file, or cannot be cut.
@@ -30,7 +31,7 @@ def write_clip(recording: Recording, span: Span, path: Path) -> Path:
         with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:
             streams = {
                 one.index: made.add_stream_from_template(one)
-                for one in (*given.streams.video[:1], *given.streams.audio[:1])
+                for one in (*given.streams.video[:1], *given.streams.audio[: int(has_sound)])
             }
             given.seek(max(0, int(begin * 1_000_000)))
             for packet in given.demux([given.streams[index] for index in streams]):
@@ -41,5 +42,7 @@ def write_clip(recording: Recording, span: Span, path: Path) -> Path:
                 packet.stream = streams[packet.stream.index]
                 made.mux(packet)
     except (av.FFmpegError, OSError, ValueError) as error:
-        raise MediaError(f"no clip can be cut from {recording.source.name} ({error})") from error
+        raise MediaError(
+            f"no clip can be cut from {recording.source.name} ({summarise(error)})"
+        ) from error
     return path

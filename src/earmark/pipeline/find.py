@@ -345,7 +345,7 @@ class _Search:
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
         """The moments of each recording that has any, cut into `folder`; why some were not."""
-        every, uncut = [], []
+        every, uncut, voices = [], [], self.plan.speech_plan.voices
         for one in self.many:
             spans = one.moments()
             if not spans:
@@ -354,8 +354,9 @@ class _Search:
             clips = []
             for number, span in enumerate(spans if folder else (), start=1):
                 stem = Path(recording.source.name).stem
+                place = folder / f"{stem}-{number:03d}.mp4"  # type: ignore[operator]
                 try:
-                    clips.append(write_clip(recording, span, folder / f"{stem}-{number:03d}.mp4"))  # type: ignore[operator]
+                    clips.append(write_clip(recording, span, place, has_sound=voices))
                 except MediaError as error:
                     uncut.append(str(error))
             what = tuple(self._what(one, span) for span in spans)
