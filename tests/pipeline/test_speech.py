@@ -12,11 +12,13 @@ from earmark.captioning.request import Answer
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_line import NOTE
 from earmark.ledger.run_reader import Run
+from earmark.media import open_recording
 from earmark.media.demo_scene import film
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence
 from transcription_server import transcription_server
@@ -121,6 +123,17 @@ def test_a_server_writes_it_down_and_what_is_said_stays_a_quotation(talk, tmp_pa
 def test_nothing_is_written_down_unless_it_is_asked_for(talk, tmp_path):
     caption([talk], run=tmp_path, pictures=False, **CHOICES)
     assert told(tmp_path, "said", "read", "seen") == []
+
+
+@needs_espeak
+@needs_models("silero-vad")
+def test_a_clip_is_silent_where_somebody_speaks_only_if_that_is_wanted(talk, tmp_path):
+    recording = open_recording(talk)
+    assert speech_to_mute(recording, make_plan()) == []
+    (spoken,) = speech_to_mute(recording, make_plan(voices=False)) or ()
+    assert spoken.start <= 4.1 and 6.0 < spoken.end < 8.5
+    nothing_here = make_plan(voices=False, store=ModelStore(tmp_path))
+    assert speech_to_mute(recording, nothing_here) is None, "then all of it is left out"
 
 
 def test_what_is_missing_or_makes_no_sense_is_one_line(tmp_path):

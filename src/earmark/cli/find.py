@@ -10,15 +10,7 @@ import typer
 
 from earmark.cli.caption import OutputFormat, RunFolder, run_name
 from earmark.cli.console import Format, emit_json, out, warn
-from earmark.cli.options import (
-    BACKEND,
-    EVIDENCE,
-    LIMITS,
-    LISTENING,
-    MODEL,
-    QUESTION,
-    takes_plan,
-)
+from earmark.cli.options import BACKEND, LIMITS, LISTENING, MODEL, QUESTION, VOICES, takes_plan
 from earmark.cli.progress_display import show_progress
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
@@ -26,11 +18,11 @@ from earmark.pipeline.run_plan import Plan
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
-LOOKING = {"frames": QUESTION["frames"], "voices": EVIDENCE["voices"]}
-"""Of the options of `caption`, those that say something here: without voices clips are silent."""
+LOOKING = {"frames": QUESTION["frames"]}
+"""Of the options of a question, those that say something here."""
 
 
-@takes_plan(MODEL, LOOKING, LISTENING, LIMITS, BACKEND, before=("question",))
+@takes_plan(MODEL, LOOKING, VOICES, LISTENING, LIMITS, BACKEND, before=("question",))
 def find(
     plan: Plan,
     question: Annotated[str, typer.Argument(help="What to look for, in words.")],

@@ -217,11 +217,12 @@ EVIDENCE = {
     "language": option(str, "The language spoken, such as en; else it is found out.", default=""),
     "voices": option(
         bool,
-        "Keep no transcript, and delete what an earlier run kept.",
+        "Keep no transcript, delete one that an earlier run kept, and mute speech in clips.",
         " /--no-voices",
         default=True,
     ),
 }
+VOICES = {"voices": EVIDENCE["voices"]}
 _QUESTION, _LIMITS = Question(), Limits()
 QUESTION = {
     "frames": option(

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from earmark.evidence.speech_listener import SURE
 from earmark.evidence.speech_text import Transcript, Word, spell
 from earmark.features.encoder import SAMPLE_RATE
 from earmark.features.spectrum import hertz_bands
@@ -43,6 +42,9 @@ TOKENS_A_SECOND, FEW = 7.0, 12
 
 FIRST_TIME = 50
 """The latest time, in steps of 0.02 s, that the text may begin at; the authors' choice."""
+
+FAMILIAR = 10.0
+"""How much likelier a language is that was heard before in the recording."""
 
 RISEN = 0.5
 """Share of its greatest attention from which on a token is being said."""
@@ -72,7 +74,7 @@ class WhisperModel:
     def __call__(self, samples: FloatArray, *, languages: Collection[str] = ()) -> Transcript:
         """What is said in `samples`, at most `LONGEST` seconds at 16 kHz.
 
-        Where the language is in doubt it is one of `languages`, if there are any.
+        One of `languages`, heard before, is likelier than another.
         """
         if len(samples) > LONGEST * SAMPLE_RATE:
             raise ValueError(f"Whisper hears {LONGEST:g} s at once")
@@ -97,11 +99,10 @@ class WhisperModel:
         logits = self._decoder.ask(heard, [self._settings["decoder_start_token_id"]]).logits[-1]
         shares = _softmax(logits[list(codes.values())])
         known = dict(zip((code.strip("<|>") for code in codes), shares, strict=True))
-        language = self._language or max(known, key=lambda code: known[code])
+        weight = {code: FAMILIAR if code in before else 1.0 for code in known}
+        language = self._language or max(known, key=lambda code: known[code] * weight[code])
         if language not in known:
             raise ValueError(f"Whisper knows no language {language!r}, but {', '.join(known)}")
-        if before and not self._language and known[language] < SURE:
-            language = max(before, key=lambda code: known.get(code, 0.0))
         return language, float(known[language])
 
     def _write(self, heard: FloatArray, start: Sequence[int], *, most: int) -> list[int]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import av
+from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
@@ -12,11 +15,13 @@ from earmark.media.recording import Recording
 from earmark.timeline import Span
 
 
-def write_clip(recording: Recording, span: Span, path: Path, *, has_sound: bool = True) -> Path:
+def write_clip(
+    recording: Recording, span: Span, path: Path, *, muted: Sequence[Span] | None = ()
+) -> Path:
     """Write `span` of `recording` to `path`; it begins at the key frame before.
 
-    Of several chapters it is cut from the one that shows its beginning. Where voices are not to
-    leave, it `has_sound` no more: what was said cannot be told from the rest without decoding.
+    Of several chapters it is cut from the one that shows its beginning. Sound that lies in one of
+    the spans `muted` is left out, packet by packet; None leaves out all of it.
 
     Raises:
         MediaError: The recording is no local file, or cannot be cut.
@@ -29,16 +34,18 @@ def write_clip(recording: Recording, span: Span, path: Path, *, has_sound: bool 
     begin, end = span.start - starts[place], span.end - starts[place]
     try:
         with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:
-            streams = {
-                one.index: made.add_stream_from_template(one)
-                for one in (*given.streams.video[:1], *given.streams.audio[: int(has_sound)])
-            }
+            wanted = (*given.streams.video[:1], *given.streams.audio[: muted is not None])
+            streams = {one.index: made.add_stream_from_template(one) for one in wanted}
+            quiet = [(one.start - starts[place], one.end - starts[place]) for one in muted or ()]
             given.seek(max(0, int(begin * 1_000_000)))
             for packet in given.demux([given.streams[index] for index in streams]):
                 if packet.dts is None or packet.time_base is None:
                     continue
-                if packet.dts * packet.time_base > end:
+                time = float(packet.dts * packet.time_base)
+                if time > end:
                     break
+                if packet.stream.type == "audio" and _is_within(packet, time, quiet):
+                    continue
                 packet.stream = streams[packet.stream.index]
                 made.mux(packet)
     except (av.FFmpegError, OSError, ValueError) as error:
@@ -46,3 +53,9 @@ def write_clip(recording: Recording, span: Span, path: Path, *, has_sound: bool 
             f"no clip can be cut from {recording.source.name} ({summarise(error)})"
         ) from error
     return path
+
+
+def _is_within(packet: Packet[Any], time: float, spans: Sequence[tuple[float, float]]) -> bool:
+    """Whether any of the sound in `packet`, which begins at `time`, lies in one of `spans`."""
+    length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
+    return any(time < end and time + length >= start for start, end in spans)

@@ -8,7 +8,6 @@ paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +55,12 @@ def caption(
         LedgerError: the run is in use, damaged or of another version.
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
-    plan = make_plan(paths, plan, **choices).with_sounds_heard()
+    plan = make_plan(paths, plan, **choices).with_sounds_heard().looked_at()
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
     look = plan.open_picture_evidence()
     if look is not None:
-        plan = replace(plan, question=replace(plan.question, is_looked_at=True))
         captioner = EvidenceCaptioner(captioner, look)
     listener = plan.speech_plan.open_listener(plan.store, api_key=api_key)
     sources, described = plan.sources(), plan.run_json(captioner.model)

@@ -39,6 +39,7 @@ from earmark.pipeline.caption import publish
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.pipeline.sounds import keep_sounds
+from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.progress import Progress
 from earmark.search.meaning_index import MeaningIndex
 from earmark.search.target_windows import (
@@ -345,18 +346,19 @@ class _Search:
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
         """The moments of each recording that has any, cut into `folder`; why some were not."""
-        every, uncut, voices = [], [], self.plan.speech_plan.voices
+        every, uncut = [], []
         for one in self.many:
             spans = one.moments()
             if not spans:
                 continue
             recording = self.recordings[one.key]
             clips = []
+            muted = speech_to_mute(recording, self.plan) if folder else ()
             for number, span in enumerate(spans if folder else (), start=1):
                 stem = Path(recording.source.name).stem
-                place = folder / f"{stem}-{number:03d}.mp4"  # type: ignore[operator]
+                path = Path(folder or "", f"{stem}-{number:03d}.mp4")
                 try:
-                    clips.append(write_clip(recording, span, place, has_sound=voices))
+                    clips.append(write_clip(recording, span, path, muted=muted))
                 except MediaError as error:
                     uncut.append(str(error))
             what = tuple(self._what(one, span) for span in spans)

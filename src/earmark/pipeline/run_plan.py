@@ -241,6 +241,11 @@ class Plan:
         cache = self.listening.cache
         return sound_namer(self.sounds, cache.folder if cache else None, store=self.store)
 
+    def looked_at(self) -> Plan:
+        """The plan whose questions know that small models look at the frames, where any do."""
+        is_looked_at = self.open_picture_evidence() is not None
+        return replace(self, question=replace(self.question, is_looked_at=is_looked_at))
+
     def with_sounds_heard(self) -> Plan:
         """The plan whose listening names sounds in the same pass, where they are named at all."""
         listener = getattr(self.open_namer(), "listener", None)

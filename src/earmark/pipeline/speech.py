@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.speech_listener import SpeechListener
+from earmark.evidence.voice_activity import VoiceActivity
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.ledger.ledger import Ledger
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend
-from earmark.pipeline.run_plan import SpeechPlan
+from earmark.pipeline.run_plan import Plan, SpeechPlan
+from earmark.timeline import Span
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +29,19 @@ class SpeechWork:
     def __call__(self, recording: Recording) -> list[EvidenceEntry]:
         """Every sentence that is said in it."""
         return self.listener(recording)
+
+
+def speech_to_mute(recording: Recording, plan: Plan) -> list[Span] | None:
+    """Where a clip of `recording` is to be silent: nowhere, unless `plan` wants no voices.
+
+    None is everywhere: where nothing here can tell speech from other sound.
+    """
+    if plan.speech_plan.voices or not recording.has_audio:
+        return []
+    if plan.store.state("silero-vad") != "here":
+        return None
+    activity = VoiceActivity(pad=0.3, weights=plan.store.find("silero-vad"))
+    return list(activity(recording.sound(sample_rate=SAMPLE_RATE)))
 
 
 def write_down_speech(
