@@ -177,7 +177,7 @@ def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: flo
 
 def test_the_gate_as_it_ships_reaches_its_recall_on_fresh_recordings(tmp_path: Path) -> None:
     """And thresholds found on the scores of another scorer do not."""
-    settings = replace(SMALL, steps=30, seeds=2, learning_rate=5e-3, crop=20.0)
+    settings = replace(SMALL, steps=30, seeds=2, learning_rate=5e-3, crop=20.0, loudness=0.3)
     material, fresh = faint(12, seed=1), faint(12, seed=2)
     trained = train(material, settings, folder=tmp_path, origin=Provenance("x", "y"))
     gate, other = trained.gate, trained.by_seed[1]
