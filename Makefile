@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs hooks dist release-check browser clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs hooks dist release-check browser voice clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -15,7 +15,7 @@ demo: $(VENV)/.core ## Film a small scene and run the whole job on it, with the 
 	@$(BIN)/earmark models get evidence || echo "going on with the models that are here"
 	$(BIN)/earmark demo
 
-test: $(VENV)/.dev browser check ## Every check and every test: what CI runs
+test: $(VENV)/.dev browser voice check ## Every check and every test: what CI runs
 	$(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(VENV)/.dev check ## The checks and the tests that need no server, browser or model
@@ -58,6 +58,12 @@ dist: $(VENV)/.dev ## Build the wheel and the source archive into dist/
 
 release-check: $(VENV)/.dev ## Fail unless TAG (such as v0.1.0) is the version, and the changelog has it
 	$(BIN)/python scripts/release_check.py "$(TAG)"
+
+voice: ## Get espeak-ng, for the tests of speech, where that can be had
+	@command -v espeak-ng >/dev/null \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	     && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq espeak-ng >/dev/null; } \
+	|| echo "no espeak-ng here: the tests of made speech are skipped"
 
 browser: ## Get Chromium, for the tests that open the report, where that can be had
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
