@@ -40,7 +40,7 @@ def require_minilm() -> SentenceEncoder:
     return encoder
 
 
-def film_shift(path: Path, *, minutes: float = 4.0, drillings: int = 3) -> list[Span]:
+def film_shift(path: Path, *, minutes: float = 2.5, drillings: int = 3) -> list[Span]:
     """Film a shift to `path`; when it is drilled."""
     events = script().compose(minutes, drillings=drillings)
     script().film(path, events, minutes=minutes)
