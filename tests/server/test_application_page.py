@@ -22,6 +22,7 @@ from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
+from large_archive import write_large_archive
 from report_runs import HOSTILE, tell_scene
 from served import TOKEN, run_named, serving
 
@@ -223,3 +224,28 @@ def test_nothing_is_wider_than_the_window_and_all_is_named(
         assert unnamed == []
         paper = driver.execute_script("return getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(21, 23, 27)") == (scheme == "dark")
+
+
+@pytest.mark.slow
+def test_ten_thousand_recordings_with_two_hundred_thousand_picks_are_scrolled(
+    page: SimpleNamespace, tmp_path: Path
+):
+    write_large_archive(tmp_path / "large", recordings=10_000, picks=20)
+    with serving(tmp_path) as client:
+        driver = page.driver
+        driver.get(f"{client.base_url}/?token={TOKEN}")
+        driver.get(f"{client.base_url}/run/{run_named(client, 'large')}")
+        wait(driver, "return document.querySelectorAll('.row-name').length > 5")
+        press(driver, Keys.END)
+        last = "return [...document.querySelectorAll('.row-name')].at(-1)?.textContent"
+        wait(driver, f"{last} === 'shift-10000.mp4'")
+        for part in (0.13, 0.57, 0.91, 0.02):
+            driver.execute_script(
+                "const box = document.querySelector('.scroller');"
+                "box.scrollTop = arguments[0] * box.scrollHeight",
+                part,
+            )
+            seen = f"shift-{int(part * 10_000) + 3:05d}.mp4"
+            names = "[...document.querySelectorAll('.row-name')].map((one) => one.textContent)"
+            wait(driver, f"return {names}.includes({seen!r})")
+            assert len(texts(driver, ".strip-row")) < 60

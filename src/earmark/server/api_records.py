@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from earmark.ledger.records import (
@@ -30,7 +30,7 @@ class SessionView:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEntry:
+class RunListing:
     """One run in a list of them."""
 
     id: str
@@ -141,8 +141,6 @@ class RecordingDetail:
     choice: ChoiceRow
     warnings: list[str]
     parts: list[MediaPart]
-    marks: list[float] = field(default_factory=list)
-    """Moments that somebody marked on the camera."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +197,14 @@ class TimelineView:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """A window whose caption or tags hold the words looked for."""
+    """A window or a piece of evidence that holds the words looked for."""
 
     recording: str
     name: str
     start: float
     end: float
     caption: str
+    """What was answered; or what was heard, said or read."""
     tags: list[str]
 
 

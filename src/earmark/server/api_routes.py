@@ -37,7 +37,7 @@ from earmark.server.api_records import (
     Problem,
     RecordingDetail,
     RunDetail,
-    RunEntry,
+    RunListing,
     RunWish,
     SessionView,
     SourceView,
@@ -92,7 +92,7 @@ def session(service: Services) -> SessionView:
 
 
 @api.get("/runs")
-def list_runs(service: Services) -> list[RunEntry]:
+def list_runs(service: Services) -> list[RunListing]:
     """Every run below the folders that are served."""
     return [_entry(run) for run in service.library.runs()]
 
@@ -246,7 +246,7 @@ def search(
                 name_of(hit.path),
                 hit.span.start,
                 hit.span.end,
-                hit.caption,
+                hit.caption or hit.text,
                 list(hit.tags),
             )
             for hit in run.search(words, most=limit)
@@ -357,9 +357,9 @@ def _chosen(service: Service, wish: RunWish) -> list[Source]:
     return [service.sources[one] for one in wish.sources]
 
 
-def _entry(served: ServedRun) -> RunEntry:
+def _entry(served: ServedRun) -> RunListing:
     try:
         opened, totals = served.remember("entry", lambda run: (run.opened(), run.totals()))
     except LedgerError as error:
-        return RunEntry(served.key, served.name, "", False, Totals(), redact(str(error)))
-    return RunEntry(served.key, served.name, opened, is_at_work(served.folder), totals)
+        return RunListing(served.key, served.name, "", False, Totals(), redact(str(error)))
+    return RunListing(served.key, served.name, opened, is_at_work(served.folder), totals)

@@ -27,7 +27,7 @@ class RecordingView {
     this.clock = make("p", "clock");
     this.canvas = make("canvas", "time-line");
     this.line = new TimeLine(this.canvas, {
-      duration, began: detail.recording.began, marks: detail.marks,
+      duration,
       load: (start, end, cells) => call(inRecording(run, recording, `/timeline?${new URLSearchParams({ start, end, cells })}`)).catch(tell),
       onSeek: (time) => this.goTo(time), onMark: (start, end) => this.mark(start, end),
     });

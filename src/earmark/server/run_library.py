@@ -45,8 +45,10 @@ class ServedRun:
     name: str
     """Where it lies below the folder that is served."""
     free: list[tuple[Edition, Run]] = field(default_factory=list)
-    known: dict[Any, tuple[Edition, float, float, Any]] = field(default_factory=dict)
-    """What was added up: of which edition, until when it is good anyway, how long it took."""
+    known: dict[Any, tuple[Edition, float, Any]] = field(default_factory=dict)
+    """What was added up: of which edition, and until when it is good anyway."""
+    working: dict[Any, threading.Lock] = field(default_factory=dict)
+    """Held by whoever adds up."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def edition(self) -> Edition:
@@ -78,17 +80,26 @@ class ServedRun:
         While the run is written it changes all the time: what took long is then good for a while,
         ten times as long as it took.
         """
-        edition, now = self.edition(), time.monotonic()
-        kept = self.known.get(key)
-        if kept and (kept[0] == edition or now < kept[1]):
-            return cast(Value, kept[3])
-        with self.open() as run:
-            value = work(run)
-        took = time.monotonic() - now
-        if len(self.known) >= MOST_KEPT:
+        edition = self.edition()
+        if (kept := self._kept(key, edition)) is not None:
+            return cast(Value, kept[2])
+        if len(self.working) >= MOST_KEPT:
             self.known.clear()
-        self.known[key] = (edition, time.monotonic() + 10 * took, took, value)
+            self.working.clear()
+        with self.working.setdefault(key, threading.Lock()):  # many ask, and one adds up
+            if (kept := self._kept(key, edition)) is not None:
+                return cast(Value, kept[2])
+            began = time.monotonic()
+            with self.open() as run:
+                value = work(run)
+            took = time.monotonic() - began
+            self.known[key] = (edition, began + 11 * took, value)
         return value
+
+    def _kept(self, key: Any, edition: Edition) -> tuple[Edition, float, Any] | None:
+        kept = self.known.get(key)
+        is_good = kept is not None and (kept[0] == edition or time.monotonic() < kept[1])
+        return kept if is_good else None
 
     def close(self) -> None:
         """Let go of the run."""

@@ -2,21 +2,20 @@
 import { clock } from "./parts.js";
 import { colours } from "./archive.js";
 
-const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 24], ["marks", "camera marks", 12], ["corrections", "corrections", 22]];
+const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 24], ["corrections", "corrections", 22]];
 const SHORTEST = 1, MARGIN = 4;
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
 
 export class TimeLine {
   /** `load(start, end, cells)` gives what is shown; `onSeek(time)` and `onMark(start, end)` are told. */
-  constructor(canvas, { duration, began, marks, load, onSeek, onMark }) {
-    Object.assign(this, { canvas, duration, began, marks, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
+  constructor(canvas, { duration, load, onSeek, onMark }) {
+    Object.assign(this, { canvas, duration, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "slider");
     canvas.setAttribute("aria-label", "Time line; arrows move, plus and minus zoom");
     canvas.setAttribute("aria-valuemin", "0");
     canvas.setAttribute("aria-valuemax", String(Math.round(duration)));
-    this.lanes = LANES.filter(([name]) => name !== "marks" || marks.length);
-    canvas.style.height = `${this.lanes.reduce((sum, lane) => sum + lane[2], 0)}px`;
+    canvas.style.height = `${LANES.reduce((sum, lane) => sum + lane[2], 0)}px`;
     canvas.addEventListener("wheel", (event) => this.onWheel(event), { passive: false });
     canvas.addEventListener("pointerdown", (event) => this.onDown(event));
     canvas.addEventListener("pointermove", (event) => this.onMove(event));
@@ -68,7 +67,7 @@ export class TimeLine {
 
   lanesAt() {
     let top = 0;
-    return this.lanes.map(([name, words, high]) => { const lane = { name, words, top, high }; top += high; return lane; });
+    return LANES.map(([name, words, high]) => { const lane = { name, words, top, high }; top += high; return lane; });
   }
 
   draw() {
@@ -90,7 +89,6 @@ export class TimeLine {
       pen.fillStyle = colour("line");
       pen.fillRect(0, lane.top + lane.high - 1, wide, 1);
       if (lane.name === "ruler") this.paintRuler(pen, wide, lane, colour);
-      else if (lane.name === "marks") this.paintMarks(pen, lane, colour);
       else if (data && (lane.name === "level" || lane.name === "score")) this.paintCurve(pen, lane, data, colour(lane.name === "level" ? "sound" : "score"));
       else if (data) this.paintEntries(pen, lane, data[lane.name], (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
       pen.fillStyle = colour("quiet");
@@ -149,11 +147,6 @@ export class TimeLine {
         pen.restore();
       }
     }
-  }
-
-  paintMarks(pen, lane, colour) {
-    pen.fillStyle = colour("good");
-    for (const time of this.marks) pen.fillRect(this.x(time) - 2, lane.top + 2, 4, lane.high - 4);
   }
 
   onWheel(event) {
