@@ -25,8 +25,8 @@ LOOK_AGAIN = 2.0
 LOOK_FOR = 0.3
 """The same for somebody who asks for a run that is not on it."""
 
-MOST_KEPT = 4096
-"""Values remembered of one run at a time."""
+MOST_KEPT = 20_000
+"""Values remembered of one run at a time: the strips of a large archive, some kilobytes each."""
 
 Value = TypeVar("Value")
 Edition = tuple[tuple[int, int, int], ...]
