@@ -58,7 +58,7 @@ def demo(
     compare(scene, budget)
     tell_evidence()
     tell_hammering(scene, done)
-    show_outcome(done, Format.table)
+    show_outcome(done, Format.table, plan.forecast_error)
 
 
 def tell_evidence() -> None:
