@@ -51,6 +51,7 @@ COMMANDS = {
     "occupancy": Entry("occupancy:occupancy", "Compare and train"),
     "cost": Entry("cost:cost", "Compare and train"),
     "train": Entry("train:train", "Compare and train"),
+    "adapt": Entry("adapt:adapt", "Compare and train"),
     "reproduce": Entry("reproduce:reproduce", "Compare and train"),
     "models": Entry("app:models_group", "Compare and train"),
     "encoder": Entry("app:encoder_group", "Compare and train"),

@@ -110,6 +110,15 @@ class Survival:
         shares: FloatArray = np.interp(seconds, self.times, self.shares)
         return shares
 
+    def remaining(self, seconds: FloatArray) -> FloatArray:
+        """How likely an action met under way goes on for longer than each of `seconds`.
+
+        Long actions are met more often, so this falls more slowly than the curve itself.
+        """
+        whole = self._area(np.array([self.times[-1]]))
+        share: FloatArray = 1 - self._area(np.asarray(seconds, dtype=float)) / whole
+        return share
+
     def reach(self, window: float, *, negligible: float = 1e-3) -> FloatArray:
         """`g(d)`: the chance that an action of window m is still going when window m + d begins.
 

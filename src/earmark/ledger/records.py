@@ -204,6 +204,8 @@ class HeardRow:
     """What was odd about the recording or its sound, a line each."""
     per_call: int = 1
     """Steps in a window: more than 1 where windows are placed freely."""
+    key: str = ""
+    """Names all that could change it: the encoder, the gate, the grid."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,7 @@ class Run:
         """What listening gave; None for a recording not yet listened to."""
         row = self._row(
             "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
-            " access, warnings, per_call FROM heard JOIN recordings ON number = recording"
+            " access, warnings, per_call, key FROM heard JOIN recordings ON number = recording"
             " WHERE id = ?",
             recording,
         )
@@ -249,7 +249,7 @@ class Run:
             sound_bytes,
             about[0],
             tuple(json.loads(about[1])),
-            about[2],
+            *about[2:],
         )
 
     def choice(self, recording: str) -> ChoiceRow:
@@ -290,6 +290,17 @@ class Run:
             span.end,
         )
         return [_kept(row) for row in rows]
+
+    def captions(self, recording: str) -> Iterator[tuple[Span, StoredAnswer]]:
+        """Every caption ever kept of a recording with its span, in order of when it was kept."""
+        rows = self._rows(
+            'SELECT "start", "end", a.text, a.model, a.kind, a.data, a.prompt_tokens,'
+            " a.completion_tokens, a.latency, a.form, a.finish, a.note, a.spend, a.at"
+            " FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id"
+            " WHERE recordings.id = ? AND a.kind = 'caption' ORDER BY at, a.call",
+            recording,
+        )
+        return ((Span(start, end), _kept(tuple(row))) for start, end, *row in rows)
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None

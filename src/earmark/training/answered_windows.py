@@ -1,0 +1,163 @@
+"""What was asked and answered in runs, as material to learn from: was anything being done, where.
+
+What people corrected counts more than what a model said. A moment that people marked as missed is a
+window with activity; it says nothing of the windows they did not mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.captioning.activity import activity_of, read_activity
+from earmark.captioning.request import Answer
+from earmark.errors import LedgerError
+from earmark.gate.gate import Gate
+from earmark.grid import Grid, Windows
+from earmark.ledger.corrections import settle
+from earmark.ledger.records import Correction, HeardRow
+from earmark.ledger.run_reader import Run
+
+BY_PEOPLE = 4.0
+"""Answers that one correction counts as much as; chosen, not fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredWindow:
+    """What is known of one window."""
+
+    window: int
+    """By its place among the recording's windows."""
+    is_active: bool
+    activity: str | None
+    """What is being done, in words; empty for nothing, None where nobody says."""
+    weight: float = 1.0
+    is_corrected: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnsweredRecording:
+    """A recording as the base gate rated it, and what was answered about it, in order of time."""
+
+    recording: str
+    windows: Windows
+    answers: tuple[AnsweredWindow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TeachingMaterial:
+    """All that can be learnt from."""
+
+    recordings: tuple[AnsweredRecording, ...]
+    """In order of their ids; each has an answer."""
+    unlike: int = 0
+    """Recordings left out: another frontline rated them."""
+
+
+def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
+    """What the runs in the folders `runs` know of windows that `gate` has rated.
+
+    A recording that several runs hold is one; of two answers about a window the later run's counts.
+
+    Raises:
+        LedgerError: a folder holds no run, or no recording was listened to with `gate`.
+    """
+    found: dict[str, Windows] = {}
+    answers: dict[str, dict[int, AnsweredWindow]] = {}
+    unlike = 0
+    for folder in runs:
+        with Run.open(folder) as run:
+            for row in run.recordings():
+                heard = run.heard(row.id)
+                if heard is None:
+                    continue
+                if not _is_rated_by(gate, run, heard):
+                    unlike += 1
+                    continue
+                windows = _windows(heard, gate)
+                if row.id in found and not _are_alike(found[row.id], windows):
+                    answers.pop(row.id)
+                found[row.id] = windows
+                answers.setdefault(row.id, {}).update(_answers(run, row.id, windows))
+    if unlike and not found:
+        raise LedgerError(
+            f"none of the {unlike} recordings was listened to with this gate: name the one that "
+            "was with --gate, or run `earmark caption` with this one first"
+        )
+    made = (
+        AnsweredRecording(key, found[key], tuple(own[place] for place in sorted(own)))
+        for key, own in sorted(answers.items())
+        if own
+    )
+    return TeachingMaterial(tuple(made), unlike)
+
+
+def _is_rated_by(gate: Gate, run: Run, heard: HeardRow) -> bool:
+    grid = Grid(heard.window, "grid" if heard.per_call == 1 else "free")
+    track = int(run.plan().get("audio_track", 0))
+    return heard.key == grid.key(gate.frontline(), audio_track=track)
+
+
+def _windows(heard: HeardRow, gate: Gate) -> Windows:
+    return Windows(
+        heard.window,
+        heard.duration,
+        heard.scores,
+        heard.instants,
+        heard.rates,
+        gate.survival,
+        per_call=heard.per_call,
+    )
+
+
+def _are_alike(first: Windows, last: Windows) -> bool:
+    return (first.length, first.per_call) == (last.length, last.per_call)
+
+
+def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, AnsweredWindow]:
+    """The windows of one recording that somebody has said something about, by place."""
+    found: dict[int, AnsweredWindow] = {}
+    for span, kept in run.captions(recording):
+        place = windows.window_at(span.start)
+        activity = _activity(kept.answer)
+        is_window = place < len(windows) and abs(windows.span(place).end - span.end) < 0.1
+        if activity is not None and is_window:
+            found[place] = AnsweredWindow(place, bool(activity), activity)
+    for one in settle(run.corrections(recording)):
+        middle = (one.span.start + one.span.end - windows.length) / 2
+        place = max(windows.window_at(middle), windows.per_call - 1)
+        if place < len(windows):
+            found[place] = _corrected(one, place, found.get(place))
+    return found
+
+
+def _activity(answer: Answer) -> str | None:
+    """What is being done; read from the words where no activity was asked for.
+
+    An answer to a schema of the user's own does not say.
+    """
+    if answer.data is not None:
+        return activity_of(answer)
+    read: str = read_activity(answer.text)["activity"]
+    return read
+
+
+def _corrected(one: Correction, place: int, before: AnsweredWindow | None) -> AnsweredWindow:
+    """What a person says of a window, in place of what a model said `before`.
+
+    What was right is as it was said; what was wrong is the other way round; what is put better is
+    read from the better words.
+    """
+    said: str | None = before.activity if before else None
+    if said is None and one.verdict != "missed":
+        said = str(read_activity(one.caption)["activity"])
+    is_active, activity = bool(said), said
+    if one.verdict == "wrong":
+        is_active, activity = not said, None if not said else ""
+    elif one.verdict == "reworded":
+        activity = str(read_activity(one.text)["activity"])
+        is_active = bool(activity)
+    elif one.verdict == "missed":
+        is_active, activity = True, one.text or None
+    return AnsweredWindow(place, is_active, activity, BY_PEOPLE, is_corrected=True)
