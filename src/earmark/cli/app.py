@@ -47,6 +47,7 @@ COMMANDS = {
     "import": Entry("runs:import_results", "Look at runs"),
     "merge": Entry("merge:merge", "Look at runs"),
     "runs": Entry("runs:runs", "Look at runs"),
+    "forget": Entry("forget:forget", "Look at runs"),
     "evaluate": Entry("app:evaluate_group", "Compare and train"),
     "occupancy": Entry("occupancy:occupancy", "Compare and train"),
     "cost": Entry("cost:cost", "Compare and train"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,10 @@ from earmark.evidence.sound_track import SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Recording, Sound
 from earmark.media.atomic_file import replacing
+from earmark.media.content_file import content_file
+
+SOUNDS = "sounds"
+"""Folder of what was heard, in the cache."""
 
 LAYOUT = 2
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
@@ -94,5 +97,4 @@ class SoundListener:
         if self.folder is None:
             return None
         parts = f"{LAYOUT} {recording.key} {recording.audio_track} {self.encoder!r}"
-        name = hashlib.sha256(parts.encode()).hexdigest()
-        return self.folder / "sounds" / name[:2] / f"{name}.npz"
+        return content_file(self.folder / SOUNDS, recording.key, parts, ".npz")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,12 @@ from earmark.features.sound_tags import Tagger
 from earmark.features.yamnet import YAMNet
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
+from earmark.media.content_file import content_file
 from earmark.models import ModelStore
 from earmark.timeline import Span
+
+NAMES = "names"
+"""Folder of the names, in the cache."""
 
 HEADS = ("beats", "atst-frame", "fpasst", "frame-mn10", "frame-mn06", "panns")
 """AudioSet networks that name sounds, the paper's first."""
@@ -109,8 +112,7 @@ class SoundNamer:
         if self.folder is None:
             return None
         parts = f"{recording.key} {recording.audio_track} {self.encoder!r}"
-        name = hashlib.sha256(parts.encode()).hexdigest()
-        return self.folder / "names" / name[:2] / f"{name}.json"
+        return content_file(self.folder / NAMES, recording.key, parts, ".json")
 
 
 @dataclass(frozen=True, slots=True)

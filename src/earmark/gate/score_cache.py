@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zipfile
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.listener import LEVEL_HOP, SILENCE, Beside, Heard, listen_to_any
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
+from earmark.media.content_file import content_file
 from earmark.media.recording_description import content_key
 from earmark.timeline import Track
 
@@ -90,8 +90,7 @@ class ScoreCache:
 
     def _path(self, key: str, frontline: Frontline, audio_track: int) -> Path:
         listener = f"{LAYOUT} {audio_track} {frontline.encoder!r} {frontline.scorer!r}"
-        name = hashlib.sha256(f"{key} {listener}".encode()).hexdigest()
-        return self.folder / name[:2] / f"{name}.npz"
+        return content_file(self.folder, key, f"{key} {listener}", ".npz")
 
 
 def listen_cached(

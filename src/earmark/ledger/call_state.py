@@ -27,17 +27,22 @@ from earmark.media.source import as_text
 from earmark.redaction import redact
 
 SPENT = """
-SELECT (SELECT coalesce(sum(asked), 0) FROM calls), coalesce(sum(tokens), 0), total(spend),
-    coalesce(sum(guessed), 0)
+SELECT (SELECT coalesce(sum(asked), 0) FROM calls) + coalesce((
+        SELECT json_extract(value, '$[0]') FROM notes WHERE name = 'forgotten'), 0),
+    coalesce(sum(tokens), 0), total(spend), coalesce(sum(guessed), 0)
 FROM (
     SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend,
         prompt_tokens + completion_tokens IS NULL AS guessed
     FROM answers JOIN calls ON id = call WHERE kind = 'caption'
     UNION ALL SELECT prompt_tokens + completion_tokens, spend, 0 FROM failures
     UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend, interrupted
-    FROM calls WHERE interrupted > 0)
+    FROM calls WHERE interrupted > 0
+    UNION ALL SELECT json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+        json_extract(value, '$[3]')
+    FROM notes WHERE name = 'forgotten')
 """
-"""Calls ever sent, tokens, money, and how many calls were counted at the most they can take."""
+"""Calls ever sent, tokens, money, and how many calls were counted at the most they can take; those
+about recordings that were forgotten since, too."""
 
 
 def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: int) -> set[str]:

@@ -27,6 +27,7 @@ from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundTrack
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
+from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
@@ -361,6 +362,8 @@ class _Search:
                     clips.append(write_clip(recording, span, path, muted=muted))
                 except MediaError as error:
                     uncut.append(str(error))
+            if clips:  # so that they can be forgotten with the recording
+                note_clips(self.ledger, one.key, clips)
             what = tuple(self._what(one, span) for span in spans)
             every.append(FoundMoments(recording.source.path, tuple(spans), what, tuple(clips)))
         return tuple(every), uncut

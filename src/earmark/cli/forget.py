@@ -1,0 +1,72 @@
+"""`earmark forget`: delete all that is kept of a recording, and look whether it is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earmark.cli.console import out, warn
+from earmark.cli.options import CacheFolder, cache_folder
+from earmark.ledger.run_reader import find_runs
+from earmark.pipeline.forget import ForgetResult, find_recording
+from earmark.pipeline.forget import forget as forget_recording
+from earmark.reporting.text_format import counted
+
+
+def forget(
+    recording: Annotated[
+        str, typer.Argument(help="Its path, its name in a manifest, its id or its file's name.")
+    ],
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FOLDER...]", help="Where its runs are.")
+    ] = None,
+    cache: CacheFolder = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+) -> None:
+    """Delete all that is kept of a recording in every run below a folder, and prove it.
+
+    That is what was heard, picked, asked, answered, corrected and cut, its pictures, its place in
+    every index and page, and what the cache has of it. The recording itself is not touched. Then
+    every file below the folders and in the cache is searched for its names, texts and pictures;
+    what still holds any, such as an export of yours, is named, and the command fails.
+
+    For example:
+
+      earmark forget archive/tuesday.mp4
+
+      earmark forget tuesday.mp4 runs/ exports/ --yes
+    """
+    places = folders or [Path()]
+    meant = find_recording(recording, [run for place in places for run in find_runs(place)])
+    paths = sorted({one.path for rows in meant.values() for one in rows})
+    if not yes:
+        for path in paths:
+            out.print(path)
+        runs = counted(len(meant), "run")
+        typer.confirm(f"Delete all that {runs} and the cache keep of it, for good?", abort=True)
+    done = forget_recording(recording, places, cache=cache or cache_folder())
+    show(done)
+    if done.search.found:
+        raise typer.Exit(1)
+
+
+def show(done: ForgetResult) -> None:
+    """What was deleted, what was looked for afterwards, and what is left."""
+    out.print(
+        f"forgotten in {counted(len(done.runs), 'run')}: "
+        f"{', '.join(done.recordings)} ({counted(done.cached, 'file')} of the cache and "
+        f"{counted(done.clips, 'clip')} deleted; the recording itself is not touched)"
+    )
+    looked = ", ".join(f"{number} {kind}" for kind, number in done.search.looked_for.items())
+    size = f"{done.search.size_bytes / 1e6:.1f} MB"
+    left = sorted({path for path, _ in done.search.found})
+    out.print(
+        f"looked for {looked} in {counted(done.search.files, 'file')} ({size}): "
+        f"{'found in ' + counted(len(left), 'file') if left else 'nothing is left'}"
+    )
+    for path, kind in done.search.found:
+        warn(f"{path} still holds {kind} of it and is not earmark's to change: delete or edit it")
+    for run in done.empty:
+        warn(f"{run} holds no recording any more: delete the folder, whose name may tell of it")

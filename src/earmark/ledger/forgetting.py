@@ -1,0 +1,202 @@
+"""What a run keeps of a recording, deleted for good: the one place where answers are.
+
+Everywhere else a trigger of the schema refuses that. Here it is put aside within the transaction
+that deletes, so that no other process ever meets the run without it. Deleted rows are written over
+(`secure_delete`), both indexes of words are made anew, and the file is written anew without the
+free pages that held them: no byte of the recording stays in the database or its journal.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from earmark.errors import LedgerError
+from earmark.ledger.call_state import SPENT
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import clearly, connect
+
+CLIPS = "clips of "
+"""Begins the name of the note that lists what was cut from a recording, before its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTraces:
+    """What a run knows recordings by: what must not be found when they are forgotten."""
+
+    ids: tuple[str, ...]
+    places: tuple[str, ...]
+    """Their files and addresses."""
+    names: tuple[str, ...]
+    """What manifests call them."""
+    texts: tuple[str, ...]
+    """Captions, evidence and corrections."""
+    pictures: tuple[bytes, ...]
+    clips: tuple[Path, ...]
+
+
+def note_clips(ledger: Ledger, recording: str, clips: Sequence[Path]) -> None:
+    """Keep where clips of a recording were written to, beside those noted before."""
+    with ledger.run() as run:
+        known = json.loads(run.note(f"{CLIPS}{recording}") or "[]")
+    paths = sorted({*known, *(str(path.absolute()) for path in clips)})
+    ledger.note(f"{CLIPS}{recording}", json.dumps(paths))
+
+
+def all_recordings(folder: Path) -> list[RecordingRow]:
+    """Every recording the run in `folder` has ever met: failed and replaced ones too."""
+    with closing(connect(folder, to_write=False)) as database, clearly(folder):
+        rows = database.execute("SELECT id, path, name, chapters FROM recordings").fetchall()
+    return [
+        RecordingRow(key, path, 0.0, 0, name=name, chapters=tuple(map(tuple, json.loads(chapters))))
+        for key, path, name, chapters in rows
+    ]
+
+
+def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTraces:
+    """What the run in `folder` keeps of `recordings`."""
+    ids = [one.id for one in recordings]
+    with Run.open(folder) as run:
+        clips = [run.note(f"{CLIPS}{key}") for key in ids]
+    with closing(connect(folder, to_write=False)) as database, clearly(folder):
+        _mark(database, ids)
+        texts = [text for (text,) in database.execute(_TEXTS)]
+        pictures = [picture for (picture,) in database.execute(_PICTURES)]
+    return StoredTraces(
+        tuple(ids),
+        tuple({place for one in recordings for place in _places(one)}),
+        tuple({one.name for one in recordings if one.name}),
+        tuple(texts),
+        tuple(pictures),
+        tuple(Path(path) for each in clips if each for path in json.loads(each)),
+    )
+
+
+def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:
+    """Those of some texts and pictures that the run in `folder` keeps of any recording."""
+    with closing(connect(folder, to_write=False)) as database, clearly(folder):
+        return {one for one in traces if database.execute(_HOLDS, (one,)).fetchone()[0]}
+
+
+def delete_recordings(folder: Path, ids: Collection[str]) -> None:
+    """Delete every row about the recordings `ids`; the caller holds the lock of the run.
+
+    What their calls took still counts against the caps of the run.
+
+    Raises:
+        LedgerError: somebody is reading the run just now, or it cannot be written.
+    """
+    with closing(connect(folder, to_write=True)) as database, clearly(folder):
+        database.execute("PRAGMA secure_delete = ON")
+        _empty_journal(database, folder)  # before anything is deleted: it must be possible
+        before = database.execute(SPENT).fetchone()
+        _mark(database, ids)
+        (guard,) = database.execute(
+            "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
+        ).fetchone()
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            database.execute("DROP TRIGGER answer_stays")
+            for statement in _DELETE:
+                database.execute(statement)
+            database.execute(guard)
+            _count_forgotten(database, before)
+            database.execute("COMMIT")
+        except BaseException:
+            database.execute("ROLLBACK")
+            raise
+        database.execute("VACUUM")
+        _empty_journal(database, folder)
+
+
+def _places(recording: RecordingRow) -> Iterator[str]:
+    yield recording.path
+    for path, _ in recording.chapters:
+        yield path
+
+
+def _mark(database: sqlite3.Connection, ids: Collection[str]) -> None:
+    """The recordings meant, as the temporary table `gone`."""
+    database.execute("PRAGMA temp_store = MEMORY")
+    database.execute("CREATE TEMP TABLE gone (number INTEGER PRIMARY KEY, id TEXT)")
+    database.executemany(
+        "INSERT INTO gone SELECT number, id FROM recordings WHERE id = ?", ((key,) for key in ids)
+    )
+
+
+def _empty_journal(database: sqlite3.Connection, folder: Path) -> None:
+    (is_busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise LedgerError(
+            f"the run in {folder} is being read by another process: stop `earmark serve` and "
+            "whatever else reads it, then forget the recording again"
+        )
+
+
+def _count_forgotten(database: sqlite3.Connection, before: tuple[float, ...]) -> None:
+    """Keep what the deleted calls took, without what they were about."""
+    row = database.execute("SELECT value FROM notes WHERE name = 'forgotten'").fetchone()
+    known = json.loads(row[0]) if row else [0, 0, 0.0, 0]
+    after = database.execute(SPENT).fetchone()
+    taken = [old + was - now for old, was, now in zip(known, before, after, strict=True)]
+    database.execute("INSERT OR REPLACE INTO notes VALUES ('forgotten', ?)", (json.dumps(taken),))
+
+
+_TEXTS = """
+SELECT text FROM answers WHERE call IN (
+    SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))
+UNION SELECT text FROM evidence WHERE recording IN (SELECT number FROM gone)
+UNION SELECT text FROM corrections WHERE recording IN (SELECT number FROM gone) AND text <> ''
+"""
+
+_PICTURES = """
+SELECT DISTINCT thumbnail FROM frames
+WHERE recording IN (SELECT number FROM gone) AND thumbnail <> x''
+"""
+
+_HOLDS = """
+SELECT EXISTS (SELECT 1 FROM answers WHERE instr(text, ?1))
+    OR EXISTS (SELECT 1 FROM evidence WHERE instr(text, ?1))
+    OR EXISTS (SELECT 1 FROM corrections WHERE instr(text, ?1))
+    OR EXISTS (SELECT 1 FROM plans WHERE instr(plan, ?1))
+    OR EXISTS (SELECT 1 FROM frames WHERE thumbnail = ?1)
+"""
+
+_DELETE = (
+    "DELETE FROM corrections WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM picks WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM choices WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM failures WHERE call IN ("
+    "SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))",
+    "DELETE FROM answers WHERE call IN ("
+    "SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))",
+    "DELETE FROM calls WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM tags WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM frames WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM heard WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM evidence WHERE recording IN (SELECT number FROM gone)",
+    "DELETE FROM notes WHERE name IN (SELECT 'clips of ' || id FROM gone)",
+    "DELETE FROM recordings WHERE number IN (SELECT number FROM gone)",
+    # An index of words keeps those of deleted rows until it is merged: both are made anew.
+    "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')",
+    "INSERT INTO words (words) VALUES ('delete-all')",
+    """
+    INSERT INTO words (rowid, caption, tags)
+    SELECT id, text, coalesce((
+        SELECT group_concat(value, ' ') FROM tags, json_each(tags.words)
+        WHERE tags.recording = calls.recording AND tags."start" = calls."start"
+            AND tags."end" = calls."end"), '')
+    FROM answers JOIN calls ON id = call
+    """,
+    """
+    INSERT INTO words (rowid, caption, tags)
+    SELECT -id, '', (SELECT group_concat(value, ' ') FROM json_each(tags.words)) FROM tags
+    """,
+)
+"""From what refers to what it refers to."""
