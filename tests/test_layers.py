@@ -75,12 +75,15 @@ HOMES = {
     "fastapi": {"server"},
     "starlette": {"server"},
     "uvicorn": {"server"},
+    "mcp": {"server"},
+    "mcp_types": {"server"},
 }
 EXTRAS = [
     "ai_edge_litert",
     "cv2",
     "fastapi",
     "matplotlib",
+    "mcp",
     "onnx",
     "opentimelineio",
     "pandas",

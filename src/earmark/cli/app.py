@@ -40,6 +40,7 @@ COMMANDS = {
     "demo": Entry("demo:demo", "Caption"),
     "summary": Entry("summary:summary", "Look at runs"),
     "serve": Entry("serve:serve", "Look at runs"),
+    "mcp": Entry("mcp:mcp", "Look at runs"),
     "report": Entry("runs:report", "Look at runs"),
     "search": Entry("search:search", "Look at runs"),
     "ask": Entry("ask:ask", "Look at runs"),

@@ -61,13 +61,13 @@ def serve_folders(
     for folder in folders:
         if not folder.is_dir():
             raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
-    listening = _listen(options)
+    listening = listen(options)
     port = listening.getsockname()[1]
-    shown = f"[{options.host}]" if ":" in options.host else options.host
+    shown = shown_host(options)
     app = make_app(
         Service(RunLibrary(folders), plan, api_key),
         token=options.token,
-        hosts=(*LOOPBACK, shown.lower(), *(name.lower() for name in options.hosts)),
+        hosts=(*LOOPBACK, shown, *(name.lower() for name in options.hosts)),
         rate=options.rate,
         cookie=cookie_name(port),
     )
@@ -80,7 +80,18 @@ def serve_folders(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-def _listen(options: ServeOptions) -> socket.socket:
+def shown_host(options: ServeOptions) -> str:
+    """The host as an address has it."""
+    host = options.host.lower()
+    return f"[{host}]" if ":" in host else host
+
+
+def listen(options: ServeOptions) -> socket.socket:
+    """The socket, at which connections wait already.
+
+    Raises:
+        EarmarkError: the port is taken.
+    """
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,0 +1,156 @@
+"""What an agent may have asked of a model, within the calls that a person has granted."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from earmark.captioning.limits import CURRENCY
+from earmark.captioning.question import Question
+from earmark.errors import EarmarkError
+from earmark.evidence.window_sounds import WindowSounds
+from earmark.ledger.run_lock import is_at_work
+from earmark.media import Source
+from earmark.media.source import name_of
+from earmark.pipeline.answer import ANSWER_TOKENS
+from earmark.pipeline.answer import ask as ask_run
+from earmark.pipeline.caption import caption as caption_recordings
+from earmark.pipeline.find import as_question
+from earmark.pipeline.find import find as find_moments
+from earmark.pipeline.preview import preview
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.reporting.text_format import counted
+from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
+from earmark.selection import Pick
+from earmark.server.agent_tools import NOTICE, AgentTools, OutsideFolders
+from earmark.server.call_allowance import CallAllowance, MeteredCaptioner
+from earmark.server.run_library import key_of
+from earmark.server.service import Service
+
+
+class NotGranted(EarmarkError):
+    """More calls are wanted than a person has granted."""
+
+
+class PaidTools:
+    """Tools that spend calls, one at a time; each says beforehand where it may not."""
+
+    def __init__(self, service: Service, reading: AgentTools, allowance: CallAllowance) -> None:
+        """Tools that ask whom `service` asks, within `allowance`."""
+        self.service, self.reading, self.allowance = service, reading, allowance
+
+    def find(self, question: str, recordings: list[str], calls: int = 20) -> dict[str, Any]:
+        """Look for one thing in recordings with so many calls: moments, and how many were missed.
+
+        Spends calls of the allowance. The same question again goes on where it ended: `calls` are
+        those of both together.
+        """
+        sources = self.reading.sources(recordings)
+        asked = as_question(question, self.service.plan.question)
+        self._require(calls, *_most(asked, self.service.plan, calls))
+        folder = self._folder(f"find {question[:40]}", sources)
+        with self.service.asking:
+            plan = self._plan(make_plan(sources, self.service.plan, sounds=None))
+            found = find_moments(question, run=folder, calls=calls, plan=plan)
+        plain = found.to_json()
+        for one in plain["recordings"]:
+            one["path"] = name_of(one["path"])
+        del plain["page"]
+        return {"notice": NOTICE, **plain, "run": key_of(folder), **self._left()}
+
+    def ask(self, run: str, question: str, calls: int = 0) -> dict[str, Any]:
+        """Ask a run a question: an answer whose every sentence quotes what the run holds.
+
+        Spends one call of the allowance, and with `calls` up to so many more to look for it first.
+        """
+        if calls < 0:
+            raise ValueError(f"calls are 0 or more, not {calls}")
+        served, plan = self.reading.library[run], self.service.plan
+        tokens, money = _most(as_question(question, plan.question), plan, calls)
+        text = MOST_ENTRIES * MOST_TEXT // 3
+        tokens, money = (
+            tokens + text + ANSWER_TOKENS,
+            money + plan.limits.price(text, ANSWER_TOKENS),
+        )
+        self._require(1 + calls, tokens, money)
+        if calls:
+            self.reading.sources(run_paths(served.folder))  # raises where one lies outside
+        with self.service.asking:
+            plan = self._plan(make_plan((), plan, sounds=None))
+            self.allowance.take()
+            key = self.service.api_key
+            told = ask_run(served.folder, question, calls=calls, plan=plan, api_key=key)
+        plain = asdict(told.answer)
+        for sentence in plain["sentences"]:
+            for each in sentence["citations"]:
+                each["entry"]["path"] = name_of(each["entry"]["path"])
+        return {"notice": NOTICE, **plain, "bought": told.bought, **self._left()}
+
+    def caption(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
+        """Caption the windows of recordings most worth a call: a run, to be searched and looked at.
+
+        Spends calls of the allowance; where it would take more than are left it says how many, and
+        asks nothing. Done again it asks for no kept answer; a larger budget adds to it.
+        """
+        sources = self.reading.sources(recordings)
+        folder = self._folder(Path(name_of(sources[0].uris[0])).stem, sources)
+        plan = make_plan(sources, self.service.plan, budget=budget)
+        with self.service.asking:
+            cost = preview(run=folder, plan=plan, api_key=self.service.api_key)
+            self._require(cost.calls, cost.tokens, cost.money)
+            done = caption_recordings(run=folder, plan=self._plan(plan))
+        return {
+            "notice": NOTICE,
+            "run": key_of(folder),
+            "totals": asdict(done.totals),
+            "missed": done.missed,
+            "stopped": done.tally.stopped,
+            **self._left(),
+        }
+
+    def _require(self, calls: int, tokens: int, money: float) -> None:
+        """Raises where more calls are wanted than are left, saying what they cost."""
+        left, granted = self.allowance.left, self.allowance.granted
+        if calls <= left:
+            return
+        price = f" and {money:.4g} {CURRENCY}" if money else ""
+        raise NotGranted(
+            f"this takes up to {counted(calls, 'call')}, at most {tokens:,} tokens{price}; "
+            f"{left} of {counted(granted, 'granted call')} are left, so nothing was asked. The "
+            "person who runs this server grants calls when starting it: "
+            f"`earmark mcp … --allow-calls {granted - left + calls}`"
+        )
+
+    def _plan(self, plan: Plan) -> Plan:
+        """The plan, asking within the allowance."""
+        model, reason = self.service.model()
+        if not model:
+            raise EarmarkError(reason)
+        return replace(plan, captioner=MeteredCaptioner(self.service.captioner, self.allowance))
+
+    def _left(self) -> dict[str, int]:
+        return {"calls_left": self.allowance.left}
+
+    def _folder(self, name: str, sources: Sequence[Source]) -> Path:
+        """The run of that name on these recordings, the same every time."""
+        stem = re.sub(r"[^\w.+-]+", "_", name).strip("._-") or "run"
+        places = "\n".join(uri for one in sources for uri in one.uris)
+        mark = hashlib.sha256(f"{name}\n{places}".encode("utf-8", "replace")).hexdigest()[:8]
+        folder = self.reading.library.folders[0] / "runs" / f"{stem}-{mark}"
+        if not self.reading.library.holds(folder):
+            raise OutsideFolders("runs/ leads out of the folders that are served")
+        if folder.exists() and is_at_work(folder):
+            raise EarmarkError(f"{folder.name} is at work already; try again when it is done")
+        return folder
+
+
+def _most(question: Question, plan: Plan, calls: int) -> tuple[int, float]:
+    """Tokens and money that so many calls take at most."""
+    window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
+    request = question.request("", window, WindowSounds(), "")
+    tokens = request.most_input_tokens + request.answer_tokens
+    return calls * tokens, calls * plan.limits.price_at_most(request)
