@@ -47,6 +47,8 @@ COMMANDS = {
     "export": Entry("runs:export", "Look at runs"),
     "import": Entry("runs:import_results", "Look at runs"),
     "merge": Entry("merge:merge", "Look at runs"),
+    "bundle": Entry("bundle:bundle", "Look at runs"),
+    "highlights": Entry("highlights:highlights", "Look at runs"),
     "runs": Entry("runs:runs", "Look at runs"),
     "forget": Entry("forget:forget", "Look at runs"),
     "evaluate": Entry("app:evaluate_group", "Compare and train"),

@@ -18,10 +18,19 @@ from earmark.timeline import Span
 def write_clip(
     recording: Recording, span: Span, path: Path, *, muted: Sequence[Span] | None = ()
 ) -> Path:
+    """Write `span` of `recording` to `path`, as `cut_clip` does; the path."""
+    cut_clip(recording, span, path, muted=muted)
+    return path
+
+
+def cut_clip(
+    recording: Recording, span: Span, path: Path, *, muted: Sequence[Span] | None = ()
+) -> float:
     """Write `span` of `recording` to `path`; it begins at the key frame before.
 
-    Of several chapters it is cut from the one that shows its beginning. Sound that lies in one of
-    the spans `muted` is left out, packet by packet; None leaves out all of it.
+    The second of the recording at which it begins is given back; its own time begins at 0. Of
+    several chapters it is cut from the one that shows its beginning. Sound that lies in one of the
+    spans `muted` is left out, packet by packet; None leaves out all of it.
 
     Raises:
         MediaError: The recording is no local file, or cannot be cut.
@@ -32,6 +41,7 @@ def write_clip(
     if "://" in file:
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
     begin, end = span.start - starts[place], span.end - starts[place]
+    zero: float | None = None
     try:
         with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:
             wanted = (*given.streams.video[:1], *given.streams.audio[: muted is not None])
@@ -44,15 +54,25 @@ def write_clip(
                 time = float(packet.dts * packet.time_base)
                 if time > end:
                     break
+                zero = time if zero is None else zero
                 if packet.stream.type == "audio" and _is_within(packet, time, quiet):
                     continue
+                move(packet, -zero)
                 packet.stream = streams[packet.stream.index]
                 made.mux(packet)
     except (av.FFmpegError, OSError, ValueError) as error:
         raise MediaError(
             f"no clip can be cut from {recording.source.name} ({summarise(error)})"
         ) from error
-    return path
+    return starts[place] + (zero or 0.0)
+
+
+def move(packet: Packet[Any], seconds: float) -> None:
+    """Show a packet so many seconds later."""
+    assert packet.time_base is not None, "it comes from a file"
+    steps = round(seconds / packet.time_base)
+    packet.dts = None if packet.dts is None else packet.dts + steps
+    packet.pts = None if packet.pts is None else packet.pts + steps
 
 
 def _is_within(packet: Packet[Any], time: float, spans: Sequence[tuple[float, float]]) -> bool:

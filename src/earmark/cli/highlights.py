@@ -1,0 +1,36 @@
+"""`earmark highlights`: the picks of a run as one video."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earmark.cli.bundle import Voices
+from earmark.cli.console import out, warn
+from earmark.cli.options import model_store
+from earmark.cli.runs import RunFolder
+from earmark.pipeline.highlights import highlights as write_highlights
+from earmark.reporting.text_format import counted
+
+
+def highlights(
+    folder: RunFolder,
+    to: Annotated[Path, typer.Option("--out", "-o", help="The video to write, an MP4.")],
+    voices: Voices = True,
+) -> None:
+    """Write the picks of a run as one video, with captions and chapters.
+
+    Captions are subtitles that a player can turn off. Picks of one recording are copied as they
+    were recorded, each from the key frame before it; those of several are encoded anew.
+
+    For example:
+
+      earmark highlights runs/tuesday --out day.mp4
+    """
+    made = write_highlights(folder, to, voices=voices, store=model_store())
+    for line in made.left_out:
+        warn(line)
+    how = "copied as recorded" if made.is_copied else "encoded anew"
+    out.print(f"{made.path}: {counted(made.picks, 'pick')}, {how}")

@@ -1,0 +1,221 @@
+"""Joins clips to one video with chapters and subtitles that a player can turn off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import av
+from av.audio.resampler import AudioResampler
+from av.filter import Graph
+from av.packet import Packet
+
+from earmark.errors import MediaError, summarise
+from earmark.media.atomic_file import replacing
+from earmark.media.clip_writer import move
+
+MILLISECONDS = Fraction(1, 1000)
+RATE = 48_000
+"""Samples a second of sound that is encoded anew."""
+
+_TURNS = {90: "transpose=cclock", -90: "transpose=clock", 180: "hflip,vflip", -180: "hflip,vflip"}
+"""What turns a picture as a player would."""
+
+_STYLE = (
+    "[V4+ Styles]\r\nFormat: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, "
+    "OutlineColour, BackColour, Bold, Italic, Underline, StrikeOut, ScaleX, ScaleY, Spacing, "
+    "Angle, BorderStyle, Outline, Shadow, Alignment, MarginL, MarginR, MarginV, Encoding\r\n"
+    "Style: Default,Arial,16,&Hffffff,&Hffffff,&H0,&H0,0,0,0,0,100,100,0,0,1,1,0,2,10,10,10,1\r\n"
+)
+"""How subtitles look, which their encoder wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipCue:
+    """A moment of a clip: a chapter by its title, and a line of text below it."""
+
+    start: float
+    """In seconds of the clip."""
+    end: float
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionedClip:
+    """A clip and what is said of it, in order."""
+
+    path: Path
+    cues: tuple[ClipCue, ...]
+
+
+def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
+    """Write `clips` after one another to `path`, an MP4; whether their streams were copied.
+
+    They are where all have the same, which clips of one recording have; else pictures and sound
+    are encoded anew, in the size of the first.
+
+    Raises:
+        MediaError: a clip cannot be read, or no video can be written there.
+    """
+    try:
+        kinds = [_kind(clip.path) for clip in clips]
+        is_same = all(kind == kinds[0] for kind in kinds)
+        lengths = [_length(clip.path) for clip in clips]
+        starts = [0.0, *accumulate(lengths)][:-1]
+        with replacing(path) as scratch, av.open(str(scratch), "w", format="mp4") as made:
+            made.set_chapters(_chapters(clips, starts))
+            write = _copy if is_same else _encode
+            write(clips, starts, made)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise MediaError(f"no video can be made of the clips ({summarise(error)})") from error
+    return is_same
+
+
+def _kind(path: Path) -> tuple[object, ...]:
+    """What must be the same for streams to be copied."""
+    with av.open(str(path)) as clip:
+        return tuple(
+            (
+                stream.codec_context.name,
+                stream.codec_context.extradata,
+                getattr(stream, "width", None),
+                getattr(stream, "height", None),
+                getattr(stream, "sample_rate", None),
+            )
+            for stream in (*clip.streams.video[:1], *clip.streams.audio[:1])
+        )
+
+
+def _length(path: Path) -> float:
+    """When the last packet of a clip ends."""
+    with av.open(str(path)) as clip:
+        ends = [
+            float((packet.pts + (packet.duration or 0)) * packet.time_base)
+            for packet in clip.demux()
+            if packet.pts is not None and packet.time_base is not None
+        ]
+    return max(ends, default=0.0)
+
+
+def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:
+    cues = [
+        (start + cue.start, start + cue.end, cue.title)
+        for clip, start in zip(clips, starts, strict=True)
+        for cue in clip.cues
+    ]
+    return [
+        {
+            "id": number,
+            "start": round(begin * 1000),
+            "end": round(end * 1000),
+            "time_base": MILLISECONDS,
+            "metadata": {"title": title},
+        }
+        for number, (begin, end, title) in enumerate(cues, start=1)
+    ]
+
+
+def _add_subtitles(made: Any) -> Any:
+    stream = made.add_stream("mov_text")
+    head = f"[Script Info]\r\nScriptType: v4.00+\r\n{_STYLE}[Events]\r\n"
+    stream.codec_context.subtitle_header = head.encode()
+    stream.time_base = MILLISECONDS
+    return stream
+
+
+def _subtitles(clip: CaptionedClip, start: float, stream: Any) -> Iterator[Packet[Any]]:
+    for cue in clip.cues:
+        text = cue.text.encode("utf-8", "replace")[:4000]
+        packet: Packet[Any] = Packet(len(text).to_bytes(2, "big") + text)
+        packet.stream, packet.time_base = stream, MILLISECONDS
+        packet.pts = packet.dts = round((start + cue.start) * 1000)
+        packet.duration = round((cue.end - cue.start) * 1000)
+        yield packet
+
+
+def _copy(clips: Sequence[CaptionedClip], starts: Sequence[float], made: Any) -> None:
+    with av.open(str(clips[0].path)) as first:
+        wanted = (*first.streams.video[:1], *first.streams.audio[:1])
+        streams = {one.type: made.add_stream_from_template(one) for one in wanted}
+        subtitles = _add_subtitles(made)
+        for clip, start in zip(clips, starts, strict=True):
+            for packet in _subtitles(clip, start, subtitles):
+                made.mux(packet)
+            with av.open(str(clip.path)) as given:
+                for packet in given.demux((*given.streams.video[:1], *given.streams.audio[:1])):
+                    if packet.dts is None:
+                        continue
+                    move(packet, start)
+                    packet.stream = streams[packet.stream.type]
+                    made.mux(packet)
+
+
+def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], made: Any) -> None:
+    with ExitStack() as stack:
+        given = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
+        size = given[0].streams.video[0]
+        video = made.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
+        video.width, video.height = size.width // 2 * 2, size.height // 2 * 2
+        video.pix_fmt = "yuv420p"
+        video.codec_context.time_base = Fraction(1, 90_000)
+        has_sound = any(each.streams.audio for each in given)
+        sound = made.add_stream("aac", RATE, layout="stereo") if has_sound else None
+        subtitles = _add_subtitles(made)
+        for clip, each, start in zip(clips, given, starts, strict=True):
+            for packet in _subtitles(clip, start, subtitles):
+                made.mux(packet)
+            _encode_one(each, start, video, sound, made)
+        for stream in filter(None, (video, sound)):
+            made.mux(stream.encode(None))
+
+
+def _encode_one(given: Any, start: float, video: Any, sound: Any, made: Any) -> None:
+    """Encode the pictures and the sound of one clip, in the order they come."""
+    resampler = AudioResampler("fltp", "stereo", RATE)
+    graph: Any = None
+    wanted = (*given.streams.video[:1], *given.streams.audio[: sound is not None])
+    for packet in given.demux(wanted):
+        for frame in packet.decode():
+            if frame.time is None:
+                continue
+            if packet.stream.type == "video":
+                graph = graph or _fitting(packet.stream, frame, video)
+                graph.push(frame)
+                picture = graph.pull()
+                picture.pts, picture.time_base = _at(start + frame.time, 90_000)
+                made.mux(video.encode(picture))
+            else:
+                time = start + frame.time
+                for part in resampler.resample(frame):
+                    part.pts, part.time_base = _at(time, RATE)
+                    time += part.samples / RATE
+                    made.mux(sound.encode(part))
+
+
+def _at(time: float, rate: int) -> tuple[int, Fraction]:
+    return round(time * rate), Fraction(1, rate)
+
+
+def _fitting(stream: Any, frame: Any, video: Any) -> Graph:
+    """What turns pictures upright and fits them into those of the video, with black beside them."""
+    graph = Graph()
+    size = f"{video.width}:{video.height}"
+    turn = [_TURNS[frame.rotation]] if frame.rotation in _TURNS else []
+    steps = [
+        *turn,
+        f"scale={size}:force_original_aspect_ratio=decrease",
+        f"pad={size}:(ow-iw)/2:(oh-ih)/2,setsar=1,format=yuv420p",
+    ]
+    links = [graph.add_buffer(template=stream)]
+    for step in ",".join(steps).split(","):
+        name, _, words = step.partition("=")
+        links.append(graph.add(name, words or None))
+    links.append(graph.add("buffersink"))
+    graph.link_nodes(*links).configure()
+    return graph

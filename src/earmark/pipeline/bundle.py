@@ -1,0 +1,117 @@
+"""A run as one archive that opens on any machine: its page, short clips and captions."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from earmark.errors import EarmarkError, MediaError
+from earmark.ledger.records import RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.ledger.shareable_copy import hide_places, shareable_copy
+from earmark.media import Source, open_recording
+from earmark.media.atomic_file import replacing
+from earmark.media.clip_writer import cut_clip
+from earmark.media.source import name_of
+from earmark.models import ModelStore
+from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.pipeline.speech import speech_to_mute
+from earmark.reporting.export_formats import export
+from earmark.reporting.report_data import load_report
+from earmark.reporting.report_page import save_page
+
+FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
+"""What is written beside the page, and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleResult:
+    """What an archive holds."""
+
+    path: Path
+    clips: int
+    uncut: tuple[str, ...]
+    """Why some picks have no clip, a line each."""
+
+
+def bundle(
+    run: Path, to: Path, *, voices: bool = True, store: ModelStore | None = None
+) -> BundleResult:
+    """Write the run in the folder `run` to the archive `to`, whole or not at all.
+
+    Nothing in it says where recordings lay, whom a model was asked of, or any key.
+
+    Args:
+        run: The folder of the run.
+        to: The archive, a .zip.
+        voices: Whether what is said may be in it; never where the run was made without.
+        store: Has the model that tells speech from other sound; without it all sound is left out.
+
+    Raises:
+        LedgerError: there is no run, or it cannot be read.
+    """
+    with tempfile.TemporaryDirectory() as scratch, Run.open(run) as kept:
+        folder, plan = Path(scratch), plan_of_clips(kept, voices=voices, store=store)
+        with shareable_copy(run, voices=plan.speech_plan.voices) as shared:
+            files, uncut = _cut(kept, folder, plan)
+            report = load_report(shared, beside=folder, title=run.resolve().name)
+            told = tuple(
+                replace(one, files=tuple(files.get(one.recording.id, ())))
+                for one in report.recordings
+            )
+            save_page(replace(report, recordings=told), folder / "index.html")
+            for name, place in FORMATS.items():
+                export(shared, folder / place, format=name)
+        with replacing(to) as target:
+            _pack(folder, target)
+    return BundleResult(to, sum(map(len, files.values())), tuple(uncut))
+
+
+def _cut(
+    run: Run, folder: Path, plan: Plan
+) -> tuple[dict[str, list[tuple[str, float]]], list[str]]:
+    """A clip of every pick: where it lies and when it begins, by recording; and why some do not."""
+    files: dict[str, list[tuple[str, float]]] = {}
+    uncut = []
+    for place, row in enumerate(run.recordings(), start=1):
+        try:
+            files[row.id] = _cut_one(run, row, folder, f"{place:03d}", plan)
+        except EarmarkError as error:
+            uncut.append(hide_places(f"{name_of(row.path)} has no clips: {error}", {row.path}))
+    return files, uncut
+
+
+def _cut_one(
+    run: Run, row: RecordingRow, folder: Path, mark: str, plan: Plan
+) -> list[tuple[str, float]]:
+    recording = open_recording(source_of(row))
+    if recording.key != row.id:
+        raise MediaError("its file is another one now")
+    muted = speech_to_mute(recording, plan)
+    cut = []
+    for number, pick in enumerate(run.picks(row.id), start=1):
+        name = f"clips/{mark}-{number:04d}.mp4"
+        cut.append((name, cut_clip(recording, pick.span, folder / name, muted=muted)))
+    return sorted(cut, key=lambda one: one[1])
+
+
+def plan_of_clips(run: Run, *, voices: bool, store: ModelStore | None) -> Plan:
+    """The plan that clips of `run` are cut by: without voices if it was made so, or is asked so."""
+    return make_plan(voices=voices and run.plan().get("voices", True), store=store or ModelStore())
+
+
+def source_of(row: RecordingRow) -> Source:
+    """Where a recording of a run lies."""
+    return Source(tuple(path for path, _ in row.chapters) or (row.path,), row.name)
+
+
+def _pack(folder: Path, target: Path) -> None:
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            is_media = path.suffix in (".mp4", ".jpg")
+            # Without the time at which this machine made it.
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+            how = zipfile.ZIP_STORED if is_media else zipfile.ZIP_DEFLATED
+            archive.writestr(entry, path.read_bytes(), compress_type=how)
