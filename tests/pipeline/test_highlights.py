@@ -99,6 +99,13 @@ def test_ffprobe_reads_the_same(tmp_path):
     assert {"h264", "aac", "mov_text"} <= {*kinds}
 
 
+def test_a_recording_that_has_changed_is_not_shown_in_its_place(tmp_path):
+    run = tell_shared(tmp_path)
+    shutil.copy(tmp_path / "hiddenfolder" / "a.mp4", tmp_path / "hiddenfolder" / "b.mp4")
+    made = highlights(run, tmp_path / "day.mp4")
+    assert made.picks == 2 and "b.mp4 has changed since the run" in made.left_out[0]
+
+
 def test_a_run_with_nothing_to_show_says_so(tmp_path):
     with Ledger.open(tmp_path / "run", {}):
         pass

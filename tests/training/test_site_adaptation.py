@@ -208,7 +208,17 @@ def test_the_command_writes_a_gate_that_expects_fewer_actions(rare_run, tmp_path
     assert "better by" in told.output
     found = []
     for frontline in ("gate", str(site)):
-        words = ["select", str(video), "-f", frontline, "-b", "100%", "--no-cache", "--format", "json"]
+        words = [
+            "select",
+            str(video),
+            "-f",
+            frontline,
+            "-b",
+            "100%",
+            "--no-cache",
+            "--format",
+            "json",
+        ]
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 0, result.output
         picks = json.loads(result.stdout)["recordings"][0]["picks"]

@@ -11,7 +11,7 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places, shareable_copy
-from earmark.media import Source, open_recording
+from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
@@ -86,9 +86,7 @@ def _cut(
 def _cut_one(
     run: Run, row: RecordingRow, folder: Path, mark: str, plan: Plan
 ) -> list[tuple[str, float]]:
-    recording = open_recording(source_of(row))
-    if recording.key != row.id:
-        raise MediaError("its file is another one now")
+    recording = open_kept(row)
     muted = speech_to_mute(recording, plan)
     cut = []
     for number, pick in enumerate(run.picks(row.id), start=1):
@@ -102,9 +100,17 @@ def plan_of_clips(run: Run, *, voices: bool, store: ModelStore | None) -> Plan:
     return make_plan(voices=voices and run.plan().get("voices", True), store=store or ModelStore())
 
 
-def source_of(row: RecordingRow) -> Source:
-    """Where a recording of a run lies."""
-    return Source(tuple(path for path, _ in row.chapters) or (row.path,), row.name)
+def open_kept(row: RecordingRow) -> Recording:
+    """The recording that a run knows as `row`.
+
+    Raises:
+        MediaError: it cannot be opened, or has changed since.
+    """
+    source = Source(tuple(path for path, _ in row.chapters) or (row.path,), row.name)
+    recording = open_recording(source)
+    if recording.key != row.id:
+        raise MediaError(f"{source} has changed since the run")
+    return recording
 
 
 def _pack(folder: Path, target: Path) -> None:

@@ -109,11 +109,12 @@ def forget(
             stack.callback(RunLock(run).close)
         traces = [read_traces(run, rows) for run, rows in meant.items()]
         ids = {key for each in traces for key in each.ids}
+        # What only the runs know the places of goes before they forget it.
+        clips = sum(_delete(path) for each in traces for path in each.clips)
+        cached = sum(_delete(path) for key in ids for path in _cached(cache, key))
         for run in meant:
             delete_recordings(run, ids)
             _clean_folder(run, traces)
-        clips = sum(_delete(path) for each in traces for path in each.clips)
-        cached = sum(_delete(path) for key in ids for path in _cached(cache, key))
     places = sorted({place for each in traces for place in each.places})
     return ForgetResult(
         tuple(places),
@@ -189,6 +190,7 @@ def _needles(traces: Sequence[StoredTraces], runs: Sequence[Path]) -> dict[str, 
         name
         for each in traces
         for name in (*each.ids, *each.places, *each.names, *map(name_of, each.places))
+        if "." in name or len(name) >= LEAST_TEXT
     }
     kept: set[str | bytes] = set()
     for each in traces:

@@ -11,12 +11,11 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.ledger.records import PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places
-from earmark.media import open_recording
 from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
 from earmark.models import ModelStore
-from earmark.pipeline.bundle import plan_of_clips, source_of
+from earmark.pipeline.bundle import open_kept, plan_of_clips
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.speech import speech_to_mute
 from earmark.timeline import Span, format_clock
@@ -70,7 +69,7 @@ def highlights(
 
 
 def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[CaptionedClip]:
-    recording = open_recording(source_of(row))
+    recording = open_kept(row)
     if recording.video is None:
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
