@@ -104,6 +104,7 @@ EXPORTERS: Registry[type[Exporter]] = Registry(
         "srt": SubRip,
         "vtt": WebVtt,
         "corrections": Corrections,
+        "chapters": "earmark.reporting.chapter_marks:Chapters",
         "otio": "earmark.reporting.editing_formats:OpenTimeline",
         "fcpxml": "earmark.reporting.editing_formats:FinalCut",
         "resolve": "earmark.reporting.editing_formats:ResolveMarkers",
