@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.errors import LedgerError
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.listener import INSTEAD
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.ledger.corrections import correct
@@ -21,8 +22,8 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, Correction, RecordingRow
 from earmark.selection.audit_sample import chance_of_activity
 from earmark.timeline import FloatArray, Track
-from earmark.training.answered_windows import BY_PEOPLE, read_answers
-from earmark.training.site_adaptation import RateScale, adapt, fit_lengths
+from earmark.training.answered_windows import BY_PEOPLE, TeachingMaterial, read_answers
+from earmark.training.site_adaptation import RateScale, adapt, fit_lengths, learn
 from ledger_runs import PLAN, answer
 from making import make_video
 
@@ -84,6 +85,11 @@ def rare_run(tmp_path_factory) -> Path:
     return make_run(tmp_path_factory.mktemp("rare"), rarer)
 
 
+@pytest.fixture(scope="module")
+def usual_run(tmp_path_factory) -> Path:
+    return make_run(tmp_path_factory.mktemp("usual"), as_expected)
+
+
 def test_answers_of_a_calmer_site_lower_the_rates(rare_run, tmp_path):
     made = adapt([rare_run], out=tmp_path / "site.gate")
     assert (made.answers, made.corrections, made.recordings) == (180, 0, 6)
@@ -111,8 +117,8 @@ def test_the_card_says_what_was_learnt_from_and_no_path(rare_run, tmp_path):
     assert card.licence == default_gate().card.licence
 
 
-def test_where_the_gate_is_right_nothing_is_written(tmp_path):
-    made = adapt([make_run(tmp_path / "run", as_expected)], out=tmp_path / "site.gate")
+def test_where_the_gate_is_right_nothing_is_written(usual_run, tmp_path):
+    made = adapt([usual_run], out=tmp_path / "site.gate")
     assert made.gate is None
     assert not (tmp_path / "site.gate").exists()
 
@@ -139,6 +145,23 @@ def test_runs_of_another_frontline_are_left_out_and_said(rare_run, tmp_path):
     other = replace(default_gate(), rates=RateScale(0.5).applied(default_gate().rates))
     with pytest.raises(LedgerError, match="none of the 6 recordings was listened to with this"):
         adapt([rare_run], gate=other)
+
+
+def test_a_silent_recording_that_was_looked_at_instead_teaches_nothing(tmp_path):
+    run = make_run(tmp_path / "run", rarer, recordings=2)
+    key = Grid().key(default_gate().frontline())
+    with Ledger.open(run, PLAN) as ledger:
+        ledger.hear("r1", heard(1), key=key, warnings=(INSTEAD,))
+    found = read_answers([run], default_gate())
+    assert [one.recording for one in found.recordings] == ["r0"]
+    assert found.unlike == 1
+
+
+def test_rates_at_the_highest_there_is_cannot_be_scaled(rare_run):
+    (first, *_) = read_answers([rare_run], default_gate()).recordings
+    high = replace(first.windows, rates=np.full(len(first.windows), 4.0))
+    with pytest.raises(LedgerError, match="of 100% of these windows"):
+        learn(TeachingMaterial((replace(first, windows=high),)), default_gate())
 
 
 def test_what_people_say_replaces_what_a_model_said_and_counts_more(tmp_path):
@@ -226,8 +249,8 @@ def test_the_command_writes_a_gate_that_expects_fewer_actions(rare_run, tmp_path
     assert found[1] < found[0] / 2
 
 
-def test_the_command_says_so_when_it_is_no_better(tmp_path):
-    run = make_run(tmp_path / "run", as_expected)
+def test_the_command_says_so_when_it_is_no_better(usual_run, tmp_path):
+    run = usual_run
     told = CliRunner().invoke(app, ["adapt", str(run), "--out", str(tmp_path / "site.gate")])
     assert told.exit_code == 0, told.output
     assert "nothing written" in told.output

@@ -14,6 +14,7 @@ from earmark.captioning.activity import activity_of, read_activity
 from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
 from earmark.gate.gate import Gate
+from earmark.gate.listener import INSTEAD
 from earmark.grid import Grid, Windows
 from earmark.ledger.corrections import settle
 from earmark.ledger.records import Correction, HeardRow
@@ -52,7 +53,7 @@ class TeachingMaterial:
     recordings: tuple[AnsweredRecording, ...]
     """In order of their ids; each has an answer."""
     unlike: int = 0
-    """Recordings left out: another frontline rated them."""
+    """Recordings left out: another frontline rated them, or its fallback where all is silent."""
 
 
 def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
@@ -96,7 +97,8 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
 def _is_rated_by(gate: Gate, run: Run, heard: HeardRow) -> bool:
     grid = Grid(heard.window, "grid" if heard.per_call == 1 else "free")
     track = int(run.plan().get("audio_track", 0))
-    return heard.key == grid.key(gate.frontline(), audio_track=track)
+    is_own = INSTEAD not in heard.warnings  # what looked where nothing was heard rates otherwise
+    return is_own and heard.key == grid.key(gate.frontline(), audio_track=track)
 
 
 def _windows(heard: HeardRow, gate: Gate) -> Windows:

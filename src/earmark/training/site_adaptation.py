@@ -17,6 +17,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,10 @@ PARTS = 5
 """Parts, at least, by which the scatter of a gain is told; a recording is one, or pieces of it."""
 
 MOST_FOLDS = 10
+
+MOST_CAPPED = 0.05
+"""Share of the answered windows that may have the highest rate there is: beyond it, what the
+regression says is not in the run."""
 
 CONFIDENCE = 0.95
 """That the gain on answers kept aside is one, before a gate is written."""
@@ -143,20 +148,33 @@ def adapt(runs: Sequence[Path], *, gate: Gate | None = None, out: Path | None = 
         LedgerError: no run in a folder, none listened to with `gate`, or too few answers.
     """
     base = gate or default_gate()
-    material = read_answers(runs, base)
+    made = learn(read_answers(runs, base), base)
+    if out is not None and made.gate is not None:
+        made.gate.save(out)
+    return made
+
+
+def learn(material: TeachingMaterial, base: Gate) -> Adaptation:
+    """What `material` teaches `base`, and whether that is better on what is kept aside.
+
+    Raises:
+        LedgerError: too few answers, or rates that stand at the highest there is.
+    """
     everything = list(material.recordings)
     if (count := sum(len(one.answers) for one in everything)) < FEWEST:
         raise LedgerError(
             f"{count} windows have an answer that says whether anything is done, and adapting "
             f"takes {FEWEST}: ask more with `earmark caption`, or give more runs"
         )
+    if (capped := _capped(everything)) > MOST_CAPPED:
+        raise LedgerError(
+            f"the gate expects the most it can ({MOST:g} starts a second) of {capped:.0%} of these "
+            "windows, so its rates cannot be scaled: start from another gate"
+        )
     gain = _judge(everything, base.survival)
     survival = _learn_lengths(everything, base.survival) or base.survival
     scale = fit_scale(everything, survival)
-    made = _summarised(material, base, gain, scale, survival)
-    if out is not None and made.gate is not None:
-        made.gate.save(out)
-    return made
+    return _summarised(material, base, gain, scale, survival)
 
 
 def fit_scale(parts: Part, survival: Survival) -> RateScale:
@@ -180,9 +198,10 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
         chance = _chance(scale_of(values), rows, reach, steps)
         return float(-(yes @ np.log(chance) + no @ np.log1p(-chance)) / (yes + no).sum())
 
-    found = minimize(
-        cost, np.array([0.0, 1.0]), method="L-BFGS-B", bounds=[(-8.0, 4.0), (0.1, 4.0)]
-    )
+    # A chance that is all but 0 or 1 is flat: begin where the cost is least on a coarse grid.
+    starts = [np.array(pair) for pair in product(np.arange(-6.0, 4.0), (0.25, 0.5, 1.0, 2.0))]
+    first = min(starts, key=cost)
+    found = minimize(cost, first, method="L-BFGS-B", bounds=[(-8.0, 4.0), (0.1, 4.0)])
     return scale_of(found.x)
 
 
@@ -344,6 +363,16 @@ def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatA
     expected = np.where(rows > 0, steps[:, None] * rates * reach, 0.0).sum(axis=1)
     chance: FloatArray = np.clip(1 - np.exp(-expected), 1e-4, 1 - 1e-4)
     return chance
+
+
+def _capped(parts: Part) -> float:
+    """Share of the answered windows whose rate is cut to `MOST`."""
+    found = [
+        one.windows.rates[answer.window] >= MOST * one.windows.step * (1 - 1e-9)
+        for one in parts
+        for answer in one.answers
+    ]
+    return float(np.mean(found))
 
 
 def _log_likelihood(chance: FloatArray, active: FloatArray, weight: FloatArray) -> float:
