@@ -55,7 +55,7 @@ PARTS = 5
 
 MOST_FOLDS = 10
 
-MOST_CAPPED = 0.05
+MOST_CAPPED = 0.2
 """Share of the answered windows that may have the highest rate there is: beyond it, what the
 regression says is not in the run."""
 
