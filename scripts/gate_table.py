@@ -166,7 +166,12 @@ def write_up(
         lines += [f"## {regime}: {len(those)} recordings", ""]
         lines += [*coverage_rows(those, budgets, old), ""]
         lines += [*seed_rows(seeds, budgets, is_sparse=regime == "sparse"), ""]
-        lines += [*price_rows(those), *episode_rows(those), *instant_rows(those), ""]
+        lines += [
+            *price_rows([each.case for each in those]),
+            *episode_rows(those),
+            *instant_rows(those),
+            "",
+        ]
     if shares:
         lines.append(
             f"Idle stretches alone, `--budget auto`: {100 * np.mean(shares):.1f} % of the windows "
@@ -235,10 +240,10 @@ def seed_rows(
         yield f"Single seeds ({len(rows)}): {cells}"
 
 
-def price_rows(judged: Sequence[Judged]) -> Iterable[str]:
+def price_rows(judged: Sequence[Case]) -> Iterable[str]:
     """What the calls between two prices bring."""
     calls, touched = [], []
-    windows = [each.case.windows for each in judged]
+    windows = [each.windows for each in judged]
     for price in PRICES:
         bought = Coverage().solve_many(windows, budget=Budget(price=price))
         chosen = [Coverage().explain(*each) for each in zip(windows, bought, strict=True)]
@@ -246,10 +251,10 @@ def price_rows(judged: Sequence[Judged]) -> Iterable[str]:
         touched.append(
             sum(
                 count_covered(
-                    each.case.actions,
+                    each.actions,
                     picks,
-                    windows=len(each.case.windows),
-                    length=each.case.windows.length,
+                    windows=len(each.windows),
+                    length=each.windows.length,
                 ).covered
                 for each, picks in zip(judged, chosen, strict=True)
             )

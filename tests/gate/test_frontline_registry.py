@@ -14,6 +14,7 @@ import pytest
 
 from earmark.features import ENCODERS
 from earmark.gate.frontline_registry import AUTO, FRONTLINES, GATE, frontline_named
+from earmark.gate.level_rates import LevelRates
 from earmark.gate.rates import RankRates
 
 PLUGIN = """
@@ -71,7 +72,8 @@ def earmark(folder: Path, *words: object) -> str:
 def test_the_gate_comes_first_and_every_encoder_is_a_frontline():
     assert [*FRONTLINES][:1] == [GATE] and {*ENCODERS} < {*FRONTLINES}
     assert frontline_named(AUTO).name == GATE
-    assert isinstance(frontline_named("energy").rates, RankRates)
+    assert isinstance(frontline_named("flux").rates, RankRates)
+    assert isinstance(frontline_named("energy").rates, LevelRates)
     assert frontline_named("yamnet:store=/elsewhere:cell=6").name == "yamnet:cell=6"
 
 

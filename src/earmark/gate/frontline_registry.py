@@ -9,6 +9,7 @@ from pathlib import Path
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import make_encoder, split_name
+from earmark.gate.energy_frontline import energy_frontline
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
 from earmark.registry import Registry
@@ -34,7 +35,10 @@ PACKETS = "packets:drift=600.0"
 work stands out from the stillness before it."""
 
 FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
-    "earmark.frontlines", {GATE: default_frontline}, kind="frontline", includes=ENCODERS
+    "earmark.frontlines",
+    {GATE: default_frontline, "energy": energy_frontline},
+    kind="frontline",
+    includes=ENCODERS,
 )
 """What makes a frontline by its name, besides `auto` and gate files: a function that gives the
 whole frontline, or an encoder, whose features are then the score and whose rates are generic."""

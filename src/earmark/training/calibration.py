@@ -20,6 +20,7 @@ from earmark.gate.fitted_rates import Fit, FittedRates, describe
 from earmark.gate.forecast_error import ForecastError, Miss, log_density, log_odds, spread
 from earmark.gate.gate import OperatingPoints
 from earmark.gate.poisson_regression import fit_poisson
+from earmark.gate.rates import RateMap
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
@@ -153,7 +154,7 @@ def cases(
     scores: Scores,
     material: Material,
     names: Sequence[str],
-    rates: FittedRates,
+    rates: RateMap,
     survival: Survival,
     *,
     length: float = 4.0,

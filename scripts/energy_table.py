@@ -1,0 +1,150 @@
+"""Fits the rates of the frontline `energy` and prints what they are worth, by regime.
+
+    python scripts/energy_table.py DATA RUNS [--out experiments/energy]
+
+DATA holds `resound/`, `shift/` and `epic/`; in RUNS the levels are kept. Participants are divided
+into three parts as for the gate (`make_default_gate.py`); every recording is judged by rates and a
+survival fitted on the participants of the other two. The constants printed at the end are fitted
+on all but the first part, and are those in `gate/energy_frontline.py`. Composites, not kitchen
+audio.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import composites
+import numpy as np
+from gate_table import DENSE, RULES, SPARSE, price_rows
+from make_default_gate import SHIPPED, held_out
+
+from earmark.evaluation.benchmark import Case, run_case
+from earmark.evaluation.metrics.coverage_counts import count_starts
+from earmark.gate.fitted_rates import Fit
+from earmark.gate.level_rates import LevelRates, stand_out
+from earmark.gate.poisson_regression import fit_poisson
+from earmark.grid import Grid
+from earmark.media.atomic_file import replacing
+from earmark.timeline import Track
+from earmark.training.calibration import (
+    CROWD,
+    LENGTHS,
+    RIDGE,
+    Scores,
+    cases,
+    exposures,
+    fit_survival,
+)
+from earmark.training.dataset import Material, gather
+
+
+def main() -> None:
+    """Fit, judge and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("experiments/energy"))
+    options = parser.parse_args()
+    material = gather(
+        composites.annotations(options.data),
+        composites.media(options.data),
+        encoder="energy",
+        cache=options.runs / "energy",
+    )
+    scores = {name: heard.features.reshape(-1) for name, heard in material.items()}
+    parts = held_out(sorted(material))
+    judged: list[Case] = []
+    for part in parts:
+        others = sorted(set(material) - set(part))
+        rates = fit_levels(scores, material, others, [Grid().length])
+        judged += cases(scores, material, part, rates, fit_survival(material, others))
+    known = sorted(set(material) - set(parts[SHIPPED]))
+    text = write_up(judged, fit_levels(scores, material, known, LENGTHS))
+    options.out.mkdir(parents=True, exist_ok=True)
+    with replacing(options.out / "table.md") as scratch:
+        scratch.write_text(text, encoding="utf-8")
+    print(text)
+
+
+def fit_levels(
+    scores: Scores, material: Material, names: Sequence[str], lengths: Sequence[float]
+) -> LevelRates:
+    """The regression of action starts on how far windows stand out, for every length of window."""
+    fits = []
+    for length in lengths:
+        rows, starts, exposure = [], [], []
+        for name in names:
+            heard = material[name]
+            pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
+            weight = (1 + len(heard.actions)) ** -CROWD
+            rows.append(stand_out(pooled))
+            starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
+            exposure.append(weight * exposures(heard.duration, length))
+        counts = np.concatenate(starts)
+        scale = sum(len(material[name].actions) for name in names) / counts.sum()
+        intercept, weights = fit_poisson(
+            np.concatenate(rows)[:, None],
+            scale * counts,
+            exposure=scale * np.concatenate(exposure),
+            ridge=RIDGE,
+        )
+        fits.append(Fit(length, round(intercept, 3), (round(float(weights[0]), 3),)))
+    return LevelRates(tuple(fits))
+
+
+def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:
+    """All tables."""
+    lines = ["# `energy` on composites", "", "Remade by `scripts/energy_table.py`.", ""]
+    for regime, budgets in (("sparse", SPARSE), ("dense", DENSE)):
+        those = [
+            case
+            for case in judged
+            if case.recording.endswith(composites.SPARSE) == (regime == "sparse")
+        ]
+        lines += [f"## {regime}: {len(those)} recordings", ""]
+        lines += [*coverage_rows(those, budgets), "", *price_rows(those), ""]
+    lines += ["Shipped, fitted on all but the nine participants of the first part:", ""]
+    lines += [f"    {fit}" for fit in shipped.fits]
+    return "\n".join(lines) + "\n"
+
+
+def coverage_rows(judged: Sequence[Case], budgets: Sequence[float]) -> Iterable[str]:
+    """Mean coverage by rule, the forecast beside it, and how many actions were expected."""
+    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in budgets) + " |"
+    yield "|---" * (len(budgets) + 1) + "|"
+    results = [run_case(case, RULES, budgets) for case in judged]
+    for rule in RULES:
+        means = [
+            np.nanmean(
+                [
+                    100 * row.counts.coverage
+                    for result in results
+                    for row in result.rows
+                    if (row.rule, row.budget) == (rule, budget)
+                ]
+            )
+            for budget in budgets
+        ]
+        yield f"| {rule} | " + " | ".join(f"{mean:.1f}" for mean in means) + " |"
+    told = [
+        np.mean(
+            [100 * r.counts.forecast for each in results for r in each.forecasts if r.budget == b]
+        )
+        for b in budgets
+    ]
+    yield "| forecast of `coverage` | " + " | ".join(f"{mean:.1f}" for mean in told) + " |"
+    ratio = np.array([case.windows.rates.sum() / max(1, len(case.actions)) for case in judged])
+    near = np.mean((ratio < 1.5) & (ratio > 1 / 1.5))
+    yield ""
+    yield (
+        f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
+        f"{np.median(ratio):.2f} times what there are."
+    )
+
+
+if __name__ == "__main__":
+    main()
