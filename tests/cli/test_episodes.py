@@ -115,7 +115,7 @@ def test_a_name_with_a_comma_is_one_column(folder: Path, tmp_path: Path) -> None
 def test_the_table_and_the_csv(folder: Path) -> None:
     code, said, _ = run(folder / "a.wav")
     assert code == 0
-    assert "episodes" in said and "By duration that is" in said and "really it is" in said
+    assert "1 episode" in said and "By duration that is" in said and "really it is" in said
     _, rows, _ = run(folder / "a.wav", "--format", "csv")
     assert rows.splitlines()[0] == "recording,start,end"
 

@@ -106,7 +106,7 @@ def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
 
     class Unchanged(InProcessBackend):
         def map(self, work, items):
-            assert (items, work.keywords["known"]) == ([source], {source: heard.key})
+            assert (items, work.keywords["known"]) == ([source], {source: (heard.key, 0)})
             return iter([(source, heard)])
 
     with Ledger.open(tmp_path, made.run_json("tags")) as ledger, ledger.run() as run:

@@ -54,11 +54,11 @@ def choose_tasks(
     windows, paid = read_answers(plan, tasks, namer, backend)
     asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
     many, turn = as_answered(windows, paid, agree=same_activity, asking=asking)
-    weights = [source.weight for source in recordings]
+    weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
     told = (_with_reasons(choice, many, place) for place, choice in enumerate(spent))
     dealt = (_part(choice, places, turn) for choice, places in zip(told, paid, strict=True))
-    chosen = zip(recordings.values(), dealt, strict=True)
+    chosen = zip(tasks.recordings.values(), dealt, strict=True)
     with ledger.run() as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
