@@ -127,6 +127,7 @@ def make_version_3(folder: Path) -> None:
     """A run of the version before: one answer dropped, one kept that cost less than nothing."""
     open_run(folder).close()
     with closing(sqlite3.connect(folder / "run.db", isolation_level=None)) as database:
+        undo_migration(database, 5)
         undo_migration(database, 4)
         database.executescript(
             """
@@ -152,7 +153,7 @@ def make_version_3(folder: Path) -> None:
 
 
 def test_version_3_is_mended_on_its_way(tmp_path: Path):
-    assert set(MIGRATIONS) == {2, 3, 4}
+    assert set(MIGRATIONS) == {2, 3, 4, 5}
     make_version_3(tmp_path)
     with Run.open(tmp_path) as run:
         assert [row.status for row in run.picks("a")] == ["not asked", "answered"]

@@ -13,6 +13,7 @@ import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
 from earmark.timeline import Span
+from fault_server import fault_server
 from quiet_shift import film_shift, require_yamnet
 
 pytestmark = pytest.mark.slow
@@ -95,3 +96,18 @@ def test_a_question_and_calls_are_needed(tmp_path):
         earmark.find("a drill", [], run=tmp_path, calls=0)
     with pytest.raises(ValueError, match="say whom to ask"):
         earmark.find("a drill", [], run=tmp_path)
+
+
+def test_what_failed_is_said(tmp_path, cache):
+    require_yamnet()
+    path, cut = tmp_path / "other.mp4", tmp_path / "cut.mp4"
+    film_shift(path, minutes=1.0, drillings=0)
+    cut.write_bytes(path.read_bytes()[:20_000])
+    with fault_server(then="empty") as server:
+        command = ["find", QUESTION, str(path), str(cut), "--calls", "3", "--vlm", server.url]
+        command += ["--model", "scripted", "--run", str(tmp_path / "run"), "--cache", str(cache)]
+        said = CliRunner().invoke(app, [*command, "--retries", "0"])
+    assert said.exit_code == 1
+    told = " ".join(said.stderr.split())
+    assert "cut.mp4" in told
+    assert "calls failed, the last: " in told

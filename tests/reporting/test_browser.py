@@ -449,7 +449,7 @@ def test_answers_that_say_the_same_are_folded_and_can_be_unfolded(driver, tmp_pa
     see(driver, save_page(report, tmp_path / "folded.html"))
     assert len(cards(driver)) == 12 - 5
     button = driver.find_element(By.CSS_SELECTOR, ".fold")
-    assert button.text == "The same for 1 min (5 more picks)"
+    assert button.text == "The same for 1 min 24 s (5 more picks)"
     driver.execute_script("arguments[0].click()", button)
     assert len(cards(driver)) == 12
     driver.execute_script("arguments[0].click()", button)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from earmark.captioning.activity import TITLE, read_activity
@@ -42,6 +43,27 @@ class Captioner(Protocol):
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The answer to `request`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedCaptioner:
+    """One captioner around another: all that a subclass does not change is the inner one's."""
+
+    captioner: Captioner
+
+    @property
+    def model(self) -> str:
+        """The inner one's: the wrapping changes no request's identity."""
+        return self.captioner.model
+
+    @property
+    def at_once(self) -> int | None:
+        """As many calls as the inner one can."""
+        return self.captioner.at_once
+
+    def check(self) -> None:
+        """Raises, in one line, if no call could succeed; costs no call."""
+        self.captioner.check()
 
 
 def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from earmark.captioning.captioner import Captioner
+from earmark.captioning.captioner import WrappedCaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.picture_evidence import PictureEvidence
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceCaptioner:
-    """Looks at the frames of a request first, tells `captioner`, and keeps what was found."""
+class EvidenceCaptioner(WrappedCaptioner):
+    """Looks at the frames of a request first, tells the captioner, and keeps what was found."""
 
-    captioner: Captioner
     look: PictureEvidence
-
-    @property
-    def model(self) -> str:
-        """The captioner's own."""
-        return self.captioner.model
-
-    @property
-    def at_once(self) -> int | None:
-        """As many as the captioner can."""
-        return self.captioner.at_once
-
-    def check(self) -> None:
-        """Raises if no call could succeed."""
-        self.captioner.check()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The captioner's answer, with what was found in the frames beside it."""

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from earmark.cli.caption import OutputFormat, RunFolder, run_name
-from earmark.cli.console import Format, emit_json, out, warn
+from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LIMITS, LISTENING, MODEL, QUESTION, VOICES, takes_plan
 from earmark.cli.progress_display import show_progress
 from earmark.pipeline.find import FindResult
@@ -62,7 +62,7 @@ def find(
         emit_json(found.to_json())
     else:
         show(found)
-    if found.failed:
+    if found.failures:
         raise typer.Exit(1)
 
 
@@ -70,6 +70,8 @@ def show(found: FindResult) -> None:
     """The moments, and what is probably missing."""
     for note in found.notes:
         warn(note)
+    for failure in found.failures:
+        err.print(f"earmark: {failure}", style="red")
     for one in found.recordings:
         out.print(one.path, style="bold")
         for place, (span, what) in enumerate(zip(one.spans, one.what, strict=True)):

@@ -25,6 +25,7 @@ from earmark.ledger.row_values import (
 )
 from earmark.media.source import as_text
 from earmark.redaction import redact
+from earmark.timeline import Span
 
 SPENT = """
 SELECT (SELECT coalesce(sum(asked), 0) FROM calls) + coalesce((
@@ -160,3 +161,14 @@ def _number_of(database: sqlite3.Connection, call: CallRow) -> int:
     if row is None:
         raise ValueError(f"the call {call.identity!r} was not begun")
     return int(row[0])
+
+
+def rounds_of_answered(database: sqlite3.Connection, recording: int) -> dict[Span, tuple[int, str]]:
+    """The round and the reason of each pick of `recording` that is answered, under any plan."""
+    rows = database.execute(
+        'SELECT p."start", p."end", p.round, p.reason FROM plans JOIN picks p ON p.plan = plans.id'
+        " AND p.recording = ? JOIN calls ON calls.id = p.call WHERE state = 'answered'"
+        " ORDER BY plans.id",
+        (recording,),
+    )
+    return {Span(start, end): (turn, reason) for start, end, turn, reason in rows}

@@ -247,10 +247,11 @@ class Ledger:
             number = number_of(database, recording)
             place = (self._plan, number)
             database.execute(
-                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO choices (plan, recording, rule, forecast, notes)"
+                " VALUES (?, ?, ?, ?, ?)",
                 (*place, rule, forecast, json.dumps(list(map(redact, notes)), ensure_ascii=False)),
             )
-            earlier = _asked_before(database, number) if round else {}
+            earlier = call_state.rounds_of_answered(database, number) if round else {}
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',
                 place,
@@ -281,7 +282,7 @@ class Ledger:
         """Keep the thumbnail of a pick and what decoding it took."""
         with self._transaction() as database:
             database.execute(
-                "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
                 (
                     number_of(database, recording),
                     frames.span.start,
@@ -488,14 +489,3 @@ class Ledger:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-
-def _asked_before(database: sqlite3.Connection, recording: int) -> dict[Span, tuple[int, str]]:
-    """The round and the reason of each pick of `recording` that is answered, under any plan."""
-    rows = database.execute(
-        'SELECT p."start", p."end", p.round, p.reason FROM plans JOIN picks p ON p.plan = plans.id'
-        " AND p.recording = ? JOIN calls ON calls.id = p.call WHERE state = 'answered'"
-        " ORDER BY plans.id",
-        (recording,),
-    )
-    return {Span(start, end): (turn, reason) for start, end, turn, reason in rows}

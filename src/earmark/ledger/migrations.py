@@ -160,6 +160,12 @@ ALTER TABLE picks ADD COLUMN round INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE heard ADD COLUMN audio_track INTEGER NOT NULL DEFAULT 0;
 PRAGMA user_version = 5;
 """,
+    5: """
+ALTER TABLE choices ADD COLUMN forecast_low REAL;
+ALTER TABLE choices ADD COLUMN forecast_high REAL;
+ALTER TABLE frames ADD COLUMN faces_blurred INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 6;
+""",
 }
 """By the version they start from; each ends by setting the next.
 
@@ -168,6 +174,7 @@ PRAGMA user_version = 5;
 4: evidence over the whole of a recording, and what people say of answers, have places of their own;
    windows may lie on no grid, a pick knows the round it was asked in, and which audio track was
    heard is noted.
+5: a forecast is a range, and the faces blurred in a window's pictures are counted.
 """
 
 

@@ -43,7 +43,8 @@ INSERT OR IGNORE INTO main.heard
         level_hop, sound_bytes, access, warnings, per_call, audio_track
     FROM other.heard JOIN recording_of ON old = recording;
 INSERT OR IGNORE INTO main.frames
-    SELECT new, "start", "end", thumbnail, frames_decoded, frames_sent, bytes_read
+    SELECT new, "start", "end", thumbnail, frames_decoded, frames_sent, bytes_read,
+        faces_blurred
     FROM other.frames JOIN recording_of ON old = recording;
 INSERT INTO main.evidence (recording, "start", "end", kind, text, confidence, origin, data)
     SELECT new, "start", "end", kind, text, confidence, origin, data
@@ -115,7 +116,7 @@ DELETE FROM main.picks WHERE plan = (SELECT ours FROM plan_of) AND recording IN 
     SELECT new FROM other.choices JOIN recording_of ON old = recording
     WHERE plan = (SELECT theirs FROM plan_of));
 INSERT OR REPLACE INTO main.choices
-    SELECT ours, new, rule, forecast, notes
+    SELECT ours, new, rule, forecast, notes, forecast_low, forecast_high
     FROM other.choices JOIN plan_of ON plan = theirs JOIN recording_of ON old = recording;
 INSERT INTO main.picks
     SELECT ours, r.new, p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected,

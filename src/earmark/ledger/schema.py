@@ -31,7 +31,7 @@ from earmark.ledger.migrations import MIGRATIONS, migrate
 FILE = "run.db"
 """Name of the database in a run's folder."""
 
-VERSION = 5
+VERSION = 6
 """Of the tables below; a change to them is a new version, and a migration to it."""
 
 APPLICATION = 0x6561726D
@@ -56,7 +56,8 @@ CREATE TABLE heard (
     audio_track INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
-    rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL, PRIMARY KEY (plan, recording));
+    rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL,
+    forecast_low REAL, forecast_high REAL, PRIMARY KEY (plan, recording));
 CREATE TABLE picks (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     window INTEGER, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,
@@ -70,7 +71,8 @@ CREATE TABLE tags (
 CREATE TABLE frames (
     recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,
     thumbnail BLOB NOT NULL, frames_decoded INTEGER NOT NULL, frames_sent INTEGER NOT NULL,
-    bytes_read INTEGER NOT NULL, PRIMARY KEY (recording, "start", "end"));
+    bytes_read INTEGER NOT NULL, faces_blurred INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (recording, "start", "end"));
 CREATE TABLE calls (
     id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE,
     recording INTEGER NOT NULL REFERENCES recordings, "start" REAL NOT NULL, "end" REAL NOT NULL,

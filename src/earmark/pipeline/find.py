@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from earmark.captioning.captioner import Captioner
+from earmark.captioning.captioner import WrappedCaptioner
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
@@ -42,6 +42,7 @@ from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.pipeline.sounds import keep_sounds
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.progress import Progress
+from earmark.reporting.text_format import counted
 from earmark.search.meaning_index import MeaningIndex
 from earmark.search.target_windows import (
     MissedEstimate,
@@ -102,6 +103,8 @@ class FindResult:
     """Those in which it was seen, in the order they were given."""
     missed: MissedEstimate
     notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    """A line for each recording that could not be done, and one for the calls that failed."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -180,6 +183,11 @@ def find(
         page, totals = publish(ledger)
         found, uncut = search.found(Path(clips) if clips else None)
         stopped = (log.tally.stopped,) if log.tally.stopped else ()
+        with ledger.run() as kept:
+            failures = [one.reason for one in kept.failed_recordings()]
+        if log.tally.failed:
+            said = f"{counted(log.tally.failed, 'call')} failed, the last: {log.tally.last_reason}"
+            failures.append(said)
         return FindResult(
             question,
             Path(run),
@@ -191,6 +199,7 @@ def find(
             found,
             estimate_missed(search.many),
             (*search.notes, *stopped, *uncut),
+            tuple(failures),
         )
 
 
@@ -201,28 +210,12 @@ def as_question(question: str, before: Question) -> Question:
 
 
 @dataclass(frozen=True, slots=True)
-class YesOrNo:
+class YesOrNo(WrappedCaptioner):
     """A captioner whose answers read as a sentence, such as `Yes. A hand turns a drill`."""
-
-    asked: Captioner
-
-    @property
-    def model(self) -> str:
-        """The name that goes into a request's identity."""
-        return self.asked.model
-
-    @property
-    def at_once(self) -> int | None:
-        """Calls it can work on side by side."""
-        return self.asked.at_once
-
-    def check(self) -> None:
-        """Raises, in one line, if no call could succeed; costs no call."""
-        self.asked.check()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The answer to `request`, in words."""
-        answer = self.asked(request, timeout=timeout)
+        answer = self.captioner(request, timeout=timeout)
         if not isinstance(answer.data, dict):
             return answer
         what = str(answer.data.get("what") or "").strip()

@@ -25,7 +25,11 @@ export function clock(seconds) {
 }
 
 export function lasting(seconds) {
-  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  if (seconds < 599.5) {
+    const [whole, rest] = [Math.floor(Math.round(seconds) / 60), Math.round(seconds) % 60];
+    return rest ? `${whole} min ${rest} s` : `${whole} min`;
+  }
   const minutes = Math.round(seconds / 60);
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

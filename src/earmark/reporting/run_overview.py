@@ -120,11 +120,14 @@ def clock(seconds: float) -> str:
 def lasting(seconds: float) -> str:
     """How long, as a person says it.
 
-    >>> lasting(40), lasting(600), lasting(7_260)
-    ('40 s', '10 min', '2 h 1 min')
+    >>> lasting(40), lasting(90), lasting(600), lasting(7_260)
+    ('40 s', '1 min 30 s', '10 min', '2 h 1 min')
     """
-    if seconds < 60:
+    if seconds < 59.5:
         return f"{seconds:.0f} s"
+    if seconds < 599.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 

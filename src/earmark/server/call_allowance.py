@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from earmark.captioning.captioner import Captioner
+from earmark.captioning.captioner import WrappedCaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected
 
@@ -36,27 +36,12 @@ class CallAllowance:
 
 
 @dataclass(frozen=True, slots=True)
-class MeteredCaptioner:
+class MeteredCaptioner(WrappedCaptioner):
     """A captioner that spends an allowance: every attempt is a call, answered or not."""
 
-    asked: Captioner
     allowance: CallAllowance
-
-    @property
-    def model(self) -> str:
-        """The name that goes into a request's identity."""
-        return self.asked.model
-
-    @property
-    def at_once(self) -> int | None:
-        """Calls it can work on side by side."""
-        return self.asked.at_once
-
-    def check(self) -> None:
-        """Raises, in one line, if no call could succeed; costs no call."""
-        self.asked.check()
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The answer to `request`, for one call of the allowance."""
         self.allowance.take()
-        return self.asked(request, timeout=timeout)
+        return self.captioner(request, timeout=timeout)

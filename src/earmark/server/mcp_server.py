@@ -12,7 +12,7 @@ from earmark.errors import EarmarkError, MissingExtra
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import redact
 from earmark.server.run_library import RunLibrary
-from earmark.server.web_server import ServeOptions, listen, shown_host
+from earmark.server.web_server import ServeOptions, check_folders, listen, shown_host
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def serve_mcp(
         raise MissingExtra(
             "serving agents needs the MCP library: pip install 'earmark[mcp]'"
         ) from error
-    for folder in folders:
-        if not folder.is_dir():
-            raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
+    check_folders(folders)
     service = Service(RunLibrary(folders), plan, api_key)
     server = make_mcp_server(service, calls=calls)
     with suppress(KeyboardInterrupt):

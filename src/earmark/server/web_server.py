@@ -58,9 +58,7 @@ def serve_folders(
         raise MissingExtra(
             "serving needs FastAPI and uvicorn: pip install 'earmark[server]'"
         ) from error
-    for folder in folders:
-        if not folder.is_dir():
-            raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
+    check_folders(folders)
     listening = listen(options)
     port = listening.getsockname()[1]
     shown = shown_host(options)
@@ -78,6 +76,13 @@ def serve_folders(
     on_start(f"http://{shown}:{port}/{query}")
     with suppress(KeyboardInterrupt):  # it has shut down by then
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def check_folders(folders: Sequence[Path]) -> None:
+    """Raises `EarmarkError` where one of `folders` is not there."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise EarmarkError(f"{folder} is no folder, so there is nothing to serve in it")
 
 
 def shown_host(options: ServeOptions) -> str:
