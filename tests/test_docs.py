@@ -9,6 +9,7 @@ import runpy
 import shlex
 import sys
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,10 @@ def test_a_caption_call_takes_the_steps_of_the_walk_in_their_order(tmp_path):
         sys.setprofile(None)
     assert leaving.value.code == 0
     assert [place for place in entered if place in wanted] == wanted
+    functions = [place for place in entered if "<" not in place[1].replace("<locals>", "")]
+    order = [file for file, _ in functions if file.startswith(("cli/", "pipeline/"))]
+    switches = sum(before != after for before, after in pairwise(order))
+    assert (len(order) <= 60, len(set(order)) <= 12, switches <= 25) == (True, True, True)
 
 
 WITH_EXAMPLES = [

@@ -17,7 +17,7 @@ import pytest
 import earmark
 
 SOURCE = Path(earmark.__file__).parent
-VOCABULARY = {"timeline", "errors", "redaction", "registry", "version"}
+VOCABULARY = {"timeline", "errors", "redaction", "version"}
 STAGES = [
     "media",
     "models",
@@ -66,7 +66,7 @@ HOMES = {
     "pandas": {"selection"},
     "pyarrow": {"reporting", "media"},
     "typer": {"cli"},
-    "rich": {"cli"},
+    "rich": {"reporting", "cli"},
     "torch": {"training", "features", "captioning"},
     "onnx": {"training"},
     "matplotlib": {"evaluation", "training"},

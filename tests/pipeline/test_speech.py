@@ -145,5 +145,5 @@ def test_what_is_missing_or_makes_no_sense_is_one_line(tmp_path):
     with pytest.raises(ModelMissing, match="earmark models get silero-vad"):
         make_plan(speech=True, store=empty).speech_plan.open_listener(empty)
     with pytest.raises(ModelMissing, match="earmark models get evidence"):
-        make_plan(pictures=True, store=empty).open_picture_evidence()
-    assert make_plan(store=empty).open_picture_evidence() is None
+        make_plan(pictures=True, store=empty).with_evidence()
+    assert make_plan(store=empty).with_evidence().look is None

@@ -9,8 +9,8 @@ from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.errors import EarmarkError
+from earmark.models.registry import Registry
 from earmark.redaction import redact_url
-from earmark.registry import Registry
 
 CONTEXT = 4096
 """Tokens of a conversation with a model that runs here, unless its pictures need more."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from earmark.captioning.activity import with_activity
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Request
 from earmark.evidence.window_sounds import WindowSounds
@@ -43,6 +44,10 @@ class Question:
             raise ValueError(
                 f"{self.tokens} visual tokens cannot hold {self.frames} frames; at least one each"
             )
+
+    def with_activity(self) -> Question:
+        """The question that also asks, in a field of its own, what is being done."""
+        return replace(self, prompt=with_activity(self.prompt))
 
     def times(self, pick: Pick) -> tuple[float, ...]:
         """The moments of `pick` to show, in order.

@@ -9,8 +9,8 @@ import signal
 import sys
 
 from earmark.cli.app import app
-from earmark.cli.console import err
 from earmark.errors import EarmarkError
+from earmark.reporting.console import err
 
 logger = logging.getLogger(__name__)
 

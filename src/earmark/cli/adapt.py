@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import emit_json, out
 from earmark.cli.runs import AsJson
 from earmark.gate.frontline_registry import SUFFIX
 from earmark.gate.gate import Gate
+from earmark.reporting.console import emit_json, out
 from earmark.reporting.text_format import as_share, counted
 from earmark.training.site_adaptation import Adaptation
 from earmark.training.site_adaptation import adapt as adapt_gate

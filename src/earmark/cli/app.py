@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperGroup
 
-from earmark.cli.console import show_log, warn
+from earmark.reporting.console import show_log, warn
 from earmark.version import VERSION
 
 VERBOSE = "--verbose"
@@ -155,7 +155,10 @@ class EarmarkGroup(LazyGroup):
         super().__init__(**settings | {"callback": None})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take `--verbose` from wherever it stands."""
+        """Take `--verbose` from wherever it stands, and `--version` from the front."""
+        if args[:1] == ["--version"]:
+            typer.echo(f"earmark {VERSION}")
+            raise typer.Exit
         if VERBOSE in args:
             show_log()
         rest: list[str] = super().parse_args(ctx, [word for word in args if word != VERBOSE])
@@ -172,17 +175,9 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"earmark {VERSION}")
-        raise typer.Exit
-
-
 @app.callback()
 def _declare(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Say which.")] = False,
     verbose: Annotated[
         bool, typer.Option(VERBOSE, help="Log on stderr, with tracebacks of bugs.")
     ] = False,

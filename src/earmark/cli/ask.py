@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import emit_json, out
-from earmark.cli.options import model_store
 from earmark.cli.runs import AsJson, RunFolder
+from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
 from earmark.pipeline.answer import ask as ask_run
+from earmark.reporting.console import emit_json, out
 from earmark.reporting.text_format import counted
 
 

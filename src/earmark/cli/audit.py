@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.console import emit_json, out, print_table, warn
-from earmark.cli.options import model_store
-from earmark.cli.progress_display import Log, show_progress
+from earmark.cli.options import Log
 from earmark.cli.runs import AsJson
+from earmark.models.user_folders import model_store
 from earmark.pipeline.audit import AuditResult, foretell
 from earmark.pipeline.audit import audit as audit_run
 from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.console import emit_json, out, print_table, warn
+from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import as_share, counted
 
 LADDER = (10, 20, 40, 80, 160, 320)

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import out, warn
-from earmark.cli.options import model_store
 from earmark.cli.runs import RunFolder
+from earmark.models.user_folders import model_store
 from earmark.pipeline.bundle import bundle as write_bundle
+from earmark.reporting.console import out, warn
 from earmark.reporting.text_format import counted
 
 Voices = Annotated[

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from earmark.captioning.limits import CURRENCY
-from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import (
     ARCHIVES,
     BACKEND,
@@ -24,9 +23,11 @@ from earmark.cli.options import (
     QUESTION,
     ROUNDS,
     SPENDING,
+    Log,
+    MetricsHost,
+    MetricsPort,
     takes_plan,
 )
-from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
 from earmark.gate.forecast_error import ForecastError
 from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run
@@ -34,6 +35,8 @@ from earmark.media import Source
 from earmark.media.source import as_place, name_of
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.console import Format, emit_json, err, out, warn
+from earmark.reporting.progress_display import show_progress
 from earmark.reporting.run_result import CaptionResult
 from earmark.reporting.text_format import as_range, as_size, counted
 from earmark.selection.coverage_forecast import as_measured

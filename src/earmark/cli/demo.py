@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from earmark.cli.caption import show as show_outcome
-from earmark.cli.console import Format, err, out, warn
-from earmark.cli.options import BudgetText, model_store
-from earmark.cli.progress_display import show_progress
+from earmark.cli.options import BudgetText
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_covered
 from earmark.models.catalogue import PPOCR
+from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import make_plan
 from earmark.pipeline.select import select
+from earmark.reporting.console import Format, err, out, warn
+from earmark.reporting.progress_display import show_progress
 from earmark.timeline import format_clock
 
 if TYPE_CHECKING:

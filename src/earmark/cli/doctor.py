@@ -10,7 +10,7 @@ import typer
 
 from earmark.captioning.discovery import USUAL, Discovery
 from earmark.captioning.discovery import doctor as look_around
-from earmark.cli.console import Format, emit_json, err, print_table
+from earmark.reporting.console import Format, emit_json, err, print_table
 
 
 def doctor(

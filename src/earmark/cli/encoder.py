@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import emit_json, out
 from earmark.models import PRETRAINED, require
+from earmark.reporting.console import emit_json, out
 from earmark.reporting.text_format import as_size
 
 Name = Annotated[str, typer.Argument(help=f"One of {', '.join(PRETRAINED)}.")]

@@ -10,15 +10,16 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.cli.console import emit_json, err, out, print_table, warn
 from earmark.cli.plan import parse_share
-from earmark.cli.progress_display import show_progress
 from earmark.errors import EarmarkError
 from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.score_cache import cache_at
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.console import emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
+from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 from earmark.selection.episode_cost import Found, find_episodes
 from earmark.timeline import format_clock
@@ -62,7 +63,7 @@ def episodes(
         frontline=chosen.frontline(),
         window=window,
         audio_track=audio_track,
-        cache=options.cache_at(cache, no_cache),
+        cache=cache_at(cache, no_cache),
     )
     found, failed = [], False
     with show_progress() as progress:

@@ -10,8 +10,6 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.cli.console import emit, emit_json, err, out, progress_bar, warn
-from earmark.cli.options import with_checkpoints
 from earmark.evaluation import coverage_evaluation
 from earmark.evaluation.annotations.readers import READERS
 from earmark.evaluation.benchmark import BUDGETS, COMPARED, Progress
@@ -19,7 +17,10 @@ from earmark.evaluation.coverage_evaluation import EvaluationPlan
 from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS
 from earmark.evaluation.tables.figures import can_draw
+from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.frontline_registry import FRONTLINES
+from earmark.gate.score_cache import cache_at
+from earmark.reporting.console import emit, emit_json, err, out, progress_bar, warn
 
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
 
@@ -141,7 +142,7 @@ def evaluate(
       earmark evaluate EPIC_100_validation.csv --durations EPIC_100_video_info.csv
       --sound-events EPIC_Sounds_validation.csv --recordings paper --out results/
     """
-    heard = options.cache_at(cache, no_cache)
+    heard = cache_at(cache, no_cache)
     plan = EvaluationPlan(
         spans=tuple(spans),
         spans_format=spans_format,

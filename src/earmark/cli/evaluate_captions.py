@@ -13,13 +13,13 @@ import typer
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.prompt import Prompt
-from earmark.cli.console import Format, emit_json, err, print_table, progress_bar
 from earmark.cli.evaluate import words
 from earmark.errors import EarmarkError
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions
 from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.evaluation.paper.caption_page import captions_table
+from earmark.reporting.console import Format, emit_json, err, print_table, progress_bar
 from earmark.reporting.text_format import counted
 
 

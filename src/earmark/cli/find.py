@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from earmark.cli.caption import OutputFormat, RunFolder, run_name
-from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import BACKEND, LIMITS, LISTENING, MODEL, QUESTION, VOICES, takes_plan
-from earmark.cli.progress_display import show_progress
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.console import Format, emit_json, err, out, warn
+from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import out, warn
-from earmark.cli.options import CacheFolder, cache_folder
+from earmark.cli.options import CacheFolder
 from earmark.ledger.run_reader import find_runs
+from earmark.models.user_folders import cache_folder
 from earmark.pipeline.forget import ForgetResult, find_recording
 from earmark.pipeline.forget import forget as forget_recording
+from earmark.reporting.console import out, warn
 from earmark.reporting.text_format import counted
 
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from earmark.cli.console import Format, emit_json, out, print_table
 from earmark.cli.models import Folder
-from earmark.cli.options import checkpoint_folder, model_store
 from earmark.evaluation.paper.compared_systems import System, systems
+from earmark.models.user_folders import checkpoint_folder, model_store
+from earmark.reporting.console import Format, emit_json, out, print_table
 
 
 def frontlines(

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from earmark.cli.bundle import Voices
-from earmark.cli.console import out, warn
-from earmark.cli.options import model_store
 from earmark.cli.runs import RunFolder
+from earmark.models.user_folders import model_store
 from earmark.pipeline.highlights import highlights as write_highlights
+from earmark.reporting.console import out, warn
 from earmark.reporting.text_format import counted
 
 

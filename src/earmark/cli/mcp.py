@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import emit, warn
 from earmark.cli.options import LIMITS, LISTENING, MODEL, QUESTION, takes_plan
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.console import emit, warn
 
 
 @takes_plan(MODEL, QUESTION, LISTENING, LIMITS)

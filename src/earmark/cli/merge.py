@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import emit_json, out, warn
 from earmark.cli.runs import AsJson
 from earmark.ledger.run_merge import merge as merge_runs
+from earmark.reporting.console import emit_json, out, warn
 
 
 def merge(

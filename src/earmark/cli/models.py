@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.progress import Progress
 
-from earmark.cli.console import Format, emit_json, out, print_table, progress_bar, warn
-from earmark.cli.options import model_store
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.models import MODELS, PRETRAINED, SETS, Address, Model, ModelStore, StoredModel
+from earmark.models.user_folders import model_store
+from earmark.reporting.console import Format, emit_json, out, print_table, progress_bar, warn
 from earmark.reporting.text_format import as_size
 
 Folder = Annotated[

@@ -10,7 +10,6 @@ what was said. Defaults are the library's.
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -21,82 +20,20 @@ import typer
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
-from earmark.cli.console import warn
-from earmark.errors import EarmarkError
-from earmark.evaluation.annotations.action_length import read_action_length
-from earmark.features.encoder_files import encoder_files, options_in
-from earmark.features.encoder_spec import split_name
-from earmark.gate.frontline_registry import AUTO, FRONTLINES, SUFFIX
-from earmark.gate.gate import Gate
-from earmark.gate.score_cache import ScoreCache
+from earmark.gate.checkpoint_files import with_checkpoints
+from earmark.gate.frontline_registry import AUTO, FRONTLINES
+from earmark.gate.score_cache import cache_at
 from earmark.grid import Placement
 from earmark.media import Source
 from earmark.media.source import place_of
 from earmark.media.source_listing import find_all
-from earmark.models import ModelStore
+from earmark.models.user_folders import model_store
 from earmark.pipeline.backend import BACKENDS
 from earmark.pipeline.run_plan import DEFAULT_BUDGET, DEFAULT_RULE, Plan, make_plan
+from earmark.reporting.console import warn
+from earmark.reporting.progress_display import LogKind
 from earmark.reporting.text_format import counted
 from earmark.selection import RULES
-
-CHECKPOINTS = "EARMARK_CHECKPOINTS"
-"""A folder of checkpoints under their published names, looked in before the model store."""
-
-CACHE = "EARMARK_CACHE"
-"""The folder of all that can be fetched or made again; else `earmark` in `XDG_CACHE_HOME`."""
-
-
-def checkpoint_folder() -> Path | None:
-    """Where `EARMARK_CHECKPOINTS` points; None where it is not set."""
-    text = os.environ.get(CHECKPOINTS)
-    return Path(text).expanduser() if text else None
-
-
-def cache_folder() -> Path:
-    """Where scores and models are kept, as the environment says; `~/.cache/earmark` if not."""
-    if own := os.environ.get(CACHE):
-        return Path(own).expanduser()
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "earmark"
-
-
-def model_store(folder: Path | None = None) -> ModelStore:
-    """The model store in `folder`, else the user's own."""
-    return ModelStore.at(folder or cache_folder() / "models")
-
-
-def with_checkpoints(names: str) -> str:
-    """Each of `names`, which have commas between them, with where the environment has its files.
-
-    What says itself where its files are is left alone, and so is what needs none.
-    """
-    if not os.environ.keys() & {CHECKPOINTS, CACHE, "XDG_CACHE_HOME"}:
-        return names
-    return ",".join(map(_located, names.split(",")))
-
-
-def _located(text: str) -> str:
-    """`text`, the name of an encoder or of a gate file, with where its files lie."""
-    name, options = split_name(text)
-    needed = encoder_files(_encoder_of(name))
-    if not needed or options.keys() & {"store", *needed}:
-        return text
-    folder = checkpoint_folder()
-    found = options_in(folder, _encoder_of(name)) if folder else {}
-    if not found and model_store() != ModelStore():
-        found = {"store": str(model_store().folder)}
-    return "".join([text, *(f":{key}={file}" for key, file in found.items())])
-
-
-def _encoder_of(name: str) -> str:
-    """The encoder a frontline needs: its own name, or what the card of a gate file says."""
-    if not name.endswith(SUFFIX):
-        return name
-    try:
-        return Gate.load(Path(name)).card.encoder
-    except EarmarkError:
-        return ""  # whoever opens it says what is wrong
-
 
 ARCHIVES = "Archives"
 """The panel of `--help` that the options of backends stand in."""
@@ -114,6 +51,24 @@ AudioTrack = Annotated[
 CacheFolder = Annotated[
     Path | None,
     typer.Option("--cache", help="Where to keep what was heard.", show_default="~/.cache/earmark"),
+]
+Log = Annotated[
+    LogKind,
+    typer.Option("--log", help="Progress as a bar or as JSON lines.", rich_help_panel=ARCHIVES),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port",
+        help="Serve Prometheus metrics here, to this machine alone.",
+        rich_help_panel=ARCHIVES,
+    ),
+]
+MetricsHost = Annotated[
+    str,
+    typer.Option(
+        "--metrics-host", help="The interface to serve them on.", rich_help_panel=ARCHIVES
+    ),
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
 
@@ -315,6 +270,8 @@ def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
     """The plan of what was said."""
     said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
     if said.get("action_length") is not None:
+        from earmark.evaluation.annotations.action_length import read_action_length
+
         said["action_length"] = read_action_length(said["action_length"])
     if "temperature" in said:
         said["temperature"] = read_temperature(said["temperature"])
@@ -338,10 +295,3 @@ def sources_at(paths: Sequence[str]) -> list[Source]:
             "a camera's small copies and stills of recordings that are here in full"
         )
     return found.sources
-
-
-def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:
-    """The cache a command uses: the folder given, else the user's own."""
-    if no_cache:
-        return None
-    return ScoreCache(folder or cache_folder())

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import CURRENCY
-from earmark.cli.console import Format, emit_json, err, out, print_table, warn
-from earmark.cli.options import BACKEND, LISTENING, takes_plan
-from earmark.cli.progress_display import Log, MetricsHost, MetricsPort, show_progress
+from earmark.cli.options import BACKEND, LISTENING, Log, MetricsHost, MetricsPort, takes_plan
 from earmark.gate.forecast_error import CoverageRange
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
+from earmark.reporting.console import Format, emit_json, err, out, print_table, warn
+from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import UNLIKE, as_share, counted, noted
 from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 from earmark.timeline import format_clock

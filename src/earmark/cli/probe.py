@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from earmark.cli.console import Format, emit_json, err, out, warn
 from earmark.cli.options import AudioTrack, Paths, sources_at
 from earmark.errors import EarmarkError
 from earmark.media import Inspection, Recording, inspect, open_recording
+from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.text_format import as_size, counted
 from earmark.timeline import format_clock
 

@@ -11,12 +11,13 @@ import typer
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.cli import options
-from earmark.cli.console import Format, emit_json, err, print_table
 from earmark.cli.evaluate import Fresh, recordings_bar, words
-from earmark.cli.options import with_checkpoints
 from earmark.evaluation.experiment_report import claim_folder
 from earmark.evaluation.paper.caption_comparison import CaptionTools
 from earmark.evaluation.paper.caption_log import CaptionLog
+from earmark.gate.checkpoint_files import with_checkpoints
+from earmark.gate.score_cache import cache_at
+from earmark.reporting.console import Format, emit_json, err, print_table
 from earmark.reproduction.material import Material, ReproductionPlan
 from earmark.reproduction.reproduction_run import check_names, list_artefacts
 from earmark.reproduction.reproduction_run import reproduce as run_reproduction
@@ -121,7 +122,7 @@ def reproduce(
         settings=settings,
         stimuli=stimuli,
     )
-    heard = options.cache_at(cache, no_cache)
+    heard = cache_at(cache, no_cache)
     material = Material(plan, output, cache=heard.folder if heard else None)
     if listing:
         show_list(material, format)

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.console import emit, emit_json, err, out, print_table, warn
 from earmark.errors import LedgerError
 from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.reporting.archive_index import write_report
+from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.timeline import format_clock

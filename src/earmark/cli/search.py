@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.console import emit_json, out, progress_bar, warn
-from earmark.cli.options import model_store
 from earmark.cli.runs import AsJson
 from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.models.user_folders import model_store
+from earmark.reporting.console import emit_json, out, progress_bar, warn
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as find_moments
 from earmark.timeline import format_clock

@@ -9,13 +9,15 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
-from earmark.cli.console import emit, emit_json, err, out, print_table, warn
-from earmark.cli.progress_display import show_progress
+from earmark.gate.score_cache import cache_at
 from earmark.media.source import place_of
+from earmark.models.user_folders import model_store
 from earmark.pipeline.run_plan import make_plan
 from earmark.pipeline.sounds import RecordingSounds, SoundListing
 from earmark.pipeline.sounds import sounds as list_sounds
+from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
+from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
@@ -64,8 +66,8 @@ def sounds(
     plan = make_plan(
         options.sources_at(paths),
         audio_track=audio_track,
-        cache=options.cache_at(cache, no_cache),
-        store=options.model_store(),
+        cache=cache_at(cache, no_cache),
+        store=model_store(),
         workers=workers,
     )
     with show_progress() as progress:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from earmark.cli.console import emit_json, out, warn
 from earmark.cli.runs import AsJson, RunFolder
 from earmark.ledger.run_reader import Run
+from earmark.reporting.console import emit_json, out, warn
 from earmark.reporting.run_overview import overview
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from earmark.cli.console import err, out, progress_bar
 from earmark.cli.evaluate import names, words
-from earmark.cli.options import with_checkpoints
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
+from earmark.gate.checkpoint_files import with_checkpoints
+from earmark.reporting.console import err, out, progress_bar
 from earmark.reporting.text_format import as_share
 
 if TYPE_CHECKING:

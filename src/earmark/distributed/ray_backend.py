@@ -16,12 +16,13 @@ from typing import Any
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
 from earmark.captioning.limits import Limits
+from earmark.captioning.task import Task
 from earmark.captioning.usage import Tally
 from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_pool import ATTEMPTS
 from earmark.errors import BackendError, EarmarkError
-from earmark.pipeline.ask import CallRecorder, Task
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.pipeline.backend import (
     Item,
     Outcomes,

@@ -17,12 +17,13 @@ from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.task import Task
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_pool import ATTEMPTS
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
 from earmark.media.prefetch import DecoderPool, FrameRequest
-from earmark.pipeline.ask import CallRecorder, Task
 from earmark.version import VERSION
 
 

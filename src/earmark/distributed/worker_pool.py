@@ -36,8 +36,9 @@ from earmark.pipeline.run_plan import BackendOptions
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
     from earmark.captioning.limits import Limits
+    from earmark.captioning.task import Task
     from earmark.captioning.usage import Tally
-    from earmark.pipeline.ask import CallRecorder, Task
+    from earmark.ledger.call_recorder import CallRecorder
 
 ATTEMPTS = 3
 """Times an item is given out; whatever takes three workers with it is not tried on a fourth."""

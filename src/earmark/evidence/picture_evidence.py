@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
 
+from earmark.errors import ModelMissing
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.object_detector import ObjectTagger
 from earmark.evidence.text_reader import TextReader
@@ -62,13 +63,30 @@ class PictureEvidence:
         return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
-def picture_evidence(store: ModelStore | None = None) -> PictureEvidence | None:
-    """What the models in `store` can find; None where there are none, or no library for them."""
+def picture_evidence(
+    wanted: bool | None = None, store: ModelStore | None = None
+) -> PictureEvidence | None:
+    """What the models in `store` can find; None where that is not wanted.
+
+    Args:
+        wanted: None means only if there is a model, and a library for it.
+        store: Where models are looked for; the user's own store if not given.
+
+    Raises:
+        ModelMissing: it is wanted, and no model for it is here.
+    """
     store = store or ModelStore()
     readers: list[PictureReader] = []
+    if wanted is False:
+        return None
     if find_spec("cv2") and all(store.state(name) == "here" for name in PPOCR):
         readers.append(TextReader(store=store))
     if find_spec("ai_edge_litert") and store.state("efficientdet-lite0") == "here":
         weights = store.find("efficientdet-lite0")
         readers.append(ObjectReader(ObjectTagger(least=SURE, weights=weights)))
+    if wanted and not readers:
+        raise ModelMissing(
+            "nothing here reads text or names objects in frames: pip install "
+            "'earmark[vision]' and run `earmark models get evidence`"
+        )
     return PictureEvidence(tuple(readers)) if readers else None

@@ -6,11 +6,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evidence.sound_track import SoundTrack, SoundTracker
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.sound_track import ORIGIN, SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Recording, Sound
 from earmark.media.atomic_file import replacing
@@ -30,6 +32,8 @@ class SoundListener:
     encoder: YAMNet
     folder: Path | None = None
     """Of the cache; None listens every time."""
+    origin: ClassVar[str] = ORIGIN
+    """Of the evidence it gives."""
 
     def __call__(
         self, recording: Recording, *, on_seconds: Callable[[float, float], None] | None = None
@@ -47,6 +51,14 @@ class SoundListener:
             if on_seconds is not None:
                 on_seconds(block.start + len(block) / block.sample_rate, recording.duration)
         return self.keep(recording, tracker.track())
+
+    def evidence(self, recording: Recording) -> list[EvidenceEntry]:
+        """The same sounds as events that can be kept."""
+        found = self(recording).events()
+        return [
+            EvidenceEntry(event.span, "heard", event.name, event.confidence, ORIGIN)
+            for event in found
+        ]
 
     def overhear(self, recording: Recording, sound: Iterable[Sound]) -> Iterator[Sound]:
         """Pass the `sound` of `recording` on as it is, and keep what is heard in it.

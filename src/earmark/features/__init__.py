@@ -15,7 +15,7 @@ from earmark.features.pretrained.query_encoder import QueryEncoder
 from earmark.features.spectral_flux import Flux
 from earmark.features.yamnet import YAMNet
 from earmark.models import PRETRAINED
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 
 ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     "earmark.encoders",

@@ -12,7 +12,7 @@ from earmark.features.encoder_spec import make_encoder, split_name
 from earmark.gate.energy_frontline import energy_frontline
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 
 AUTO = "auto"
 """The best frontline there is: the gate that comes with earmark, and where there is nothing to

@@ -17,6 +17,7 @@ from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.content_file import content_file
 from earmark.media.recording_description import content_key
+from earmark.models.user_folders import cache_folder
 from earmark.timeline import Track
 
 LAYOUT = 3
@@ -127,3 +128,10 @@ def listen_cached(
     if cache is None or heard.is_unheard:
         return heard
     return cache.keep(heard, frontline, audio_track=audio_track)
+
+
+def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:
+    """The cache in `folder`, else the user's own; none where nothing is to be kept."""
+    if no_cache:
+        return None
+    return ScoreCache(folder or cache_folder())

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from earmark.redaction import redact_url
 
-_REMOTE = re.compile(r"^[a-z][a-z0-9+]+://", re.IGNORECASE)
+_REMOTE = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Source:
     @property
     def paths(self) -> tuple[str, ...]:
         """Its files and addresses, without what is secret in them."""
-        return tuple(map(redact_url, self.uris))
+        return tuple(redact_url(uri) if is_remote(uri) else uri for uri in self.uris)
 
 
 def is_remote(uri: str) -> bool:
@@ -72,7 +72,7 @@ def place_of(uri: str) -> str:
     >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4")
     ('cam/a.mp4', 'https://host/a.mp4?***')
     """
-    place = redact_url(uri)
+    place = redact_url(uri) if is_remote(uri) else uri
     return place if place.isprintable() else ascii(place)  # a name may hold any byte
 
 

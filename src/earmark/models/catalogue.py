@@ -14,7 +14,7 @@ from typing import Any
 from earmark.errors import MissingExtra, ModelMismatch
 from earmark.models.architecture import CLIPS, DECISIONS, Architecture
 from earmark.models.download import Address, Npm, Origin, Wheel
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 
 EXTRAS = {
     "yamnet": "ai_edge_litert",

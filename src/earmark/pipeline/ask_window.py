@@ -8,17 +8,19 @@ from pathlib import Path
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.question import Question
+from earmark.captioning.task import Task
 from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source, open_recording
-from earmark.pipeline.ask import CallRecorder, Task, ask_here
+from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
@@ -74,7 +76,7 @@ def ask_window(
         row, heard, question = _row(run, recording), _heard(run, recording), _question(run, plan)
     opened = open_again(row)
     pick = window_at(heard, time, reason=reason)
-    namer = plan.open_namer() if described.get("sounds") else None
+    namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
     sounds = sounds_in([pick.span], level=heard.level, names=names)[pick.span]
     request = question.request(recording, pick, sounds, captioner.model)

@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.activity import with_activity
 from earmark.captioning.question import Question
 from earmark.captioning.request import Request
+from earmark.captioning.task import Task
 from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.pipeline.ask import CallRecorder, Task, ask_here
+from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.batch import reopen
 from earmark.pipeline.run_plan import Plan
@@ -187,7 +188,7 @@ def _question(run: Run) -> Question:
     if "ask" not in plan:
         raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
     question = Question.from_json(plan["ask"])
-    return replace(question, prompt=with_activity(question.prompt))
+    return question.with_activity()
 
 
 def _frame(run: Run, ledger: Ledger) -> Untouched:
@@ -249,7 +250,7 @@ def _tasks(run: Run, ledger: Ledger, drawn: AuditDraws, asking: Plan, model: str
     survival = _survival(run)
     rows = {row.id: row for row in run.recordings()}
     recordings = {key: reopen(rows[key]) for key in {one.recording for one in drawn.draws}}
-    namer = asking.open_namer() if run.plan().get("sounds") else None
+    namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     requests: dict[Draw, Request] = {}
     for key, recording in recordings.items():
         own = [one for one in drawn.draws if one.recording == key]

@@ -14,14 +14,15 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from earmark.errors import EarmarkError, InternalError, summarise
+from earmark.models.registry import Registry
 from earmark.pipeline.run_plan import BackendOptions
-from earmark.registry import Registry
 
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
     from earmark.captioning.limits import Limits
+    from earmark.captioning.task import Task
     from earmark.captioning.usage import Tally
-    from earmark.pipeline.ask import CallRecorder, Task
+    from earmark.ledger.call_recorder import CallRecorder
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

@@ -15,13 +15,16 @@ from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import LedgerError, MediaError
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
+from earmark.ledger.waiting_calls import requests_about
 from earmark.media import Recording, Source, open_recording
-from earmark.pipeline.ask import CallRecorder, Task, decode, requests_about
+from earmark.pipeline.ask import decode
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import publish
 from earmark.pipeline.run_plan import BackendOptions

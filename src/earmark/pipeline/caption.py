@@ -1,29 +1,34 @@
-"""The whole job: listen, store, select, ask, publish.
+"""The whole job: listen, store, choose, ask, publish.
 
-paths ──▶ listen ──▶ store ──▶ select ──▶ ask ──▶ publish
-                       └── ledger ──┴────────┘
+paths ──▶ listen ──▶ store ──▶ choose ──▶ ask ──▶ publish
+                       │         ▲ └─ rounds ─┤
+                       └── ledger ┴───────────┘
                            a second run asks only what has no answer
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.evidence_captioner import EvidenceCaptioner
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.usage import Tally
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
-from earmark.pipeline.backend import open_backend
-from earmark.pipeline.choose import count_sightings
-from earmark.pipeline.listen import listen_and_store
-from earmark.pipeline.rounds import Workplace, ask_in_rounds
+from earmark.media import Recording, Source
+from earmark.pipeline.backend import Backend, open_backend
+from earmark.pipeline.choose import choose_tasks, count_sightings
+from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.sounds import keep_sounds
-from earmark.pipeline.speech import write_down_speech
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_result import CaptionResult
+from earmark.selection.round_schedule import turns
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +60,10 @@ def caption(
         LedgerError: the run is in use, damaged or of another version.
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
-    plan = make_plan(paths, plan, **choices).with_sounds_heard().looked_at()
+    plan = make_plan(paths, plan, **choices).with_evidence()
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
-    look = plan.open_picture_evidence()
-    if look is not None:
-        captioner = EvidenceCaptioner(captioner, look)
     listener = plan.speech_plan.open_listener(plan.store, api_key=api_key)
     sources, described = plan.sources(), plan.run_json(captioner.model)
     with (
@@ -69,15 +71,45 @@ def caption(
         Ledger.open(Path(run), described) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
-        keep_sounds(recordings, plan, ledger, backend)
-        write_down_speech(recordings, plan.speech_plan, listener, ledger, backend)
-        tally = ask_in_rounds(recordings, plan, captioner, Workplace(ledger, backend, now))
+        keep_sounds(recordings, plan.listening, ledger, backend)
+        keep_speech(recordings, plan.speech_plan, listener, ledger, backend)
+        tally = ask_in_rounds(recordings, plan, captioner, ledger, backend, progress=now)
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         seen = None
         if not plan.rounds.is_one:
             seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
         page, totals = publish(ledger)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, seen)
+
+
+def ask_in_rounds(
+    recordings: Mapping[Source, Recording],
+    plan: Plan,
+    captioner: Captioner,
+    ledger: Ledger,
+    backend: Backend,
+    *,
+    progress: Progress,
+) -> Tally:
+    """Choose and ask, as often as the plan has rounds; what all calls together came to.
+
+    A call that fails in one round is not asked again in the next. Rounds end early where calls
+    stop, or where answers come later (a batch). What is asked next follows from the ledger alone,
+    so the same command then goes on, and so does a run that was killed.
+    """
+    log = CallRecorder(plan.limits, ledger, progress, 0)
+    for each in turns(plan.rounds):
+        turn = replace(each, lost=frozenset(log.lost))
+        tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend, turn=turn)
+        log.calls += len(tasks)
+        progress.count_calls(log.tally, log.calls)
+        logger.info("%d calls to make to %s", len(tasks), captioner.model)
+        if len(tasks) or tasks.is_whole:
+            with closing(iter(tasks)) as waiting:
+                backend.ask(waiting, captioner, plan.limits, log)
+        if tasks.is_whole or log.tally.stopped or (len(tasks) and backend.is_deferred):
+            break
+    return log.tally
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:

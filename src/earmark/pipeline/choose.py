@@ -5,7 +5,7 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -13,20 +13,20 @@ from earmark.captioning.activity import same_activity
 from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
-from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.stored_windows import StoredWindows
+from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
-from earmark.pipeline.ask import Tasks
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.answer_evidence import RevisedWindows, Seen
 from earmark.selection.coverage_forecast import foretell
 from earmark.selection.pick import explain
-from earmark.selection.round_schedule import WHOLE, Turn, calls_now, spread
+from earmark.selection.round_choice import part_now, with_reasons
+from earmark.selection.round_schedule import WHOLE, Turn
 from earmark.selection.stopping import Asking, Sightings, as_answered, sight
 
 NAMED_TOGETHER = 1024
@@ -50,19 +50,19 @@ def choose_tasks(
     """
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
     tasks.lost = turn.lost
-    namer = plan.open_namer()
-    windows, paid = read_answers(plan, tasks, namer, backend)
+    windows, paid = read_answers(plan, tasks, backend)
     asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
     many, turn = as_answered(windows, paid, agree=same_activity, asking=asking)
     weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
-    told = (_with_reasons(choice, many, place) for place, choice in enumerate(spent))
-    dealt = (_part(choice, places, turn) for choice, places in zip(told, paid, strict=True))
-    chosen = zip(tasks.recordings.values(), dealt, strict=True)
+    told = with_reasons(spent, many) if isinstance(many, RevisedWindows) else spent
+    if not turn.is_last:
+        told = (part_now(one, places, turn) for one, places in zip(told, paid, strict=True))
+    chosen = zip(tasks.recordings.values(), told, strict=True)
     with ledger.run() as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
-            named = name_sounds(namer, spans, backend.map)
+            named = name_sounds(plan.namer, spans, backend.map)
             for (one, choice), (names, unnamed) in zip(some, named, strict=True):
                 notes = "; ".join(filter(None, [choice.note, unnamed]))
                 _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
@@ -71,13 +71,13 @@ def choose_tasks(
 
 
 def read_answers(
-    plan: Plan, tasks: Tasks, namer: Namer | None, backend: Backend
+    plan: Plan, tasks: Tasks, backend: Backend
 ) -> tuple[StoredWindows, list[list[Seen]]]:
     """The windows of the recordings of `tasks`, and what is said of those that are paid."""
     listening, recordings = plan.listening, tasks.recordings
     key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
     windows = StoredWindows(tasks.ledger, key, listening.survival, [], [])
-    paid = [_paid_windows(one, windows, tasks, namer, backend) for one in recordings.values()]
+    paid = [_paid_windows(one, windows, tasks, plan.namer, backend) for one in recordings.values()]
     owned = [tuple(one.window for one in some) for some in paid]
     return replace(windows, recordings=list(recordings), paid=owned), paid
 
@@ -91,33 +91,9 @@ def count_sightings(
 ) -> Sightings:
     """What the answers saw that was new, and what the sound lets expect besides, over all."""
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
-    windows, paid = read_answers(plan, tasks, plan.open_namer(), backend)
+    windows, paid = read_answers(plan, tasks, backend)
     pairs = zip(windows, paid, strict=True)
     return sum((sight(*pair, same_activity) for pair in pairs), Sightings())
-
-
-def _with_reasons(choice: Choice, many: Collection[Windows], place: int) -> Choice:
-    """The choice of one recording, its picks saying also what the answers around them are."""
-    if not isinstance(many, RevisedWindows):
-        return choice
-    around = [many.why(place, pick.start) for pick in choice.picks]
-    picks = [
-        replace(pick, reason=f"{pick.reason}, {why}") if why else pick
-        for pick, why in zip(choice.picks, around, strict=True)
-    ]
-    return replace(choice, picks=picks)
-
-
-def _part(choice: Choice, paid: Sequence[Seen], turn: Turn) -> Choice:
-    """Of a recording's plan what is paid and what is asked in this round."""
-    if turn.is_last:
-        return choice
-    starts = {one.start for one in paid}
-    waiting = [pick for pick in choice.picks if pick.start not in starts]
-    done = len(choice.picks) - len(waiting)
-    now = spread(waiting, calls_now(len(choice.picks), done, turn.share))
-    starts |= {pick.start for pick in now}
-    return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
 
 
 def _paid_windows(

@@ -27,19 +27,19 @@ from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundTrack
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
+from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
+from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
 from earmark.media.clip_writer import write_clip
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.ask import CallRecorder, Tasks
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.caption import publish
-from earmark.pipeline.listen import listen_and_store
+from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.sounds import keep_sounds
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.progress import Progress
 from earmark.reporting.text_format import counted
@@ -152,7 +152,7 @@ def find(
     plan = make_plan(paths, plan, **{"sounds": None, **choices})
     on_grid = replace(plan.listening, grid=Grid(plan.listening.grid.length))
     asking = as_question(question, plan.question)
-    plan = replace(plan, listening=on_grid, question=asking).with_sounds_heard()
+    plan = replace(plan, listening=on_grid, question=asking, pictures=False).with_evidence()
     asked = plan.open_captioner(api_key=api_key)
     if isinstance(asked, TagsCaptioner):
         raise ValueError(
@@ -166,7 +166,7 @@ def find(
         Ledger.open(Path(run), described) as ledger,
     ):
         recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
-        keep_sounds(recordings, plan, ledger, backend)
+        keep_sounds(recordings, plan.listening, ledger, backend)
         search = _Search(question, plan, recordings, ledger, backend)
         log = CallRecorder(plan.limits, ledger, now, calls)
         for turn in range(ROUNDS):

@@ -1,7 +1,8 @@
 """Listening: every recording heard once and laid on the grid, a failure a row.
 
-source ──▶ score cache ──▶ listen ──▶ windows, scored and rated
-└── what was heard before is not heard again
+source ──▶ score cache ──▶ listen ──┬──▶ windows, scored and rated ──┐
+└── what was heard before           ├──▶ named sounds                ├──▶ ledger
+    is not heard again              └──▶ speech, where it is wanted ─┘
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
+from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import EarmarkError
 from earmark.gate.listener import look_instead
 from earmark.gate.score_cache import listen_cached
@@ -21,6 +24,10 @@ from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
+from earmark.selection.result import Failed
+
+if TYPE_CHECKING:
+    from earmark.evidence.speech_listener import SpeechListener
 
 logger = logging.getLogger(__name__)
 
@@ -109,6 +116,20 @@ def listen_all(
         yield source, result
 
 
+def listen_each(
+    sources: Sequence[Source], plan: ListenPlan, backend: Backend, progress: Progress | None = None
+) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
+    """Every recording heard, in order; those that could not be are rows."""
+    found = dict(listen_all(sources, plan, backend, progress=progress))
+    results = [(source, found[source]) for source in sources]
+    return (
+        [one for _, one in results if isinstance(one, ScoredRecording)],
+        tuple(
+            Failed(source.path, str(one)) for source, one in results if isinstance(one, Exception)
+        ),
+    )
+
+
 def listen_and_store(
     sources: Sequence[Source], plan: ListenPlan, ledger: Ledger, backend: Backend, now: Progress
 ) -> tuple[dict[Source, Recording], int]:
@@ -144,3 +165,52 @@ def listen_and_store(
                 audio_track=recording.audio_track,
             )
     return {one: found[one] for one in sources if one in found}, len(sources) - len(found)
+
+
+def keep_sounds(
+    recordings: Mapping[Source, Recording], plan: ListenPlan, ledger: Ledger, backend: Backend
+) -> None:
+    """Keep the named sounds of `recordings` in the run as evidence, where sounds are named.
+
+    What listening left in the cache is not heard again. A recording whose sounds cannot be named
+    goes without: choosing says why.
+    """
+    if plan.beside is None:
+        return
+    origin = plan.beside.origin
+    with ledger.run() as run:
+        known = run.recordings_with_evidence("heard", origin=origin)
+    wanted = [one for one in recordings.values() if one.has_audio and one.key not in known]
+    for one, found in backend.map(plan.beside.evidence, wanted):
+        if not isinstance(found, EarmarkError):
+            ledger.keep_evidence(one.key, found, kinds=["heard"], origin=origin)
+
+
+def keep_speech(
+    recordings: Mapping[Source, Recording],
+    plan: SpeechPlan,
+    listener: SpeechListener | None,
+    ledger: Ledger,
+    backend: Backend,
+) -> None:
+    """Keep what is said in each recording, as `plan` says; what is kept is not heard again.
+
+    A recording whose speech cannot be written down is a warning, and has none.
+    """
+    if not plan.voices:
+        for recording in recordings.values():
+            ledger.keep_evidence(recording.key, [], kinds={"said"})
+    if listener is None:
+        return
+    origin = listener.transcriber.name
+    with ledger.run() as run:
+        missing = [
+            recording
+            for recording in recordings.values()
+            if all(entry.origin != origin for entry in run.evidence(recording.key, kinds={"said"}))
+        ]
+    for recording, found in backend.map(listener, missing):
+        if isinstance(found, EarmarkError):
+            logger.warning("%s: its speech is not written down: %s", recording.name, found)
+            continue
+        ledger.keep_evidence(recording.key, found, kinds={"said"})

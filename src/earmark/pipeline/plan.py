@@ -11,8 +11,9 @@ from typing import Any
 
 from earmark.gate.forecast_error import ForecastError
 from earmark.grid import ScoredRecording, Windows
+from earmark.pipeline.backend import open_backend
+from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.select import listen_each
 from earmark.reporting.progress import Progress
 from earmark.selection import calls_for
 from earmark.selection.cost_forecast import (
@@ -53,7 +54,9 @@ def plan(
     made = make_plan(paths, plan, **choices)
     if coverage is not None:
         check_coverage(coverage)
-    heard, failures = listen_each(made.sources(), made, progress)
+    sources = made.sources()
+    with open_backend(made.backend, len(sources)) as backend:
+        heard, failures = listen_each(sources, made.listening, backend, progress)
     price = cost if cost is not None else CallCost()
     many = [scored.windows for scored in heard]
     is_told = any(map(_is_told, heard))

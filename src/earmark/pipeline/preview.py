@@ -46,7 +46,7 @@ def preview(
     Without a model it is as if the one were asked that has answered last in this run; before any
     has, the cost is that of asking one about every pick.
     """
-    plan = make_plan(paths, plan, **choices).with_sounds_heard().looked_at()
+    plan = make_plan(paths, plan, **choices).with_evidence()
     captioner = plan.open_captioner(api_key=api_key)
     is_asking = not isinstance(captioner, TagsCaptioner)
     model = captioner.model if is_asking else _last_model(Path(run)) or "a model"

@@ -11,12 +11,11 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earmark.captioning.activity import with_activity
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
-from earmark.errors import ModelMissing
+from earmark.captioning.speech_plan import SpeechPlan
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import UNHEARD, Frontline
 from earmark.gate.frontline_registry import AUTO, frontline_named
@@ -27,7 +26,6 @@ from earmark.media import Source, find
 from earmark.media.shard import Shard
 from earmark.media.source import from_root
 from earmark.models import ModelStore
-from earmark.redaction import redact_url
 from earmark.selection import (
     Budget,
     Coverage,
@@ -38,16 +36,15 @@ from earmark.selection import (
     rule_name,
     rule_named,
 )
-from earmark.selection.cost_forecast import Forecast
 from earmark.selection.round_schedule import Rounds
-from earmark.selection.rules.separated import MinimumSeparation
+from earmark.selection.rules.separated import suited_to
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
     from earmark.evidence.picture_evidence import PictureEvidence
     from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.sound_names import Namer
-    from earmark.evidence.speech_listener import SpeechListener, Transcriber
+    from earmark.selection.cost_forecast import Forecast
 
 Paths = Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
@@ -96,64 +93,6 @@ class BackendOptions:
             raise ValueError(f"--address {self.address} needs --engine ray")
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechPlan:
-    """Whether what is said is written down, and by whom."""
-
-    speech: bool = False
-    """Off unless asked for: people beside the wearer have not agreed."""
-    transcriber: str | None = None
-    """Address of a server that transcribes; None for the embedded Whisper."""
-    transcriber_model: str = "whisper-1"
-    """The model's name on that server."""
-    language: str = ""
-    """The code of the language spoken; empty finds out."""
-    voices: bool = True
-    """False keeps no transcript, and deletes what an earlier run kept."""
-
-    def __post_init__(self) -> None:
-        if self.speech and not self.voices:
-            raise ValueError("--speech writes down what --no-voices forbids: give one of them")
-        if self.transcriber is not None and not self.speech:
-            raise ValueError(f"--transcriber {redact_url(self.transcriber)} needs --speech")
-
-    def open_listener(
-        self, store: ModelStore | None = None, *, api_key: str | None = None
-    ) -> SpeechListener | None:
-        """Who writes down speech, ready; nobody if that is not wanted.
-
-        Raises:
-            ModelMissing: it is wanted, and a model is not here.
-        """
-        if not self.speech:
-            return None
-        from earmark.evidence.speech_listener import SpeechListener
-        from earmark.evidence.voice_activity import VoiceActivity
-
-        store = store or ModelStore()
-        activity = VoiceActivity(weights=store.find("silero-vad"))
-        return SpeechListener(self._open_transcriber(store, api_key), activity)
-
-    def _open_transcriber(self, store: ModelStore, api_key: str | None) -> Transcriber:
-        made: Transcriber
-        if self.transcriber is not None:
-            from earmark.captioning.transcription_server import ServerTranscriber
-
-            model, language = self.transcriber_model, self.language
-            made = ServerTranscriber(self.transcriber, model, language, api_key)
-        else:
-            from earmark.evidence.whisper_model import WhisperModel
-
-            made = WhisperModel(store, language=self.language)
-        made.check()
-        return made
-
-    def to_json(self) -> dict[str, Any]:
-        """The choices as plain values, without what is secret in an address."""
-        server = None if self.transcriber is None else redact_url(self.transcriber)
-        return asdict(self) | {"transcriber": server}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Every choice of a run."""
@@ -181,7 +120,9 @@ class Plan:
     speech_plan: SpeechPlan = field(default_factory=SpeechPlan)
     """Whether what is said is written down."""
     namer: Namer | None = None
-    """Who names them, where that is an object and not a choice."""
+    """Who names sounds, where that is an object and not a choice."""
+    look: PictureEvidence | None = None
+    """What reads text and names objects in frames, where that is an object and not a choice."""
     store: ModelStore = field(default_factory=ModelStore)
     """Where models are kept."""
     backend: BackendOptions = field(default_factory=BackendOptions)
@@ -210,46 +151,38 @@ class Plan:
     def open_captioner(self, *, api_key: str | None = None) -> Captioner:
         """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one."""
         tokens = self.question.tokens + self.question.answer_tokens
-        return self.captioner or self.model_choice.captioner(
+        asked = self.captioner or self.model_choice.captioner(
             concurrency=self.limits.concurrency, tokens=tokens, api_key=api_key
         )
+        if self.look is None:
+            return asked
+        from earmark.captioning.evidence_captioner import EvidenceCaptioner
 
-    def open_picture_evidence(self) -> PictureEvidence | None:
-        """What finds text and objects in frames; nothing where that is not wanted or not here.
+        return EvidenceCaptioner(asked, self.look)
+
+    def with_evidence(self) -> Plan:
+        """The plan with those at hand who name sounds, texts and objects, as far as it wants them.
+
+        Sounds are named in the same pass as listening, and questions know that frames are looked
+        at.
 
         Raises:
-            ModelMissing: it is wanted, and no model for it is here.
+            ModelMissing: one is wanted, and its model is not here.
         """
-        if self.pictures is False:
-            return None
-        from earmark.evidence.picture_evidence import picture_evidence
+        from earmark.evidence.picture_evidence import picture_evidence  # load what knows sounds
+        from earmark.evidence.sound_names import sound_namer  # and pictures
 
-        found = picture_evidence(self.store)
-        if found is None and self.pictures:
-            raise ModelMissing(
-                "nothing here reads text or names objects in frames: pip install "
-                "'earmark[vision]' and run `earmark models get evidence`"
-            )
-        return found
-
-    def open_namer(self) -> Namer | None:
-        """Who names sounds, ready to be asked; nobody if that is not wanted."""
-        if self.namer or self.sounds is False:
-            return self.namer
-        from earmark.evidence.sound_names import sound_namer  # loads what knows sounds
-
-        cache = self.listening.cache
-        return sound_namer(self.sounds, cache.folder if cache else None, store=self.store)
-
-    def looked_at(self) -> Plan:
-        """The plan whose questions know that small models look at the frames, where any do."""
-        is_looked_at = self.open_picture_evidence() is not None
-        return replace(self, question=replace(self.question, is_looked_at=is_looked_at))
-
-    def with_sounds_heard(self) -> Plan:
-        """The plan whose listening names sounds in the same pass, where they are named at all."""
-        listener = getattr(self.open_namer(), "listener", None)
-        return replace(self, listening=replace(self.listening, beside=listener))
+        cache, store = self.listening.cache, self.store
+        folder = cache.folder if cache else None
+        namer = self.namer or sound_namer(self.sounds, folder, store=store)
+        look = self.look or picture_evidence(self.pictures, store)
+        return replace(
+            self,
+            namer=namer,
+            look=look,
+            listening=replace(self.listening, beside=getattr(namer, "listener", None)),
+            question=replace(self.question, is_looked_at=look is not None),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Every choice as plain values; `from_json` makes the same plan of them.
@@ -257,7 +190,7 @@ class Plan:
         Raises:
             ValueError: it holds an object that cannot be written down.
         """
-        if self.captioner or self.namer:
+        if self.captioner or self.namer or self.look:
             raise ValueError(
                 "a plan with a captioner or namer of your own cannot be saved; choose a model by "
                 "server, gguf, transformers or replay instead"
@@ -327,11 +260,10 @@ class Plan:
 
     def run_json(self, model: str) -> dict[str, Any]:
         """All that can change an answer of `model`, as plain values: its name in the ledger."""
-        namer = self.open_namer()
         return {
             **self.selection_json(),
             "model": model,
-            "sounds": namer.model if namer else None,
+            "sounds": self.namer.model if self.namer else None,
             "ask": self.question.to_json(),
             **({} if self.rounds.is_one else {"rounds": str(self.rounds)}),
             **({} if self.speech_plan == SpeechPlan() else self.speech_plan.to_json()),
@@ -399,7 +331,8 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         chosen["shard"] = Shard.parse(chosen["shard"])
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
-    chosen["rule"] = _suited(rule, choices.get("rule"), chosen.get("frontline"))
+    if isinstance(choices.get("rule"), str) and "frontline" in chosen:
+        chosen["rule"] = suited_to(rule, chosen["frontline"].separation)
     for part, kind in PARTS.items():
         own = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if own:
@@ -407,27 +340,15 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     unknown = chosen.keys() - {each.name for each in fields(Plan)}
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
-    return _checked(_asking_activity(replace(before, **chosen)))
+    made = replace(before, **chosen)
+    _check(made)
+    # Where answers steer, they are also asked what is being done.
+    question = made.question if made.rounds.is_one else made.question.with_activity()
+    return replace(made, question=question)
 
 
-def _asking_activity(plan: Plan) -> Plan:
-    """The plan, its question asking also what is being done where answers steer."""
-    if plan.rounds.is_one:
-        return plan
-    prompt = with_activity(plan.question.prompt)
-    return replace(plan, question=replace(plan.question, prompt=prompt))
-
-
-def _suited(rule: Rule, named: Any, frontline: Frontline | None) -> Rule:
-    """`separated` with the delta that the gate was found best with, where the rule is but named."""
-    delta = frontline.separation if frontline else None
-    if delta and isinstance(named, str) and isinstance(rule, MinimumSeparation):
-        return replace(rule, separation=delta)
-    return rule
-
-
-def _checked(plan: Plan) -> Plan:
-    """The plan, refused before hours of listening where it cannot be executed."""
+def _check(plan: Plan) -> None:
+    """Raises, before hours of listening, where `plan` cannot be executed."""
     if plan.listening.audio_track < 0:
         raise ValueError(f"audio tracks are counted from 0, not {plan.listening.audio_track}")
     if plan.listening.grid.placement == "free" and not places_freely(plan.rule):
@@ -441,7 +362,6 @@ def _checked(plan: Plan) -> Plan:
             f"{plan.budget} calls over all recordings cannot be split among shards: "
             "give a share such as 20%, or a price such as price=0.4"
         )
-    return plan
 
 
 PARTS: Mapping[str, Any] = {

@@ -5,18 +5,16 @@ paths ──▶ listen ──▶ allocate ──▶ Selection
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from earmark.grid import ScoredRecording
-from earmark.media import Source
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.listen import listen_all
+from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection import Choice, allocate, left_out
 from earmark.selection.coverage_forecast import as_measured, foretell
-from earmark.selection.result import Chosen, Failed, Selection
+from earmark.selection.result import Chosen, Selection
 
 
 def select(
@@ -42,27 +40,13 @@ def select(
     """
     plan = make_plan(paths, plan, **choices)
     sources, described = plan.sources(), plan.selection_json()
-    heard, failures = listen_each(sources, plan, progress)
+    with open_backend(plan.backend, len(sources)) as backend:
+        heard, failures = listen_each(sources, plan.listening, backend, progress)
     many = [one.windows for one in heard]
     weights = [one.heard.recording.source.weight for one in heard]
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
     chosen = (_chosen(plan, one, choice, explain) for one, choice in zip(heard, spent, strict=True))
     return Selection(described, tuple(chosen), failures)
-
-
-def listen_each(
-    sources: Sequence[Source], plan: Plan, progress: Progress | None = None
-) -> tuple[list[ScoredRecording], tuple[Failed, ...]]:
-    """Every recording heard, in order; those that could not be are rows."""
-    with open_backend(plan.backend, len(sources)) as backend:
-        found = dict(listen_all(sources, plan.listening, backend, progress=progress))
-    results = [(source, found[source]) for source in sources]
-    return (
-        [one for _, one in results if isinstance(one, ScoredRecording)],
-        tuple(
-            Failed(source.path, str(one)) for source, one in results if isinstance(one, Exception)
-        ),
-    )
 
 
 def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -> Chosen:
@@ -73,7 +57,7 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     share = foretell(heard, choice, expected)
     told = as_measured(
         share,
-        plan.forecast_error if choice.rule_used == "coverage" else None,
+        plan.listening.frontline.error if choice.rule_used == "coverage" else None,
         actions=expected,
         duration=windows.duration,
     )

@@ -6,22 +6,20 @@ paths ──▶ listen for names ──▶ events ──▶ SoundListing
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
-from earmark.evidence.sound_track import ORIGIN, SoundEvent
-from earmark.ledger.ledger import Ledger
-from earmark.media import Recording, Source, open_recording
+from earmark.evidence.sound_track import SoundEvent
+from earmark.media import Source, open_recording
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.backend import Backend, open_backend
+from earmark.pipeline.backend import open_backend
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection.result import Failed
@@ -137,31 +135,3 @@ def _hear(
     on_seconds = progress.at(source.name) if progress else None
     heard = listener(recording, on_seconds=on_seconds)
     return RecordingSounds(source.path, recording.duration, tuple(heard.events()))
-
-
-def keep_sounds(
-    recordings: Mapping[Source, Recording], plan: Plan, ledger: Ledger, backend: Backend
-) -> None:
-    """Keep the named sounds of `recordings` in the run as evidence, where sounds are named.
-
-    What listening left in the cache is not heard again. A recording whose sounds cannot be named
-    goes without: choosing says why.
-    """
-    listener = plan.listening.beside
-    if listener is None:
-        return
-    with ledger.run() as run:
-        known = run.recordings_with_evidence("heard", origin=ORIGIN)
-    wanted = [one for one in recordings.values() if one.has_audio and one.key not in known]
-    for one, events in backend.map(partial(_events, listener=listener), wanted):
-        if not isinstance(events, EarmarkError):
-            ledger.keep_evidence(one.key, _entries(events), kinds=["heard"], origin=ORIGIN)
-
-
-def _events(recording: Recording, *, listener: SoundListener) -> list[SoundEvent]:
-    return listener(recording).events()
-
-
-def _entries(events: list[SoundEvent]) -> Iterator[EvidenceEntry]:
-    for event in events:
-        yield EvidenceEntry(event.span, "heard", event.name, event.confidence, ORIGIN)

@@ -20,7 +20,7 @@ from earmark.errors import MissingExtra
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import EditList
 from earmark.reporting.exporter import Export, Exporter, ExportRow

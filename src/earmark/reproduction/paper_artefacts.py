@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import NEEDS, Material
 

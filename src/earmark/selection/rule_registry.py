@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 from earmark.selection.rule import Rule
 from earmark.selection.rules.aks import Aks
 from earmark.selection.rules.bolt import Bolt

@@ -11,7 +11,7 @@ from earmark.errors import AnnotationError
 from earmark.evaluation.annotations import document_readers, table_readers
 from earmark.evaluation.annotations.actions import AnnotationFile, Annotations, few, gather
 from earmark.evaluation.annotations.table_readers import reading
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 
 
 class Reader(Protocol):

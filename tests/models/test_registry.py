@@ -8,7 +8,7 @@ import pytest
 
 from earmark import registry
 from earmark.errors import PluginError
-from earmark.registry import Registry
+from earmark.models.registry import Registry
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from earmark.cli.console import emit, emit_json, err, out, printable
+from earmark.reporting.console import emit, emit_json, err, out, printable
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\r\x08\u202egpj.\u2066"
 HARMLESS = "\\x1b[2J\\x1b]0;owned\\x07\\x9b31m\\r\\x08\\u202egpj.\\u2066"
@@ -78,7 +78,7 @@ def test_a_machine_is_given_every_byte(capsys):
 def test_a_person_is_shown_what_a_machine_would_be_given():
     """On a real terminal."""
     ours, theirs = pty.openpty()
-    code = f"from earmark.cli.console import emit; emit({HOSTILE!r})"
+    code = f"from earmark.reporting.console import emit; emit({HOSTILE!r})"
     subprocess.run([sys.executable, "-c", code], stdout=theirs, check=True)
     os.close(theirs)
     assert os.read(ours, 1000).decode() == HARMLESS

@@ -8,14 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from earmark.cli.console import err
-from earmark.cli.options import ARCHIVES
+from earmark.reporting.console import err
 from earmark.reporting.progress import Progress
 
 APART = 1.0
@@ -24,25 +22,6 @@ APART = 1.0
 
 LogKind = Literal["bar", "json"]
 """How progress is told."""
-
-Log = Annotated[
-    LogKind,
-    typer.Option("--log", help="Progress as a bar or as JSON lines.", rich_help_panel=ARCHIVES),
-]
-MetricsPort = Annotated[
-    int | None,
-    typer.Option(
-        "--metrics-port",
-        help="Serve Prometheus metrics here, to this machine alone.",
-        rich_help_panel=ARCHIVES,
-    ),
-]
-MetricsHost = Annotated[
-    str,
-    typer.Option(
-        "--metrics-host", help="The interface to serve them on.", rich_help_panel=ARCHIVES
-    ),
-]
 
 
 @contextmanager

@@ -1,0 +1,92 @@
+"""What becomes of each call of a run, kept as it becomes known."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from earmark.captioning.limits import Limits
+from earmark.captioning.request import Answer, Request
+from earmark.captioning.task import Task
+from earmark.captioning.usage import Failure, Tally
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow
+from earmark.timeline import Span
+
+
+class CallProgress(Protocol):
+    """Is told how far the calls have come."""
+
+    def count_calls(self, tally: Tally, calls: int) -> None:
+        """What they have come to so far, of so many."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class CallRecorder:
+    """Keeps in the ledger what becomes of each call, and tells how far it has come."""
+
+    limits: Limits
+    ledger: Ledger
+    progress: CallProgress
+    calls: int
+    """To make."""
+    tally: Tally = field(init=False)
+    """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
+    tasks: dict[str, Task] = field(default_factory=dict)
+    """By identity, those under way."""
+    lost: set[tuple[str, Span]] = field(default_factory=set)
+    """Calls that failed, by recording and span."""
+
+    def __post_init__(self) -> None:
+        spent = self.ledger.spent()
+        self.tally = Tally(
+            calls_before=spent.calls, tokens_before=spent.tokens, spend_before=spent.spend
+        )
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is noted within is committed once, when this ends."""
+        return self.ledger.together()
+
+    def add(self, task: Task) -> Task:
+        """A task is under way: it is known here until it has an outcome."""
+        self.tasks[task.request.identity] = task
+        return task
+
+    def begin(self, request: Request) -> None:
+        """A call is about to be sent."""
+        tokens = request.most_input_tokens + request.answer_tokens
+        most = (tokens, self.limits.price_at_most(request))
+        self.ledger.begin(CallRow.of(request), reserve=most)
+
+    def withdraw(self, request: Request) -> None:
+        """A call was not sent after all."""
+        del self.tasks[request.identity]
+        self.ledger.withdraw(CallRow.of(request))
+
+    def answered(self, request: Request, answer: Answer) -> None:
+        """A call was answered: kept before another is begun."""
+        spend = self.limits.cost(request, answer)
+        self.ledger.keep(CallRow.of(request), answer, spend=spend)
+        if answer.evidence:
+            kinds = {entry.kind for entry in answer.evidence}
+            self.ledger.keep_evidence(
+                request.recording, answer.evidence, kinds=kinds, within=request.span
+            )
+        del self.tasks[request.identity]
+        self.progress.count_calls(self.tally, self.calls)
+
+    def failed(self, failure: Failure) -> None:
+        """A call stays unanswered, or could not be made."""
+        task = self.tasks.pop(failure.request.identity)
+        self.lost.add((failure.request.recording, failure.request.span))
+        self.tally.last_reason = f"{task}: {failure.reason}"
+        self.ledger.fail(
+            CallRow.of(failure.request),
+            failure.reason,
+            was_sent=failure.attempts > 0,
+            tokens=failure.tokens,
+            spend=self.limits.price(*failure.tokens),
+        )
+        self.progress.count_calls(self.tally, self.calls)

@@ -1,0 +1,31 @@
+"""The plan of one round: why each pick is in it, and which of its picks are asked now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from earmark.selection.allocation import Choice
+from earmark.selection.answer_evidence import RevisedWindows, Seen
+from earmark.selection.round_schedule import Turn, calls_now, spread
+
+
+def with_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:
+    """The choice of each recording, its picks saying also what the answers around them are."""
+    for place, choice in enumerate(choices):
+        around = [many.why(place, pick.start) for pick in choice.picks]
+        picks = [
+            replace(pick, reason=f"{pick.reason}, {why}") if why else pick
+            for pick, why in zip(choice.picks, around, strict=True)
+        ]
+        yield replace(choice, picks=picks)
+
+
+def part_now(choice: Choice, paid: Sequence[Seen], turn: Turn) -> Choice:
+    """Of a recording's plan what is paid and what is asked in a round that is not the last."""
+    starts = {one.start for one in paid}
+    waiting = [pick for pick in choice.picks if pick.start not in starts]
+    done = len(choice.picks) - len(waiting)
+    now = spread(waiting, calls_now(len(choice.picks), done, turn.share))
+    starts |= {pick.start for pick in now}
+    return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
