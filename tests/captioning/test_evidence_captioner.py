@@ -51,4 +51,4 @@ def test_evidence_is_in_what_is_sent_and_not_in_the_identity():
 
 
 def test_without_a_model_nothing_looks(tmp_path):
-    assert picture_evidence(ModelStore(tmp_path)) is None
+    assert picture_evidence(store=ModelStore(tmp_path)) is None
