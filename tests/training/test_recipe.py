@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import torch
 from earmark.errors import AnnotationError
 from earmark.gate.gate import Gate, OperatingPoints
 from earmark.timeline import Track
-from earmark.training.dataset import Material
+from earmark.training.dataset import Material, TrainingRecording
 from earmark.training.optimisation import make_head
 from earmark.training.recipe import (
     Provenance,
@@ -167,23 +169,39 @@ def test_tau_is_chosen_on_the_development_recordings(tmp_path: Path) -> None:
 def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: float) -> float:
     """The share of fresh actions that the gate's episodes touch at the point for `recall`."""
     rule = points.episodes(points.threshold(recall))
-    touched = total = 0
+    touched = 0
     for heard in fresh.values():
         spans = list(rule([Track(score_whole(gate.scorer, heard.features))]))
-        total += len(heard.actions)
         touched += sum(any(action.overlaps(span) for span in spans) for action in heard.actions)
-    return touched / total
+    return touched / count_actions(fresh.values())
+
+
+def count_actions(recordings: Iterable[TrainingRecording]) -> int:
+    return sum(len(heard.actions) for heard in recordings)
 
 
 def test_the_gate_as_it_ships_reaches_its_recall_on_fresh_recordings(tmp_path: Path) -> None:
-    """And thresholds found on the scores of another scorer do not."""
-    settings = replace(SMALL, steps=30, seeds=2, learning_rate=5e-3, crop=20.0, loudness=0.3)
+    """Within twice the deviation of as many actions; with the thresholds of a single head not."""
+    settings = replace(SMALL, steps=30, seeds=2, learning_rate=5e-3, crop=20.0)
     material, fresh = faint(12, seed=1), faint(12, seed=2)
     trained = train(material, settings, folder=tmp_path, origin=Provenance("x", "y"))
-    gate, other = trained.gate, trained.by_seed[1]
-    for recall in (0.9, 0.87):
-        assert reached(gate, gate.points, fresh, recall=recall) == pytest.approx(recall, abs=0.06)
-        assert abs(reached(gate, other.points, fresh, recall=recall) - recall) > 0.06
+    sizes = (
+        count_actions(material[name] for name in trained.held_out),
+        count_actions(fresh.values()),
+    )
+
+    def misses(points: OperatingPoints) -> list[float]:
+        """The targets that the gate misses by more than chance."""
+        return [
+            recall
+            for recall in (0.95, 0.9, 0.87)
+            if abs(reached(trained.gate, points, fresh, recall=recall) - recall)
+            > 2 * math.sqrt(recall * (1 - recall) * sum(1 / size for size in sizes))
+        ]
+
+    assert misses(trained.gate.points) == []
+    for other in trained.by_seed.values():  # heads of the gate, but not the gate
+        assert misses(other.points)[-2:] == [0.9, 0.87]
 
 
 def faint(recordings: int, *, seed: int) -> Material:
