@@ -1,50 +1,67 @@
 """Breaks the code on purpose, a little and at random, and counts how often the tests notice.
 
-    python scripts/mutation.py selection --mutants 80 [--seed 1] [--seconds 3600]
+    python scripts/mutation.py media --mutants 120 [--seed 1] [--only mp4_boxes]
 
-The tests of a package are run once, noting which functions each of them calls. Then one expression
-of a function is changed at a time (`<` to `<=`, `+` to `-`, `and` to `or`, a number by one, a
-condition to its opposite) in a forked process, and the tests that call the function are run there,
-the quickest first, until one fails. What no test notices is listed; lines of
-`scripts/mutation_equivalents.txt` are changes that change nothing, and are not counted. Texts of
-messages, numbers of a module's head and code that only other processes run are not changed.
+The tests of a package are run once, noting which lines each of them runs. Then one expression is
+changed at a time (`<` to `<=`, `+` to `-`, `and` to `or`, a number by one, a condition to its
+opposite, a call to none) in a process forked from this one, which has everything imported and the
+fixtures made, and the tests that run the line are run there, the quickest first, until one fails.
+What no test notices is listed, and so are changes to lines that no test runs: both count against
+the tests. Some processes are forked with no change, to see that the tests fail for no other reason.
+
+Not changed: texts, the heads of modules and classes, what is logged, and what
+`scripts/mutation_equivalents.txt` lists as changing nothing, a line each as it is printed here
+without the line number.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import gc
 import importlib
+import math
 import os
 import pkgutil
 import random
+import resource
 import signal
 import sys
-import threading
+import tempfile
 import time
 import types
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.txt")
-PACKAGES = {
-    "media": ["tests/media"],
-    "ledger": ["tests/ledger"],
-    "selection": ["tests/selection", "tests/pipeline/test_select.py"],
-    "captioning": [
-        f"tests/captioning/test_{name}.py"
-        for name in ("chat_reply", "dispatch", "openai_captioner", "request", "question", "prompt")
-    ],
-}
-"""The packages, and the tests that are to notice."""
 
-SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+PACKAGES = {
+    "media": ("media", "", ["tests/media", "--ignore=tests/media/test_demo_scene.py"]),
+    "ledger": ("ledger", "", ["tests/ledger", "--ignore=tests/ledger/test_killed.py"]),
+    "selection": ("selection", "", ["tests/selection", "tests/pipeline/test_select.py"]),
+    "client": (
+        "captioning",
+        "openai chat_ dispatch limits usage request server_probe captioner",
+        [
+            f"tests/captioning/test_{name}.py"
+            for name in ("chat_reply", "dispatch", "openai_captioner", "openai_batch", "request")
+        ],
+    ),
+}
+"""The package, what its modules have in their names if not all are meant, and the tests."""
+
+LEFT_OUT = ("demo_", "transformers_captioner", "tags_captioner", "evidence_captioner")
+"""Modules that are not changed: pictures drawn for the demonstration, and other clients."""
+
+OTHERS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -71,13 +88,19 @@ class Mutant:
 
     module: str
     function: str
-    line: int
+    lines: tuple[int, int]
+    """First and last."""
     change: str
     place: int
     """Of the change among those of the module."""
 
+    @property
+    def name(self) -> str:
+        """What it is, wherever it stands."""
+        return f"{self.module.removeprefix('earmark.')} {self.function}: {self.change}"
+
     def __str__(self) -> str:
-        return f"{self.module}:{self.line} {self.function}: {self.change}"
+        return f"{self.name}  (line {self.lines[0]})"
 
 
 class Changes(ast.NodeTransformer):
@@ -87,6 +110,14 @@ class Changes(ast.NodeTransformer):
         self.module, self.wanted = module, wanted
         self.found: list[Mutant] = []
         self._names: list[str] = []
+
+    def visit(self, node: ast.AST) -> Any:
+        """The node, or what stands in its place."""
+        node = super().visit(node)
+        for old, new in self._changes(node):
+            if self._is_wanted(old, new):
+                return ast.copy_location(new, old)
+        return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """Its body; not its head."""
@@ -98,7 +129,9 @@ class Changes(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         """Its functions; not its fields."""
         self._names.append(node.name)
-        node.body = [self.visit(each) for each in node.body if not isinstance(each, ast.AnnAssign)]
+        node.body = [
+            self.visit(one) if isinstance(one, ast.FunctionDef) else one for one in node.body
+        ]
         self._names.pop()
         return node
 
@@ -110,102 +143,196 @@ class Changes(ast.NodeTransformer):
         """A text."""
         return node
 
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """What it is given, unless it logs it."""
+        is_log = ast.unparse(node.func).startswith(("logger.", "warnings."))
+        return node if is_log else self.generic_visit(node)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """What is assigned; not its type."""
         node.value = self.visit(node.value) if node.value else None
         return node
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """`<` to `<=`, `==` to `!=` and so on."""
-        self.generic_visit(node)
-        other = SWAPS.get(type(node.ops[0]))
-        if other and self._chooses(node, ast.Compare(node.left, [other()], node.comparators)):
-            node.ops = [other(), *node.ops[1:]]
-        return node
+    def _changes(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+        match node:
+            case ast.Compare(left, [operator, *rest], values) if type(operator) in OTHERS:
+                yield node, ast.Compare(left, [OTHERS[type(operator)](), *rest], values)
+            case ast.BinOp(left, operator, right) if type(operator) in OTHERS:
+                yield node, ast.BinOp(left, OTHERS[type(operator)](), right)
+            case ast.BoolOp(operator, values):
+                yield node, ast.BoolOp(OTHERS[type(operator)](), values)
+            case ast.UnaryOp(ast.Not(), operand):
+                yield node, operand
+            case ast.IfExp(test, body, orelse):
+                yield node, ast.IfExp(ast.UnaryOp(ast.Not(), test), body, orelse)
+            case ast.If(test, body, orelse):
+                yield node, ast.If(ast.UnaryOp(ast.Not(), test), body, orelse)
+            case ast.Constant(bool() as value):
+                yield node, ast.Constant(not value)
+            case ast.Constant((int() | float()) as value):
+                yield node, ast.Constant(value + 1)
+            case ast.Constant(bytes() as value):
+                yield node, ast.Constant(value + b"?")
+            case ast.Expr(ast.Call(function)) if not ast.unparse(function).startswith("logger."):
+                yield node, ast.Pass()
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """`+` to `-` and so on."""
-        self.generic_visit(node)
-        other = SWAPS.get(type(node.op))
-        if other and self._chooses(node, ast.BinOp(node.left, other(), node.right)):
-            node.op = other()
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """`and` to `or`."""
-        self.generic_visit(node)
-        other = SWAPS[type(node.op)]
-        if self._chooses(node, ast.BoolOp(other(), node.values)):
-            node.op = other()
-        return node
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        """A condition to its opposite."""
-        self.generic_visit(node)
-        opposite = ast.UnaryOp(ast.Not(), node.test)
-        if self._chooses(node.test, opposite):
-            node.test = opposite
-        return node
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """A number by one."""
-        if isinstance(node.value, bool):
-            other = ast.Constant(not node.value)
-        elif isinstance(node.value, int | float):
-            other = ast.Constant(node.value + 1)
-        else:
-            return node
-        return other if self._chooses(node, other) else node
-
-    def _chooses(self, old: ast.AST, new: ast.AST) -> bool:
+    def _is_wanted(self, old: Any, new: ast.AST) -> bool:
         if not self._names:
             return False
-        change = f"{ast.unparse(old)} -> {ast.unparse(ast.fix_missing_locations(new))}"
-        line = getattr(old, "lineno", 0)
-        place = len(self.found)
-        self.found.append(Mutant(self.module, ".".join(self._names), line, change, place))
-        return place == self.wanted
+        ast.fix_missing_locations(ast.copy_location(new, old))
+        change = " -> ".join(ast.unparse(one).partition("\n")[0] for one in (old, new))
+        last = old.test.end_lineno if isinstance(old, ast.If) else old.end_lineno
+        mutant = Mutant(
+            self.module, ".".join(self._names), (old.lineno, last), change, len(self.found)
+        )
+        self.found.append(mutant)
+        return mutant.place == self.wanted
 
 
-class Watch:
-    """A pytest plugin that notes the functions of a package each test calls, and how long it took.
+@dataclass
+class Trial:
+    """A pytest plugin that runs the tests once as they are, and then against mutants."""
 
-    Functions are known by file and first line, so that those of threads are among them.
-    """
+    modules: list[types.ModuleType]
+    options: argparse.Namespace
 
-    def __init__(self, folder: str) -> None:
-        self.callers: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-        self.failed = 0
-        self._folder = folder
-
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Watch one test."""
-        seen: set[tuple[str, str]] = set()
-
-        def note(frame: types.FrameType, event: str, _: object) -> None:
-            if event == "call" and frame.f_code.co_filename.startswith(self._folder):
-                seen.add((frame.f_code.co_filename, frame.f_code.co_qualname))
-
-        threading.setprofile(note)
-        sys.setprofile(note)
-        began = time.process_time()
-        yield
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
-        for one in seen:
-            self.callers[one][item.nodeid] = time.process_time() - began
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count failures."""
-        self.failed += report.failed
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of pytest's own loop."""
+        trace = coverage.Coverage(
+            data_file=None, config_file=False, include=[str(one.__file__) for one in self.modules]
+        )
+        taken: dict[str, float] = {}
+        trace.start()
+        for item, following in pairwise([*session.items, session]):
+            trace.switch_context(item.nodeid)
+            began = time.monotonic()
+            run(item, following)
+            taken[item.nodeid] = time.monotonic() - began
+        trace.stop()
+        if session.testsfailed:
+            sys.exit("the tests fail before anything is changed")
+        Rounds(self.modules, session, trace.get_data(), taken).try_all(self.options)
+        return True
 
 
-def modules_of(package: str) -> list[types.ModuleType]:
-    """Every module of a package, imported."""
-    top = importlib.import_module(f"earmark.{package}")
-    names = [one.name for one in pkgutil.walk_packages(top.__path__, f"{top.__name__}.")]
-    return [importlib.import_module(name) for name in names]
+class Rounds:
+    """The mutants of some modules, tried one after the other."""
+
+    def __init__(
+        self,
+        modules: Sequence[types.ModuleType],
+        session: pytest.Session,
+        lines: coverage.CoverageData,
+        taken: dict[str, float],
+    ) -> None:
+        self._items = {item.nodeid: item for item in session.items}
+        self._session, self._taken = session, taken
+        self._files = {module.__name__: str(module.__file__) for module in modules}
+        self._lines = {name: lines.contexts_by_lineno(file) for name, file in self._files.items()}
+        everything = gc.get_objects()
+        self._functions = [
+            held
+            for held in everything
+            if isinstance(held, types.FunctionType) and held.__module__ in self._files
+        ]
+        self._caches = [one for one in everything if isinstance(one, functools._lru_cache_wrapper)]
+        gc.freeze()  # what the parent left is none of a child's to collect
+
+    def try_all(self, options: argparse.Namespace) -> None:
+        """Try as many as are wanted, and print what was noticed and what was not."""
+        noticed, missed, false = 0, 0, 0
+        drawn = self._draw(options)
+        for number, mutant in enumerate(drawn):
+            tests = self._tests(mutant)[: options.most_tests]
+            if tests and self._is_noticed(mutant, tests):
+                noticed += 1
+            else:
+                missed += 1
+                print(f"{'survived' if tests else 'not run '}  {mutant}", flush=True)
+            if tests and number % 10 == 0:
+                false += self._is_noticed(None, tests)
+            sys.stderr.write(f"\r{number + 1} of {len(drawn)} tried, {noticed} noticed ")
+        low, high = wilson(noticed, noticed + missed)
+        print(
+            f"{options.package}: {noticed} of {noticed + missed} noticed, "
+            f"{noticed / max(1, noticed + missed):.0%} ({low:.0%} to {high:.0%}); "
+            f"{false} of {(len(drawn) + 9) // 10} failed with no change"
+        )
+
+    def _draw(self, options: argparse.Namespace) -> list[Mutant]:
+        """Mutants at random."""
+        known = set(EQUIVALENTS.read_text(encoding="utf-8").splitlines())
+        found = [mutant for name in self._files for mutant in changes_of(name, self._files[name])]
+        wanted = [one for one in found if one.name not in known and options.only in one.name]
+        return random.Random(options.seed).sample(wanted, min(options.mutants, len(wanted)))
+
+    def _tests(self, mutant: Mutant) -> list[str]:
+        """The tests that run what is changed, the quickest first."""
+        first, last = mutant.lines
+        contexts = self._lines[mutant.module]
+        running = {test for line in range(first, last + 1) for test in contexts.get(line, ())}
+        return sorted(running & self._taken.keys(), key=self._taken.__getitem__)
+
+    def _is_noticed(self, mutant: Mutant | None, tests: list[str]) -> bool:
+        """Whether a test fails, or does not come to its end, in a process with the change."""
+        child = os.fork()
+        if not child:
+            try:
+                self._be_tested(mutant, tests)
+            finally:
+                os._exit(1)
+        until = time.monotonic() + 60.0 + 10 * sum(map(self._taken.__getitem__, tests))
+        while time.monotonic() < until:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status) != 0
+            time.sleep(0.01)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return True
+
+    def _be_tested(self, mutant: Mutant | None, tests: list[str]) -> None:
+        """The life of a forked process."""
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, 4 << 30))
+        if mutant is not None:
+            self._put_in_place(mutant)
+        for cache in self._caches:
+            cache.cache_clear()
+        items = [self._items[test] for test in tests]
+        for item, following in pairwise([*items, self._session]):
+            run(item, following)
+            if self._session.testsfailed:
+                os._exit(1)
+        os._exit(0)
+
+    def _put_in_place(self, mutant: Mutant) -> None:
+        """Give every function of the module, wherever it is held, its code after the change."""
+        file = self._files[mutant.module]
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        tree = ast.fix_missing_locations(Changes(mutant.module, mutant.place).visit(tree))
+        code = compile(tree, file, "exec", dont_inherit=True)
+        changed = {(one.co_qualname, one.co_firstlineno): one for one in functions_of(code)}
+        for held in self._functions:
+            old = held.__code__
+            new = changed.get((old.co_qualname, old.co_firstlineno))
+            if held.__module__ == mutant.module and new and new.co_freevars == old.co_freevars:
+                held.__code__ = new
+
+
+def run(item: pytest.Item, following: pytest.Item | pytest.Session) -> None:
+    """Run one test; what `following` needs outlives it, and so the fixtures of the session."""
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def changes_of(module: str, file: str) -> list[Mutant]:
+    """Every change to a module."""
+    changes = Changes(module)
+    changes.visit(ast.parse(Path(file).read_text(encoding="utf-8")))
+    return changes.found
 
 
 def functions_of(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -216,91 +343,47 @@ def functions_of(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from functions_of(inner)
 
 
-def put_in_place(mutant: Mutant) -> None:
-    """Give every function of the module, wherever it is held, its code after the change."""
-    module = sys.modules[mutant.module]
-    tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
-    tree = ast.fix_missing_locations(Changes(mutant.module, mutant.place).visit(tree))
-    code = compile(tree, str(module.__file__), "exec", dont_inherit=True)
-    changed = {one.co_qualname: one for one in functions_of(code)}
-    for held in gc.get_objects():
-        if isinstance(held, types.FunctionType) and held.__module__ == mutant.module:
-            new = changed.get(held.__code__.co_qualname)
-            if new is not None and new.co_freevars == held.__code__.co_freevars:
-                held.__code__ = new
+def wilson(hits: int, tries: int, *, z: float = 1.96) -> tuple[float, float]:
+    """The 95 % interval of a share, after Wilson (1927)."""
+    if not tries:
+        return 0.0, 1.0
+    share, spread = hits / tries, z * z / tries
+    middle = (share + spread / 2) / (1 + spread)
+    reach = z / (1 + spread) * math.sqrt(share * (1 - share) / tries + spread / tries / 4)
+    return middle - reach, middle + reach
 
 
-def is_noticed(mutant: Mutant, tests: list[str], seconds: float) -> bool:
-    """Whether a test fails, or does not come to its end, in a process with the change."""
-    child = os.fork()
-    if not child:
-        os.setsid()
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-        put_in_place(mutant)
-        os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]) != 0))
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status) != 0
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return True
-
-
-def sample(options: argparse.Namespace, watch: Watch) -> list[tuple[Mutant, list[str]]]:
-    """Mutants of functions that tests call or that none does, drawn at random, with those tests."""
-    known = set(EQUIVALENTS.read_text(encoding="utf-8").splitlines())
-    every: list[tuple[Mutant, list[str]]] = []
-    for module in modules_of(options.package):
-        if options.only not in module.__name__:
-            continue
-        changes = Changes(module.__name__)
-        changes.visit(ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
-        for mutant in changes.found:
-            callers = watch.callers.get((str(module.__file__), mutant.function), {})
-            name = f"{mutant.module} {mutant.function}: {mutant.change}"
-            if name not in known:
-                every.append((mutant, sorted(callers, key=callers.__getitem__)))
-    return random.Random(options.seed).sample(every, min(options.mutants, len(every)))
+def modules_of(package: str) -> list[types.ModuleType]:
+    """The modules that are changed, imported."""
+    name, parts, _ = PACKAGES[package]
+    top = importlib.import_module(f"earmark.{name}")
+    names = [one.name for one in pkgutil.walk_packages(top.__path__, f"{top.__name__}.")]
+    lasts = {one: one.rpartition(".")[2] for one in names}
+    wanted = [
+        one
+        for one, last in lasts.items()
+        if any(part in last for part in parts.split() or [""])
+        and not any(part in last for part in LEFT_OUT)
+    ]
+    return [importlib.import_module(one) for one in wanted]
 
 
 def main() -> None:
     """Measure one package, and print the share noticed and what was not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("package", choices=PACKAGES)
-    parser.add_argument("--mutants", type=int, default=80)
-    parser.add_argument("--only", default="", help="modules with this in their name")
+    parser.add_argument("--mutants", type=int, default=120)
+    parser.add_argument("--only", default="", help="changes with this in their name")
     parser.add_argument("--tests", nargs="*", help="in place of all tests of the package")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--most-tests", type=int, default=25, help="run of each mutant's callers")
-    parser.add_argument("--seconds", type=float, default=1e9, help="after which no more is begun")
+    parser.add_argument("--most-tests", type=int, default=40, help="run against one change")
     options = parser.parse_args()
     os.chdir(ROOT)
-    modules_of(options.package)
-    watch = Watch(str(ROOT / "src" / "earmark" / options.package))
-    tests = options.tests or PACKAGES[options.package]
-    pytest.main(["-q", "-p", "no:cacheprovider", *tests], plugins=[watch])
-    if watch.failed:
-        sys.exit("the tests fail before anything is changed")
-    began, noticed, survived, uncalled = time.monotonic(), 0, [], []
-    for mutant, callers in sample(options, watch):
-        if time.monotonic() - began > options.seconds:
-            break
-        if not callers:
-            uncalled.append(mutant)
-        elif is_noticed(mutant, callers[: options.most_tests], seconds=300.0):
-            noticed += 1
-        else:
-            survived.append(mutant)
-            print(f"survived  {mutant}", flush=True)
-    total = noticed + len(survived) + len(uncalled)
-    for mutant in uncalled:
-        print(f"uncalled  {mutant}")
-    print(f"{options.package}: {noticed} of {total} noticed, {noticed / max(1, total):.0%}")
+    trial = Trial(modules_of(options.package), options)
+    with tempfile.TemporaryDirectory() as scratch:
+        tests = options.tests or PACKAGES[options.package][2]
+        plain = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:logging"]
+        pytest.main([*plain, f"--basetemp={scratch}/tests", *tests], plugins=[trial])
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
-"""Kills captioning runs over their whole life, with servers that misbehave, and counts the damage.
+"""Kills earmark over the whole life of runs, with servers that misbehave, and counts the damage.
 
     python scripts/soak.py --kills 300
 
-A run is started, killed with SIGKILL at a random moment, and started again until it ends by itself;
-then another is begun. After every kill the ledger must be sound: whole, answered calls with their
-answers, no answer gone that was kept before, and no call asked that was answered at an earlier
-kill. The figures are printed at the end, and whenever something did not hold.
+A life is two recordings captioned into a run each, the runs merged, reported and exported. Every
+step is started, killed with SIGKILL at a random moment, and started again until it ends by itself.
+After every kill and every end the ledgers must be sound: whole, answered calls with their answers,
+no answer gone that was kept before, no call asked that was answered at an earlier kill; and what
+was exported and the report are whole or not there. The figures are printed at the end; the exit
+code is 1 if anything did not hold.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import random
 import signal
@@ -18,19 +21,25 @@ import sqlite3
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.errors import EarmarkError
+from earmark.errors import CallError
+from earmark.ledger.run_merge import merge
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.archive_index import write_report
+from earmark.reporting.export_formats import export
 from fault_server import FaultServer, fault_server
 from making import make_video
 
@@ -49,13 +58,18 @@ BEHAVIOURS = {
 }
 """What the server does with a request, and how often."""
 
+PATIENCE = 600.0
+"""Seconds after which a step that neither ends nor asks is a fault."""
+
 
 @dataclass
 class Figures:
     """What has happened so far."""
 
-    kills: int = 0
-    runs: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    """By step."""
+
+    lives: int = 0
     requests: int = 0
     answers: int = 0
     interrupted: int = 0
@@ -63,112 +77,195 @@ class Figures:
     """What did not hold."""
 
     def __str__(self) -> str:
+        steps = ", ".join(f"{step} {count}" for step, count in self.kills.items())
         lines = [
-            f"kills                                  {self.kills}",
-            f"runs that came to their end            {self.runs}",
+            f"kills                                  {self.kills.total()} ({steps})",
+            f"lives that came to their end           {self.lives}",
             f"requests the servers saw               {self.requests}",
             f"answers kept                           {self.answers}",
-            f"calls in flight at a kill, asked again {self.interrupted}",
+            f"calls in flight at a kill              {self.interrupted}",
             f"faults                                 {dict(self.faults) or 'none'}",
         ]
         return "\n".join(lines)
 
 
-def start(video: Path, run: Path, url: str) -> int:
-    """The id of a process that captions `video`; forked, so that it need not import anything."""
+@dataclass
+class Life:
+    """The files of one life, the server it asks, and what was kept at the last look."""
+
+    folder: Path
+    server: FaultServer
+    kept: dict[str, int] = field(default_factory=dict)
+    """How often a call was asked by the time its answer was first seen, by its identity."""
+
+    @property
+    def parts(self) -> list[Path]:
+        """The runs of one recording each."""
+        return [self.folder / "part-1", self.folder / "part-2"]
+
+    @property
+    def whole(self) -> Path:
+        """The run they are merged in."""
+        return self.folder / "whole"
+
+    def caption(self, video: Path, run: Path) -> None:
+        """Caption one recording."""
+        plan = make_plan(
+            frontline="flux",
+            captioner=OpenAICaptioner(self.server.url, "scripted"),
+            limits=Limits(concurrency=3, retries=1, timeout=20.0, most_failures=None),
+            budget="50%",
+            sounds=False,
+            cache=None,
+        )
+        try:
+            caption([video], plan=plan, run=run)
+        except CallError as error:  # all that was left failed: rows, and a sentence
+            sys.stderr.write(f"\n{error}\n")
+
+    def report(self) -> None:
+        """Write the page of all."""
+        with Run.open(self.whole) as run:
+            write_report(run, self.whole / "report.html")
+
+    def export(self) -> None:
+        """Write the table of all."""
+        with Run.open(self.whole) as run:
+            export(run, self.folder / "picks.csv", format="csv")
+
+    def steps(self, videos: list[Path]) -> list[tuple[str, Callable[[], object]]]:
+        """What is done, in order."""
+        asking = [
+            ("caption", partial(self.caption, video, part))
+            for video, part in zip(videos, self.parts, strict=True)
+        ]
+        return [
+            *asking,
+            ("merge", partial(merge, self.parts, self.whole)),
+            ("report", self.report),
+            ("export", self.export),
+        ]
+
+    def check(self, faults: Counter[str]) -> None:
+        """Hold the ledgers and the files to their promises, and note what is kept by now."""
+        asked = Counter(str(entry["id"]) for entry in self.server.asked())
+        calls = {run: calls_of(run, faults) for run in [*self.parts, self.whole]}
+        now = {one for part in self.parts for one, is_answered in calls[part] if is_answered}
+        faults["an answer is gone"] += len(self.kept.keys() - now)
+        faults["asked though it was answered"] += sum(
+            asked[identity] != count for identity, count in self.kept.items()
+        )
+        self.kept |= {identity: asked[identity] for identity in now - self.kept.keys()}
+        page, table = self.whole / "report.html", self.folder / "picks.csv"
+        if page.exists() and not page.read_text(encoding="utf-8").endswith("</html>\n"):
+            faults["half a page"] += 1
+        if table.exists():
+            picks = _rows(self.whole, "SELECT count(*) FROM picks")[0][0]
+            faults["half a table"] += len(list(csv.DictReader(table.open()))) != picks
+
+    def check_end(self, faults: Counter[str]) -> None:
+        """Hold the merged run to what its parts hold."""
+        merged = {one for one, is_answered in calls_of(self.whole, faults) if is_answered}
+        faults["merged, and an answer is gone"] += len(self.kept.keys() ^ merged)
+        for path in (self.whole / "report.html", self.folder / "picks.csv"):
+            faults[f"no {path.name}"] += not path.exists()
+
+    def interrupted(self) -> int:
+        """Calls that were in flight when a process was killed, as the ledgers count them."""
+        return sum(
+            _rows(run, "SELECT coalesce(sum(interrupted), 0) FROM calls")[0][0]
+            for run in self.parts
+            if (run / "run.db").exists()
+        )
+
+
+def calls_of(run: Path, faults: Counter[str]) -> list[tuple[str, bool]]:
+    """The identity of every call of a ledger, and if it is answered."""
+    if not (run / "run.db").exists() or not _rows(run, "SELECT name FROM sqlite_schema"):
+        return []
+    faults["a ledger is damaged"] += _rows(run, "PRAGMA integrity_check") != [("ok",)]
+    rows = _rows(
+        run, "SELECT identity, state = 'answered', text FROM calls LEFT JOIN answers ON call = id"
+    )
+    faults["answered, and no answer"] += sum(
+        bool(is_answered) != (text is not None) for _, is_answered, text in rows
+    )
+    return [(identity, bool(is_answered)) for identity, is_answered, _ in rows]
+
+
+def _rows(run: Path, query: str) -> list[tuple]:
+    with closing(sqlite3.connect(run / "run.db")) as database:
+        return database.execute(query).fetchall()
+
+
+def start(work: Callable[[], object]) -> int:
+    """The id of a process that does the work; forked, so that it need not import anything."""
     process = os.fork()
     if process:
         return process
     code = 1
     try:
-        limits = Limits(concurrency=3, retries=1, timeout=20.0, most_failures=None)
-        server = OpenAICaptioner(url, "scripted")
-        plan = make_plan(
-            frontline="flux",
-            captioner=server,
-            limits=limits,
-            budget="50%",
-            sounds=False,
-            cache=None,
-        )
-        caption([video], plan=plan, run=run)
+        work()
         code = 0
-    except EarmarkError as error:
-        sys.stderr.write(f"{error}\n")
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
 
 
-def check(run: Path, kept: dict[str, int], server: FaultServer, figures: Figures) -> None:
-    """Hold the ledger to its promises, and take down what it has kept by now."""
-    asked = Counter(str(entry["id"]) for entry in server.asked())
-    if not (run / "run.db").exists():
-        return
-    with closing(sqlite3.connect(run / "run.db")) as database:
-        if database.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
-            figures.faults["a ledger is damaged"] += 1
-        if not database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            return
-        rows = database.execute(
-            "SELECT identity, state = 'answered', text FROM calls LEFT JOIN answers ON call = id"
-        ).fetchall()
-    now = {identity for identity, is_answered, _ in rows if is_answered}
-    figures.faults["answered, and no answer"] += sum(
-        bool(is_answered) != (text is not None) for _, is_answered, text in rows
-    )
-    figures.faults["an answer is gone"] += len(kept.keys() - now)
-    figures.faults["asked though it was answered"] += sum(
-        asked[identity] != count for identity, count in kept.items()
-    )
-    figures.faults += Counter()  # without what did not happen
-    kept |= {identity: asked[identity] for identity in now - kept.keys()}
-
-
 def killing_moment(
-    rng: random.Random, life: float, began: float, server: FaultServer
+    rng: random.Random, step: str, life: float, server: FaultServer
 ) -> Callable[[], bool]:
-    """Whether the moment to kill has come: any of the run's life, or soon after a question."""
-    if rng.random() < 0.4:
-        until = began + rng.uniform(0.0, life)
+    """Whether the moment to kill has come: any of the step's life, or soon after a question."""
+    if step != "caption" or rng.random() < 0.4:
+        until = time.monotonic() + rng.uniform(0.0, 1.2 * life)
         return lambda: time.monotonic() > until
     asked, more = server.count(), rng.randint(1, 8)
     return lambda: server.count() >= asked + more
 
 
-def outlives(process: int, is_time: Callable[[], bool]) -> bool:
-    """Whether a process comes to its end before it is time; else it is killed."""
-    while not os.waitpid(process, os.WNOHANG)[0]:
-        if is_time():
+def end_of(process: int, is_time: Callable[[], bool]) -> int | None:
+    """The exit code of a process; None if it was killed, as its time had come."""
+    until = time.monotonic() + PATIENCE
+    while not (done := os.waitpid(process, os.WNOHANG))[0]:
+        if is_time() or time.monotonic() > until:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-            return False
-        time.sleep(0.005)
-    return True
+            return None if is_time() else 1
+        time.sleep(0.003)
+    return os.waitstatus_to_exitcode(done[1])
 
 
-def soak(video: Path, folder: Path, kills: int, seed: int) -> Figures:
-    """The figures after so many kills."""
-    rng, figures, life = random.Random(seed), Figures(), 3.0
-    while figures.kills < kills:
+def soak(videos: list[Path], folder: Path, kills: int, seed: int) -> Figures:
+    """The figures after so many kills, the life they end in lived to its end."""
+    rng, figures = random.Random(seed), Figures()
+    lasting = {"caption": 3.0, "merge": 0.2, "report": 0.2, "export": 0.2}
+    while figures.kills.total() < kills:
         script = rng.choices(list(BEHAVIOURS), list(BEHAVIOURS.values()), k=400)
-        run, kept = folder / str(figures.runs), dict[str, int]()
         with fault_server(*script, latency=0.05) as server:
-            is_over = False
-            while not is_over and figures.kills < kills:
-                process, began = start(video, run, server.url), time.monotonic()
-                is_over = outlives(process, killing_moment(rng, life, began, server))
-                figures.kills += not is_over
-                if is_over:
-                    life = time.monotonic() - began
-                check(run, kept, server, figures)
-                sys.stderr.write(f"\r{figures.kills} of {kills} kills ")
+            life = Life(folder / str(figures.lives), server)
+            for step, work in life.steps(videos):
+                code = None
+                while code is None:
+                    is_time = killing_moment(rng, step, lasting[step], server)
+                    if figures.kills.total() >= kills:
+                        is_time = bool  # never
+                    process, began = start(work), time.monotonic()
+                    code = end_of(process, is_time)
+                    if code is None:
+                        figures.kills[step] += 1
+                        lasting[step] *= 1.1  # it may take longer than was thought
+                    else:
+                        lasting[step] = time.monotonic() - began
+                        figures.faults[f"{step} failed"] += code != 0
+                    life.check(figures.faults)
+                    sys.stderr.write(f"\r{figures.kills.total()} of {kills} kills ")
+            life.check_end(figures.faults)
             figures.requests += server.count()
-        figures.runs += is_over
-        figures.answers += len(kept)
-        with closing(sqlite3.connect(run / "run.db")) as database:
-            figures.interrupted += database.execute(
-                "SELECT coalesce(sum(interrupted), 0) FROM calls"
-            ).fetchone()[0]
+        figures.lives += 1
+        figures.answers += len(life.kept)
+        figures.interrupted += life.interrupted()
+        figures.faults += Counter()  # without what did not happen
     return figures
 
 
@@ -180,10 +277,11 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        video = folder / "shift.mp4"
-        clicks = [9.0, 25.0, 41.3, 57.0]
-        make_video(video, duration=240.0, clicks=clicks, fps=10, group=20)
-        figures = soak(video, folder, arguments.kills, arguments.seed)
+        videos = [
+            make_video(folder / name, duration=90.0, clicks=clicks, fps=10, group=20)
+            for name, clicks in {"one.mp4": [9.0, 25.0], "two.mp4": [41.3, 57.0]}.items()
+        ]
+        figures = soak(videos, folder, arguments.kills, arguments.seed)
     print(figures)
     sys.exit(bool(figures.faults))
 

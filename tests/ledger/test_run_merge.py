@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, PickFrames
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE, connect
 from earmark.selection.pick import explain
 from ledger_runs import PLAN, answer, cell, row, said
 
@@ -154,3 +156,28 @@ def test_what_two_runs_paid_for_one_call_is_counted_twice(tmp_path):
             assert ledger.spent().spend == pytest.approx(sum(spent.spend for spent in each))
     with Run.open(tmp_path / "all") as run:
         assert {row.status for row in run.picks("a")} == {"answered"}
+
+
+def leave_no_tables(folder: Path) -> None:
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+
+
+def leave_no_plan(folder: Path) -> None:
+    connect(folder, to_write=True).close()
+
+
+@pytest.mark.parametrize("leave", [leave_no_tables, leave_no_plan])
+def test_a_merge_killed_before_its_first_run_is_begun_again(tmp_path, leave):
+    leave(tmp_path / "all")
+    assert merge([shard(tmp_path / "1", "a")], tmp_path / "all").answers == 2
+
+
+def test_what_is_no_run_is_not_merged_into(tmp_path):
+    part = shard(tmp_path / "1", "a")
+    (tmp_path / "all").mkdir()
+    with closing(sqlite3.connect(tmp_path / "all" / FILE)) as database:
+        database.execute("CREATE TABLE songs (name TEXT)")
+    with pytest.raises(LedgerError, match="is not a run of earmark"):
+        merge([part], tmp_path / "all")

@@ -13,7 +13,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.row_values import remember_plan
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import FILE, clearly, connect, present_file
+from earmark.ledger.schema import clearly, connect, has_tables, present_file
 
 _TAKE = """
 INSERT OR IGNORE INTO main.notes
@@ -161,7 +161,7 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
         raise ValueError("nothing to merge: name the folders of one run or more")
     if into.resolve() in {run.resolve() for run in runs}:
         raise LedgerError(f"{into} cannot be merged into itself; give --into another folder")
-    theirs = [*runs, *([into] if (into / FILE).is_file() else [])]
+    theirs = [*runs, *([into] if _is_begun(into) else [])]
     plan = _common_plan(theirs)
     _check_places(theirs)
     with ExitStack() as stack:
@@ -175,6 +175,11 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
         return MergeResult(
             len(runs), totals.recordings, len(run.failed_recordings()), totals.answered
         )
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether a run is there; a process killed early leaves a file without tables, or a plan."""
+    return has_tables(folder) and bool(_plan_of(folder))
 
 
 def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:

@@ -177,6 +177,14 @@ def _move_to(address: str, connection: sqlite3.Connection) -> sqlite3.Connection
     return copy
 
 
+def has_tables(folder: Path) -> bool:
+    """Whether `folder` holds a database that is more than begun, whosever it is."""
+    if not (folder / FILE).is_file():
+        return False
+    with clearly(folder), closing(_open(_address(folder / FILE, to_write=False))) as connection:
+        return not _is_new(connection)
+
+
 def version_of(folder: Path) -> int:
     """The version of the tables of the run in `folder`."""
     with closing(_open(_address(folder / FILE, to_write=False))) as connection:
@@ -244,8 +252,7 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
     """The version of a database, made if it is new; refuse any that we cannot use."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    is_new = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-    if is_new and to_write:
+    if to_write and _is_new(connection):
         _create(connection)
         return VERSION
     if application != APPLICATION:
@@ -256,6 +263,10 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
             f"{VERSION}; open it with the earmark that made it, or choose another folder"
         )
     return version
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
 
 
 def _create(connection: sqlite3.Connection) -> None:
