@@ -14,7 +14,7 @@ from pathlib import Path
 from earmark.ledger.run_reader import Run
 from fault_server import FaultServer
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds within which a started command asks something, however busy the machine is."""
 
 

@@ -30,6 +30,15 @@ def hangs(number: int) -> int:
     return number
 
 
+def swells(number: int) -> int:
+    """Takes 420 MB at 7, and never comes back from there."""
+    if number == 7:
+        held = [bytes([1]) * 420_000_000]
+        while held:
+            time.sleep(60)
+    return number
+
+
 def unpicklable(_: int) -> object:
     """Something that cannot be sent to another process."""
     return lambda: None

@@ -26,11 +26,11 @@ def serving(*folders: Path, options: tuple[str, ...] = ()) -> Iterator[httpx.Cli
         address = urlsplit(server.stdout.readline().strip())
         base = f"http://{address.netloc}"
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        with httpx.Client(base_url=base, headers=headers, timeout=60) as client:
+        with httpx.Client(base_url=base, headers=headers, timeout=600) as client:
             yield client
     finally:
         server.terminate()
-        server.communicate(timeout=60)
+        server.communicate(timeout=600)
 
 
 def run_named(client: httpx.Client, name: str) -> str:

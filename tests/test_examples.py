@@ -66,7 +66,7 @@ def installed(tmp_path_factory) -> Path:
     target = tmp_path_factory.mktemp("site")
     offline = ("-q", "--no-deps", "--no-build-isolation", "--no-index")
     command = [sys.executable, "-m", "pip", "install", *offline, "--target", target, sources]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(command, check=True, timeout=600)
     return target
 
 
@@ -85,7 +85,7 @@ def run(installed: Path, *command: str) -> str:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -82,7 +82,7 @@ def ask(captioner, times=(1.0,), **options):
     options = {"answer_tokens": 24, "tags": ("chopping", "tap"), **options}
     request = ask_about(times, model=captioner.model, **options)
     before = [frame.rgb.copy() for frame in request.frames]
-    answer = captioner(request, timeout=60.0)
+    answer = captioner(request, timeout=600.0)
     assert all((a == b.rgb).all() for a, b in zip(before, request.frames, strict=True))
     return answer
 

@@ -8,7 +8,7 @@ from vlm_server import vlm_server
 
 
 def look(url, **options):
-    return doctor({"here": url}, timeout=5.0, extras={}, **options)
+    return doctor({"here": url}, timeout=60.0, extras={}, **options)
 
 
 def test_a_real_server_that_looks_at_pictures(vlm_url):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from earmark.captioning import chat_reply
 from earmark.captioning.dispatch import AHEAD, dispatch
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
@@ -390,10 +392,27 @@ def test_an_unreadable_answer_is_paid_for():
     assert tally.failed == count == 2 and tally.tokens == 220
 
 
+def test_out_of_memory_in_the_parser_costs_one_answer_and_is_paid_for(monkeypatch):
+    replies = []
+
+    def read(text):
+        replies.append(text)
+        if len(replies) == 2:
+            raise MemoryError
+        return json.loads(text)
+
+    monkeypatch.setattr(chat_reply, "_loads", read)
+    outcome, tally, count = run(count=3)
+    assert sorted(outcome.answers) == [0.0, 8.0] and count == 3
+    assert "more than there is memory for" in outcome.failures[4.0]
+    assert tally.tokens == 2 * 110 + 64 + 6 + 64 + 10, "as a reply that does not say what it took"
+
+
 def test_a_server_that_only_fails_is_left_alone():
     limits = Limits(concurrency=2, most_failures=5)
     outcome, tally, count = run(then="400", count=100, limits=limits)
-    assert 5 <= count <= 5 + 2 + 2 and len(outcome.failures) == count
+    assert 5 <= count < 5 + 2 + AHEAD, "those in flight and queued at the fifth"
+    assert len(outcome.failures) == count
     assert "calls in a row failed, the last: " in tally.stopped and "(400)" in tally.stopped
 
 

@@ -33,7 +33,7 @@ def test_it_looks_at_the_picture_and_says_nothing_aside(gguf_pair, capfd):
     local = LocalCaptioner(*gguf_pair, threads=1)
     bare = ask_about(frames=False, answer_tokens=24)
     texts = {
-        local(bare.showing([still(2.0, level=level)]), timeout=30.0).text for level in (0, 90, 255)
+        local(bare.showing([still(2.0, level=level)]), timeout=600.0).text for level in (0, 90, 255)
     }
     local.close()
     assert len(texts) == 3
@@ -84,7 +84,7 @@ def test_the_transformers_model_looks_at_the_picture(checkpoint):
     captioner = TransformersCaptioner(checkpoint, device="cpu")
     bare = ask_about(frames=False, answer_tokens=12, tokens=64)
     answers = [
-        captioner(bare.showing([still(2.0, width=width, height=64, level=level)]), timeout=60.0)
+        captioner(bare.showing([still(2.0, width=width, height=64, level=level)]), timeout=600.0)
         for width, level in ((64, 0), (64, 255), (128, 255))
     ]
     assert len({answer.text for answer in answers}) == 3

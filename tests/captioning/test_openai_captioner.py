@@ -19,7 +19,7 @@ from vlm_server import vlm_server
 SCHEMA = {"type": "object", "required": ["action"]}
 
 
-def ask(url, *, model="scripted", timeout=5.0, form="auto", **options):
+def ask(url, *, model="scripted", timeout=60.0, form="auto", **options):
     captioner = OpenAICaptioner(url, model, form=form)
     return captioner(ask_about(model=model, **options), timeout=timeout)
 
@@ -145,7 +145,7 @@ def test_a_server_with_another_name_for_the_longest_answer_is_obeyed():
     with fault_server(then="newer") as server:
         captioner = OpenAICaptioner(server.url, "scripted")
         for _ in range(3):
-            assert captioner(ask_about(model="scripted"), timeout=5.0).text
+            assert captioner(ask_about(model="scripted"), timeout=60.0).text
         assert server.count() == 1 + 3
 
 
@@ -173,7 +173,7 @@ def test_frames_as_a_video_where_the_server_takes_them():
     with fault_server(takes="images video") as server:
         captioner = OpenAICaptioner(server.url, "scripted")
         request = ask_about((1.0, 2.0), model="scripted", tokens=128)
-        answers = [captioner(request, timeout=5.0) for _ in range(3)]
+        answers = [captioner(request, timeout=60.0) for _ in range(3)]
         assert [answer.form for answer in answers] == ["video"] * 3
         assert server.count() == 2 + 3  # found out once, with two tiny calls
 
@@ -183,7 +183,7 @@ def test_frames_as_images_where_it_does_not_and_the_answer_says_why(status):
     with fault_server(takes="images", refusal=status) as server:
         captioner = OpenAICaptioner(server.url, "scripted")
         request = ask_about((1.0, 2.0), model="scripted", tokens=128)
-        answers = [captioner(request, timeout=5.0) for _ in range(2)]
+        answers = [captioner(request, timeout=60.0) for _ in range(2)]
         for answer in answers:
             assert answer.form == "images"
             assert f"sent as images: {server.url}" in answer.note

@@ -223,8 +223,10 @@ class TestPlan:
         assert coverages[-1] == pytest.approx(1.0)
         assert rungs[-1]["calls"] == said.json["windows"] == 24
         assert rungs[-1]["gpu_hours"] == pytest.approx(24 * 0.74 / 3600)
-        assert 0 < said.json["screening"]["break_even"] < 1
-        assert said.json["screening"]["measured_now"] == 3
+        screening = said.json["screening"]
+        assert screening["measured_now"] == 3
+        assert screening["share"] == screening["seconds"] / (24 * 0.74) > 0
+        assert screening["break_even"] == max(0.0, 1 - screening["share"]) < 1
 
     def test_the_inverse_reaches_what_was_asked(self, folder):
         said = Said("plan", folder, "--coverage", "80%", "--format", "json")

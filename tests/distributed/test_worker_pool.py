@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from earmark.distributed import worker_pool
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.pipeline.run_plan import BackendOptions
-from scale_work import Dies, Notes, hangs, square, threads, unpicklable
+from scale_work import Dies, Notes, hangs, square, swells, threads, unpicklable
 
 POOLS: list[WorkerPool] = []
 
@@ -58,6 +60,14 @@ def test_a_bug_is_a_row_that_says_so_and_the_others_are_done(workers):
 def test_an_item_that_hangs_is_ended_and_the_others_are_done():
     outcomes = dict(pool(2, deadline=5.0).map(hangs, [1, 7, 2, 3]))
     assert "7: it was not finished after 5 s" in str(outcomes[7])
+    assert [outcomes[item] for item in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_an_item_that_takes_too_much_memory_is_ended_and_the_others_are_done(monkeypatch):
+    monkeypatch.setattr(worker_pool, "_machine_bytes", lambda: 1_000_000_000)
+    outcomes = dict(pool(2).map(swells, [1, 7, 2, 3]))
+    assert isinstance(outcomes[7], BackendError)
+    assert re.fullmatch(r"7: it took 0\.[45] GB of memory", str(outcomes[7]))
     assert [outcomes[item] for item in (1, 2, 3)] == [1, 2, 3]
 
 
@@ -117,7 +127,7 @@ def test_workers_end_with_the_process_that_gave_the_work(tmp_path):
 
 
 def wait_until(holds) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 600
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -119,7 +119,7 @@ def test_several_processes_correct_a_run_that_another_is_at_work_on(tmp_path: Pa
         ]
         for turn in range(200):  # the run writes meanwhile
             ledger.begin(call(3, prompt=str(turn)))
-        assert [writer.wait(60) for writer in writers] == [0, 0]
+        assert [writer.wait(600) for writer in writers] == [0, 0]
         fill(ledger, {1: "a hammer falls"})
     with Run.open(tmp_path / "run") as run:
         authors = [one.author for one in run.corrections()]

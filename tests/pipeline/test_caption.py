@@ -436,9 +436,10 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
             assert child.poll() is None
             time.sleep(0.01)
         child.send_signal(signal_sent)
-        time.sleep(0.2)  # nothing is lost if it heeds the signal later than this
-        server.release(100)
-        _, said = child.communicate(timeout=60)
+        while child.poll() is None:  # what it asks before it heeds the signal is answered as well
+            time.sleep(0.5)
+            server.release(2)
+        _, said = child.communicate()
         asked = server.count()
     with Run.open(tmp_path) as run:
         totals = run.totals()
@@ -523,7 +524,7 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         command += [media.url(), "caption", str(video), media.url("far.mp4"), "--run", str(run)]
         command += ["--rule", "uniform", "--budget", "2", "--workers", "1", "--no-cache"]
         command += ["--vlm", model.url, "--concurrency", "2", "--no-sounds"]
-        child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+        child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert child.returncode == 130, child.stderr
     assert "what was finished is kept" in child.stderr
     with Run.open(run) as kept:

@@ -65,7 +65,7 @@ def see(
 
 def wait(driver, script: str):
     """The first true thing `script` returns within a few seconds."""
-    return WebDriverWait(driver, 15, poll_frequency=0.05).until(
+    return WebDriverWait(driver, 120, poll_frequency=0.05).until(
         lambda _: driver.execute_script(script)
     )
 

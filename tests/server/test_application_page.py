@@ -58,7 +58,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
 
 def wait(driver: Any, script: str, *values: object) -> Any:
     """What the script gives in the page, once that is something."""
-    return WebDriverWait(driver, 60).until(lambda _: driver.execute_script(script, *values))
+    return WebDriverWait(driver, 120).until(lambda _: driver.execute_script(script, *values))
 
 
 def see(page: SimpleNamespace, address: str, **window: Any) -> Any:
@@ -145,7 +145,7 @@ def test_a_missed_moment_is_marked_by_dragging_and_by_keys(page: SimpleNamespace
             missed = [one for one in run.corrections() if one.verdict == "missed"]
         return [(one.text, one.author, round(one.span.duration)) for one in missed]
 
-    WebDriverWait(driver, 60).until(lambda _: len(marked()) == 2)
+    WebDriverWait(driver, 120).until(lambda _: len(marked()) == 2)
     door, cough = marked()
     assert door[:2] == ("a door shuts", "Bo")
     assert 2 <= door[2] <= 5

@@ -209,7 +209,7 @@ def test_over_http_nobody_without_the_token_is_answered(made: SimpleNamespace):
         async with httpx2.AsyncClient() as bare:
             refused = await bare.post(address, json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as carried:
+        async with httpx2.AsyncClient(headers=headers, timeout=600) as carried:
             transport = streamable_http_client(address, http_client=carried)
             async with Client(transport) as client:
                 names = [tool.name for tool in (await client.list_tools()).tools]
@@ -222,7 +222,7 @@ def test_over_http_nobody_without_the_token_is_answered(made: SimpleNamespace):
         status, names, runs = asyncio.run(talk(address))
     finally:
         server.terminate()
-        server.communicate(timeout=60)
+        server.communicate(timeout=600)
     assert status == 401
     assert sorted(names) == [
         "ask", "caption", "find", "list_recordings", "list_runs", "look", "plan", "search",

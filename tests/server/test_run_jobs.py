@@ -20,7 +20,7 @@ from earmark.media.demo_scene import make_scene
 from fault_server import fault_server
 from served import serving
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 
 
 def wait_for(look: Callable[[], Any]) -> Any:

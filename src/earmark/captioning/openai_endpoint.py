@@ -200,6 +200,12 @@ class Endpoint:
             raise UnreadableAnswer(
                 f"{self.address} answered with something other than JSON: {start!r}"
             ) from error
+        except MemoryError as error:
+            raise UnreadableAnswer(
+                f"{self.address} answered with more than there is memory for",
+                prompt_tokens=None,
+                completion_tokens=None,
+            ) from error
         if not isinstance(reply, dict):
             raise UnreadableAnswer(f"{self.address} answered with JSON that is no chat answer")
         return reply
