@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+from earmark.captioning.limits import CURRENCY
 from earmark.cli.app import app
 from making import AudioPlan, make_audio, make_video
 from servers import range_server
@@ -234,6 +235,17 @@ class TestPlan:
         fewer = Said("plan", folder, "--format", "json").json["rungs"]
         short = [rung for rung in fewer if rung["calls"] < said.json["goal"]["calls"]]
         assert all(rung["coverage"] < 0.8 for rung in short)
+
+    @pytest.mark.parametrize(("words", "again"), [((), 0), (("--no-cache",), 1)])
+    def test_what_was_heard_is_kept_unless_told_not_to(self, folder, tmp_path, words, again):
+        command = ("plan", folder / "c.wav", "--format", "json", *words)
+        heard = [Said(*command).json["screening"]["measured_now"] for _ in range(2)]
+        assert heard == [1, again]
+        assert (tmp_path / "cache").exists() == (not again)
+
+    def test_what_it_costs_is_in_a_currency_that_is_told(self, folder):
+        said = Said("plan", folder / "c.wav", "--coverage", "50%", "--money", "0.5").out
+        assert " ".join(said.split()).count(CURRENCY) == 2
 
     def test_costs_are_settable(self, folder):
         said = Said("plan", folder, "--gpu-seconds", "2", "--money", "0.5", "--format", "json")
