@@ -75,6 +75,7 @@ def test_names_may_stand_in_a_file(files: list[object], tmp_path: Path):
         (["--strip", "K00@soon"], "'soon' is no time within the"),
         (["--strip", "K77"], "K77 not in the annotations"),
         (["--downsample"], "--downsample needs recordings to choose on"),
+        (["--operating-points"], "--operating-points needs recordings to choose on"),
         (["--budgets", "lots"], "'lots' is no budget"),
         (["--rules", "best"], "no rule 'best'"),
         (["--recordings", "K77"], "K77 not in the annotations"),

@@ -14,6 +14,7 @@ from earmark.errors import AnnotationError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.listener import listen
 from earmark.media import find, open_recording
+from earmark.training.segmentation import Segmenter
 from making import make_audio
 
 app = typer.Typer()
@@ -72,6 +73,15 @@ def test_a_frontline_of_one_channel_needs_no_settings(
     heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)
     assert frontline.encoder.channels == 1
     assert len(heard.scores) == 24 * 25
+
+
+def test_labels_become_a_segmentation_head(media: Path, marks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "segments"
+    few = ("--objective", "classes", "--encoder", "energy", "--dev", "P03_1", "--batch", 2)
+    said, _ = run(marks, "--media", media, "--out", out, *few, *SMALL)
+    assert "1 label to tell apart, 3 dev events" in said and "dev boundary F1 at 0.5 s" in said
+    head = Segmenter.load(out / "segments.pt")
+    assert (head.classes, head.encoder) == (("knock",), "energy")
 
 
 def test_the_paper_s_recipe_with_development_recordings_named(

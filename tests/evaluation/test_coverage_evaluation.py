@@ -131,6 +131,8 @@ def test_something_must_be_heard(asked: EvaluationPlan):
         evaluate(replace(asked, sound_events=()), **CHOICES)
     with pytest.raises(ValueError, match="--downsample needs recordings to choose on"):
         evaluate(replace(asked, downsample=True), **CHOICES)
+    with pytest.raises(ValueError, match="--operating-points needs recordings to choose on"):
+        evaluate(replace(asked, operating_points=True), **CHOICES)
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +155,7 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
         recordings=("S0", "S1"),
         development=("S2",),
         downsample=True,
+        operating_points=True,
         strip="S0",
         cache=tmp_path / "cache",
     )
@@ -168,6 +171,9 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
     assert found.report.tables[0].columns[1:3] == ("uniform", "energy / rank")
     assert all(row.windows == 18 for row in found.rows)  # 70 s in windows of 4 s
     assert (tmp_path / "out" / "strip.png").stat().st_size > 20_000  # with pictures and sound
+    points = found.report.tables[-3]
+    assert [row[0] for row in points.rows] == ["energy"] * 6 + ["flux"] * 6
+    assert points.note == "Chosen on 1 other recording, unchanged on these."
     assert any("listening with energy, flux" in note for note in found.report.notes)
 
 

@@ -13,7 +13,6 @@ from earmark.cli.app import app
 from earmark.evaluation.paper.published_numbers import PRIMARY, REPLICATION, WINDOW_SWEEP
 from earmark.reproduction.comparison import Comparison
 from earmark.reproduction.ego4d_comparisons import has_enough_windows
-from earmark.reproduction.episode_comparisons import even_segments
 from earmark.reproduction.material import NEEDS, Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from making import make_audio, make_video
@@ -102,12 +101,6 @@ def test_an_unknown_table_is_named_before_anything_is_written(tmp_path: Path):
     assert "table-99" in str(said.exception) and "occupancy" in str(said.exception)
 
 
-def test_even_segments_have_two_ends_each():
-    found = even_segments(3, 60.0)
-    assert [(span.start, span.end) for span in found] == [(0, 10), (20, 30), (40, 50)]
-    assert even_segments(0, 60.0) == []
-
-
 def test_a_clip_is_long_enough_for_a_call_at_every_budget():
     assert [has_enough_windows(4.0 * size, window=4.0) for size in (1, 10, 11, 40)] == [
         False, False, True, True
@@ -145,6 +138,9 @@ def test_listening_makes_the_tables_and_says_what_ran(heard: Path):
     points = made["operating-points"]
     assert points["gate at 93 %: undercount, times"]["ours"] >= 1
     assert "bring" in points["panns: reduction of time at a dev recall of 93 %, %"]["ran"]
+    rule = points["the threshold rule: reduction of time at a dev recall of 93 %, %"]
+    assert rule["paper"] == 19.8 and rule["ours"] is not None and rule["low"] <= rule["ours"]
+    assert "flux" in rule["ran"] and "made clicks" in rule["ran"]
     segments = made["boundaries"]["B-F1 at 0.5 s, episodes, %"]
     assert segments["paper"] == 22.8 and 0 <= segments["ours"] <= 100
     assert {f"B-F1 at {t} s, even segments, %" for t in ("0.5", "1", "2")} <= set(

@@ -108,8 +108,15 @@ def evaluate(
     downsample: Annotated[
         bool, typer.Option("--downsample", help="Also try looks where a gate keeps nothing.")
     ] = False,
+    operating_points: Annotated[
+        bool,
+        typer.Option(
+            "--operating-points", help="Also say what episodes keep and reach at six recalls."
+        ),
+    ] = False,
     dev: Annotated[
-        str | None, typer.Option("--dev", help="With --downsample and --media: names to choose on.")
+        str | None,
+        typer.Option("--dev", help="With --media: names to choose episodes on, or a file."),
     ] = None,
     strip: Annotated[
         str | None, typer.Option("--strip", help="Recording to draw, or NAME@SECONDS.")
@@ -136,6 +143,9 @@ def evaluate(
 
       earmark evaluate spans.csv --media videos/ --budgets 10,25,50 --out results/
 
+      earmark evaluate spans.csv --media videos/ -f my.gate,energy --operating-points
+      --recordings test.txt --dev dev.txt
+
       earmark evaluate goalstep_valid.json --spans-format goalstep-substeps --answers noisy
       --rules strata,coverage --subject rounds --baseline coverage
 
@@ -161,6 +171,7 @@ def evaluate(
         rounding="floor" if floor else rounding,  # type: ignore[arg-type]
         allow_missing=allow_missing,
         downsample=downsample,
+        operating_points=operating_points,
         development=tuple(names(dev)),
         strip=strip,
         cache=heard.folder if heard else None,

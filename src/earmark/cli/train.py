@@ -12,12 +12,14 @@ from earmark.cli.evaluate import names, words
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
+from earmark.evaluation.metrics.boundaries import TOLERANCES
 from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.reporting.console import err, out, progress_bar
-from earmark.reporting.text_format import as_share
+from earmark.reporting.text_format import as_share, counted
 
 if TYPE_CHECKING:
     from earmark.training.recipe import Step, Trained
+    from earmark.training.segmentation import Segmenter, SegmentScores
 
 
 CHOSEN = (
@@ -42,7 +44,10 @@ def train(
     ] = "earmark",
     objective: Annotated[
         str | None,
-        typer.Option(help="One of where, rate, span, frame.", show_default="where; paper: span"),
+        typer.Option(
+            help="One of where, rate, span, frame; or classes: a segmentation head.",
+            show_default="where; paper: span",
+        ),
     ] = None,
     encoder: Annotated[
         str | None,
@@ -134,6 +139,9 @@ def train(
     gets `gate.gate`, one gate a seed, `run.json` and `curves.png`. The recipe `paper` is one head
     of width 192 with the span-level loss, 3,000 steps of AdamW over BEATs, and no context.
 
+    The objective `classes` makes no gate but the paper's segmentation head: which of the labels in
+    SPANS is heard when, from `segments.pt` with `earmark.training.segmentation.Segmenter`.
+
     For example:
 
       earmark train marks.csv --media recordings/ --out mygate
@@ -141,13 +149,16 @@ def train(
       earmark select shift.mp4 --frontline mygate/gate.gate
 
       earmark train EPIC_100_train.csv --media audio/ --recipe paper --tau 2,4,8 --dev dev.txt
+
+      earmark train EPIC_Sounds_train.csv --media audio/ --recipe paper --objective classes
     """
     said = {name: value for name, value in locals().items() if name in CHOSEN}
     try:
         from earmark.training.dataset import gather
         from earmark.training.optimisation import use_threads
         from earmark.training.recipe import Provenance, train_each_tau
-        from earmark.training.settings import settings_of
+        from earmark.training.segmentation import train_segmenter
+        from earmark.training.settings import CLASSES, settings_of
     except ModuleNotFoundError as error:
         raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
     use_threads(threads)
@@ -169,6 +180,16 @@ def train(
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
         training = bar.add_task("training", total=len(tried) * seeds * settings.steps)
+        if settings.objective == CLASSES:
+
+            def tell(done: int, steps: int) -> None:
+                bar.update(training, completed=done, total=steps)
+
+            made = train_segmenter(
+                material, settings, folder=out_folder, held_out=held_out, progress=tell
+            )
+            show_segmenter(*made, out_folder)
+            return
 
         def watch(step: Step) -> None:
             told = f"seed {step.seed}: loss {step.check.loss:.4f}"
@@ -206,6 +227,20 @@ def show(trained: Trained, folder: Path) -> None:
     out.print(
         f"{folder / 'gate.gate'}: {trained.gate.card.heads} heads, {trained.gate.digest[:12]}"
     )
+
+
+def show_segmenter(segmenter: Segmenter, scores: SegmentScores, folder: Path) -> None:
+    """How many classes there are, what the head came to on its dev recordings, and where it is."""
+    told = counted(len(segmenter.classes), "label")
+    out.print(f"{told} to tell apart, {counted(scores.events.reference, 'dev event')}")
+    out.print(f"dev event F1, onsets within 0.5 s: {as_share(scores.events.f1)}")
+    for tolerance in TOLERANCES:
+        ours, even = (
+            as_share(scores.boundaries[name, tolerance].f1)
+            for name in ("segments", "even segments")
+        )
+        out.print(f"dev boundary F1 at {tolerance:g} s: {ours}, of as many even segments {even}")
+    out.print(f"{folder / 'segments.pt'}: over {segmenter.encoder}")
 
 
 def _commit() -> str:

@@ -7,7 +7,7 @@ spans ──▶ annotations ──▶ score source ──▶ benchmark run ─�
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,12 @@ from earmark.evaluation.benchmark import (
 )
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.paper.downsampling import downsample_table
-from earmark.evaluation.paper.operating_points import AnnotatedScores, Unit
+from earmark.evaluation.paper.operating_points import (
+    AnnotatedScores,
+    Unit,
+    measure_points,
+    points_table,
+)
 from earmark.evaluation.score_sources import (
     MediaScores,
     ScoreSource,
@@ -78,8 +83,10 @@ class EvaluationPlan(BenchmarkDesign):
     """Evaluate what has both media and annotations, and leave out the rest."""
     downsample: bool = False
     """Also try looks where a gate keeps nothing."""
+    operating_points: bool = False
+    """Also say what each frontline's episodes keep and reach at six development recalls."""
     development: tuple[str, ...] = ()
-    """With media, the recordings that downsampling is chosen on."""
+    """With media, the recordings that downsampling and operating points are chosen on."""
     strip: str | None = None
     """A recording to draw a minute of, `NAME` or `NAME@SECONDS`."""
     cache: Path | None = None
@@ -168,7 +175,8 @@ def evaluate(
     )
     folder = None if out is None else Path(out)
     source, left_out = _open_source(plan)
-    development = _development(plan, source) if plan.downsample else []
+    chooses = plan.downsample or plan.operating_points
+    development = _development(plan, source) if chooses else []
     minute = _minute(plan.strip, source.evaluated) if plan.strip else None
     settings = _settings(plan, source)
     if folder:
@@ -183,7 +191,7 @@ def evaluate(
     )
     report = replace(
         report,
-        tables=(*report.tables, *_downsample_tables(plan, source, development)),
+        tables=(*report.tables, *_episode_tables(plan, source, development)),
         figures={**report.figures, **_strip_figure(plan, source, minute)},
     )
     if folder:
@@ -271,35 +279,50 @@ def _settings(plan: EvaluationPlan, source: ScoreSource) -> dict[str, Any]:
 
 
 def _development(plan: EvaluationPlan, source: ScoreSource) -> list[str]:
-    """The recordings that downsampling is chosen on: none that is evaluated."""
+    """The recordings that episodes are chosen on: none that is evaluated."""
     others = list(plan.development)
     if plan.sound_events:
         others = [n for n in source.annotations.recordings if n not in source.evaluated.recordings]
     if not others:
-        raise ValueError("--downsample needs recordings to choose on that are not evaluated: --dev")
+        asked = "--operating-points" if plan.operating_points else "--downsample"
+        raise ValueError(f"{asked} needs recordings to choose on that are not evaluated: --dev")
     shared = [name for name in others if name in source.evaluated.recordings]
     if shared:
         raise AnnotationError(f"{shared[0]} is both evaluated and chosen on (--dev)")
     return others
 
 
-def _downsample_tables(
+def _episode_tables(
     plan: EvaluationPlan, source: ScoreSource, development: Sequence[str]
 ) -> list[Table]:
-    """Downsampling, to save time and to save calls; nothing without recordings to choose on."""
-    if not development:
-        return []
+    """Operating points, and downsampling to save time and to save calls, as far as asked for."""
 
-    def scored(name: str) -> AnnotatedScores:
+    def scored(names: Iterable[str], frontline: str) -> list[AnnotatedScores]:
         marked = source.annotations
-        return AnnotatedScores(
-            name, source.track(name), marked.durations[name], marked.recordings[name]
-        )
+        return [
+            AnnotatedScores(
+                name, source.track(name, frontline), marked.durations[name], marked.recordings[name]
+            )
+            for name in names
+        ]
 
-    chosen = [scored(name) for name in development]
-    judged = [scored(name) for name in source.evaluated.recordings]
-    units: tuple[Unit, ...] = ("time", "calls")
-    return [downsample_table(chosen, judged, window=plan.window, unit=unit) for unit in units]
+    tables: list[Table] = []
+    judged = list(source.evaluated.recordings)
+    if plan.operating_points:
+        points = {
+            line: measure_points(
+                line, scored(development, line), scored(judged, line), window=plan.window
+            )
+            for line in source.frontlines
+        }
+        note = f"Chosen on {counted(len(development), 'other recording')}, unchanged on these."
+        tables.append(points_table(points, note=note))
+    if plan.downsample:
+        first = source.frontlines[0]
+        chosen, own = scored(development, first), scored(judged, first)
+        units: tuple[Unit, ...] = ("time", "calls")
+        tables += [downsample_table(chosen, own, window=plan.window, unit=unit) for unit in units]
+    return tables
 
 
 def _strip_figure(

@@ -122,7 +122,7 @@ class UnheardScores:
         windows = Windows(self.window, duration, np.zeros(count), instants, rates, survival)
         return Case(name, "none", windows, self.annotations.recordings[name])
 
-    def track(self, name: str) -> Track:
+    def track(self, name: str, frontline: str | None = None) -> Track:  # noqa: ARG002 - has one
         """Zeros, one a window."""
         return Track(self.case(name).windows.scores, hop=self.window)
 

@@ -110,7 +110,7 @@ def fit(
         clock_rate=head.clock_rate,
     )
     fitted = Fitted(head)
-    origin = _origin(recordings, settings) if checkpoint is not None else {}
+    origin = origin_of(recordings, settings) if checkpoint is not None else {}
     if checkpoint is not None and checkpoint.is_file():
         _resume(checkpoint, fitted, optimizer, crops, origin)
     begun = fitted.checks[-1].step if fitted.checks else 0
@@ -184,9 +184,7 @@ def _resume(
     state = torch.load(path, weights_only=True)
     for what, wanted in origin.items():
         if state.get(what) != wanted:
-            raise ModelMismatch(
-                f"{path} is from a training with other {what}; give another folder, or remove it"
-            )
+            raise other_training(path, what)
     fitted.head.load_state_dict(state["head"])
     optimizer.load_state_dict(state["optimizer"])
     fitted.checks = [Check(*check) for check in state["checks"]]
@@ -194,7 +192,14 @@ def _resume(
     torch.set_rng_state(state["torch"])
 
 
-def _origin(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:
+def other_training(path: Path, what: str) -> ModelMismatch:
+    """The error of a checkpoint that belongs to another training."""
+    return ModelMismatch(
+        f"{path} is from a training with other {what}; give another folder, or remove it"
+    )
+
+
+def origin_of(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:
     """What a single head depends on besides its seed: how many seeds there are is none of it."""
     return {
         "settings": replace(settings, seeds=1, first_seed=0).to_json(),

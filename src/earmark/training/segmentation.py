@@ -7,19 +7,36 @@ of whatever annotations it is given. Boundaries and events are read off its post
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from earmark.errors import AnnotationError
+from earmark.errors import AnnotationError, ModelMismatch
+from earmark.evaluation.annotations.actions import Action
+from earmark.evaluation.metrics.boundaries import (
+    ONSET_COLLAR,
+    MatchCounts,
+    compare_boundaries,
+    even_segments,
+    match_events,
+)
+from earmark.evaluation.tables.table import plain
+from earmark.features.pretrained.segments import SURE, boundaries, segments
+from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
-from earmark.training.dataset import TrainingRecording
+from earmark.training.dataset import Material, TrainingRecording, fingerprint
 from earmark.training.head import DILATIONS, LEAST_VARIANCE, Tower
+from earmark.training.optimisation import origin_of, other_training
 from earmark.training.settings import Settings
+from earmark.training.split import fold
 
 
 class SegmentHead(nn.Module):
@@ -57,6 +74,27 @@ class Segmenter:
 
     head: SegmentHead
     classes: tuple[str, ...]
+    encoder: str = ""
+    """What gives it its features; empty where nobody said."""
+
+    def save(self, path: Path) -> None:
+        """Write it whole, or not at all."""
+        weights = self.head.state_dict()
+        with replacing(path) as scratch:
+            torch.save({"head": weights, "classes": self.classes, "encoder": self.encoder}, scratch)
+
+    @classmethod
+    def load(cls, path: Path) -> Segmenter:
+        """The one that `save` wrote; `ModelMismatch` where it did not."""
+        try:
+            state = torch.load(path, weights_only=True)
+            weights, classes = state["head"], tuple(state["classes"])
+            width, channels, _ = weights["tower.enter.weight"].shape
+            head = SegmentHead(channels, len(classes), width=width, dropout=0.0)
+            head.load_state_dict(weights)
+            return cls(head.eval(), classes, state["encoder"])
+        except (OSError, RuntimeError, UnpicklingError, KeyError, TypeError) as error:
+            raise ModelMismatch(f"{path} is no segmentation head of earmark: {error}") from error
 
     def __call__(self, features: FloatArray) -> Track:
         """The logits of a whole recording, `(steps, classes)`."""
@@ -90,14 +128,14 @@ def fit_segmenter(
     *,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda *_: None,
+    checkpoint: Path | None = None,
 ) -> Segmenter:
     """A head fitted to the labelled events of `recordings`, a class by itself at each step.
 
-    Of `settings` it takes width, dropout, steps, batch, crop and those of AdamW.
+    Of `settings` it takes width, dropout, steps, batch, crop, those of AdamW, and how often to keep
+    a `checkpoint`, from which a stopped fit goes on to the same head.
     """
     classes = list_classes(recordings)
-    targets = [mark_classes(heard, classes) for heard in recordings]
-    rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     head = SegmentHead(
         recordings[0].takes[0].shape[1], len(classes), width=settings.width,
@@ -107,20 +145,152 @@ def fit_segmenter(
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
-    size = min(round(settings.crop * CLOCK_RATE), *(len(each) for each in targets))
-    chances = np.array([len(each) for each in targets], dtype=float)
-    for step in range(1, settings.steps + 1):
-        read, wanted = [], []
-        for which in rng.choice(len(targets), settings.batch, p=chances / chances.sum()).tolist():
-            begin = int(rng.integers(0, len(targets[which]) - size + 1))
-            read.append(recordings[which].takes[0][begin : begin + size].astype(np.float32))
-            wanted.append(targets[which][begin : begin + size])
-        logits = head.train()(torch.from_numpy(np.stack(read)))
-        loss = functional.binary_cross_entropy_with_logits(
-            logits, torch.from_numpy(np.stack(wanted))
-        )
+    crops = _LabelledCrops(recordings, classes, settings, np.random.default_rng(seed))
+    state = _State(head, optimizer, crops, {**origin_of(recordings, settings), "classes": classes})
+    begun = state.resume(checkpoint) if checkpoint and checkpoint.is_file() else 0
+    for step in range(begun + 1, settings.steps + 1):
+        read, wanted = crops.draw()
+        loss = functional.binary_cross_entropy_with_logits(head.train()(read), wanted)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
+        if checkpoint and (step % settings.check_every == 0 or step == settings.steps):
+            state.keep(checkpoint, step)
         progress(step, settings.steps)
-    return Segmenter(head.eval(), classes)
+    return Segmenter(head.eval(), classes, settings.encoder)
+
+
+class _LabelledCrops:
+    """Stretches of features with what sounds in them, longer recordings more often."""
+
+    def __init__(
+        self,
+        recordings: Sequence[TrainingRecording],
+        classes: Sequence[str],
+        settings: Settings,
+        rng: np.random.Generator,
+    ) -> None:
+        self.features = [heard.takes[0] for heard in recordings]
+        self.targets = [mark_classes(heard, classes) for heard in recordings]
+        lengths = np.array([len(each) for each in self.targets])
+        self.size = min(round(settings.crop * CLOCK_RATE), int(lengths.min()))
+        self.chances = lengths / lengths.sum()
+        self.batch, self.rng = settings.batch, rng
+
+    def draw(self) -> tuple[Tensor, Tensor]:
+        """Features and targets of one batch."""
+        read, wanted = [], []
+        for which in self.rng.choice(len(self.targets), self.batch, p=self.chances).tolist():
+            begin = int(self.rng.integers(0, len(self.targets[which]) - self.size + 1))
+            read.append(self.features[which][begin : begin + self.size].astype(np.float32))
+            wanted.append(self.targets[which][begin : begin + self.size])
+        return torch.from_numpy(np.stack(read)), torch.from_numpy(np.stack(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """All that the next step of a fit depends on."""
+
+    head: SegmentHead
+    optimizer: torch.optim.Optimizer
+    crops: _LabelledCrops
+    origin: dict[str, Any]
+
+    def keep(self, path: Path, step: int) -> None:
+        """Write it."""
+        kept = {
+            **self.origin,
+            "step": step,
+            "head": self.head.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "crops": self.crops.rng.bit_generator.state,
+            "torch": torch.get_rng_state(),
+        }
+        with replacing(path) as scratch:
+            torch.save(kept, scratch)
+
+    def resume(self, path: Path) -> int:
+        """Read what `keep` wrote; the step it was written at."""
+        kept = torch.load(path, weights_only=True)
+        for what, wanted in self.origin.items():
+            if kept.get(what) != wanted:
+                raise other_training(path, what)
+        self.head.load_state_dict(kept["head"])
+        self.optimizer.load_state_dict(kept["optimizer"])
+        self.crops.rng.bit_generator.state = kept["crops"]
+        torch.set_rng_state(kept["torch"])
+        return int(kept["step"])
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentScores:
+    """What the segments of a head come to on recordings; counts, so they add up."""
+
+    events: MatchCounts
+    """Its segments against the annotated events: class and onset."""
+    boundaries: Mapping[tuple[str, float], MatchCounts]
+    """By `segments` or as many `even segments`, and by tolerance in seconds."""
+    sure: int
+    """Boundaries where a posterior passes `SURE`."""
+
+
+def judge_segmenter(
+    segmenter: Segmenter,
+    recordings: Iterable[TrainingRecording],
+    *,
+    actions: Mapping[str, Sequence[Action]] | None = None,
+) -> SegmentScores:
+    """Segments against the recordings' events, boundaries against `actions` where they are given.
+
+    Boundaries are compared at equal counts, with as many segments of even length.
+    """
+    total: dict[tuple[str, float], MatchCounts] = {}
+    events, sure = MatchCounts(), 0
+    for heard in recordings:
+        track = segmenter(heard.features)
+        found = list(segments([track], segmenter.classes))
+        spans = {"segments": [each.span for each in found]}
+        spans["even segments"] = even_segments(len(found), heard.duration)
+        marks = actions[heard.name] if actions else heard.actions
+        for name, by in compare_boundaries(marks, spans).items():
+            for tolerance, counts in by.items():
+                total[name, tolerance] = total.get((name, tolerance), MatchCounts()) + counts
+        named = [Action(each.span.start, each.span.end, each.name) for each in found]
+        events += match_events(heard.actions, named, collar=ONSET_COLLAR)
+        sure += len(boundaries(segments([track], segmenter.classes, threshold=SURE)))
+    return SegmentScores(events, total, sure)
+
+
+def train_segmenter(
+    material: Material,
+    settings: Settings,
+    *,
+    folder: Path,
+    held_out: Sequence[str] = (),
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> tuple[Segmenter, SegmentScores]:
+    """A head fitted without the recordings `held_out`, kept in `folder`, and judged on these.
+
+    The people of the first fold are held out where none is named. The folder gets `segments.pt` and
+    `run.json`; a stopped training goes on.
+    """
+    held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
+    met = [heard for name, heard in sorted(material.items()) if name not in held_out]
+    seed = settings.first_seed
+    segmenter = fit_segmenter(
+        met, settings, seed=seed, progress=progress,
+        checkpoint=folder / "checkpoints" / f"seed-{seed}-segments.pt",
+    )  # fmt: skip
+    segmenter.save(folder / "segments.pt")
+    scores = judge_segmenter(segmenter, [material[name] for name in held_out])
+    kept = {
+        "settings": settings.to_json(),
+        "classes": list(segmenter.classes),
+        "data_hash": fingerprint(material),
+        "held_out": list(held_out),
+        "event_f1": plain(scores.events.f1),
+        "boundary_f1": {f"{w} {t:g}": plain(c.f1) for (w, t), c in scores.boundaries.items()},
+    }
+    with replacing(folder / "run.json") as scratch:
+        scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
+    return segmenter, scores

@@ -11,6 +11,9 @@ from earmark.features import encoder_named
 from earmark.features.encoder_spec import split_name
 from earmark.training.objectives import OBJECTIVES, Objective, SpanObjective
 
+CLASSES = "classes"
+"""The objective of a segmentation head: which class of sound is heard; it makes no gate."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -46,9 +49,10 @@ class Settings:
     """Steps between two looks at the dev recordings, and between two checkpoints."""
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
+        known = (*OBJECTIVES, CLASSES)
+        if self.objective not in known:
             raise ValueError(
-                f"there is no objective {self.objective!r}; there are {', '.join(OBJECTIVES)}"
+                f"there is no objective {self.objective!r}; there are {', '.join(known)}"
             )
         for name in (
             *("tau", "width", "steps", "batch", "crop", "seeds", "takes", "check_every"),

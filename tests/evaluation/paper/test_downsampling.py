@@ -76,7 +76,19 @@ def test_operating_points_are_chosen_on_some_and_judged_on_others():
     table = points_table({"ear": [half, all_]})
     assert table.rows[0][:3] == ("ear", "50 %", pytest.approx(100 / 3))
     assert table.rows[0][3] == pytest.approx(100 * 11 / 12)
-    assert table.rows[0][5] == 4.0  # one second is charged a quarter of a call, and costs one
+    assert table.rows[0][4] == "—"  # one recording says nothing of how far they differ
+    assert table.rows[0][6] == 4.0  # one second is charged a quarter of a call, and costs one
+
+
+def test_an_operating_point_has_an_interval_over_recordings():
+    dev = scores("..9...5.....", (2, 3), (6, 7))
+    many = [scores("9" * kept + "." * (12 - kept), (0, 1)) for kept in (1, 2, 3, 4)]
+    (point,) = measure_points("ear", [dev], many, window=4.0, targets=[0.5])
+    low, high = point.reduction_interval
+    assert point.counts.reduction == pytest.approx(1 - 10 / 48)
+    assert low < point.counts.reduction < high
+    plain = measure_points("ear", [dev], many, window=4.0, targets=[0.5], shape=EpisodeShape())[0]
+    assert plain.rule and (plain.rule.off, plain.rule.median) == (plain.rule.on, 1)
 
 
 def test_looks_lie_in_the_gaps():

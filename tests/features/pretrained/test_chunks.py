@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.chunks import hear_in_chunks
 from earmark.features.pretrained.panns import hold
 from earmark.media import Sound
 from earmark.models import MODELS
 from earmark.models.architecture import CLIPS, TEN_SECONDS, Layout
+from published_weights import seeded_sound, seeded_weights, small
 
 RATE = 250
 """Ten samples a step keep the drawings small."""
@@ -167,3 +169,30 @@ def test_chunks_lie_whole_decisions_apart():
     assert layout.every(3.2).hop == 80
     with pytest.raises(ValueError, match=r"choose a multiple of 0.32 s"):
         layout.every(5.0)
+
+
+def test_chunks_of_panns_come_close_to_one_pass_over_the_whole():
+    """The authors hear a file at once; what chunks change lies near their ends, and is averaged."""
+    known = small("panns")
+    detector = build(known).eval()
+    detector.load_state_dict(seeded_weights(detector.state_dict()))
+    sound = seeded_sound(61.0, known.network.sample_rate)
+
+    def hear(chunks: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return torch.sigmoid(detector(torch.from_numpy(chunks))).numpy()
+
+    def heard(layout: Layout) -> np.ndarray:
+        pieces = hear_in_chunks(
+            [Sound(sound, 0.0, 32_000)], hear, layout=layout, sample_rate=32_000, batch=8
+        )
+        return np.concatenate([rows for rows, _ in pieces])[:1520]
+
+    with torch.inference_mode():
+        spectrum = detector.spectrum(torch.from_numpy(sound)[None])
+        whole = torch.sigmoid(detector.classify(detector.decide(spectrum)))[0].numpy()
+    whole = np.repeat(whole, 8, axis=0)[:1520]
+    own, even = heard(known.network.layout), heard(TEN_SECONDS)
+    gap, correlation = abs(own - whole).mean(), np.corrcoef(own.ravel(), whole.ravel())[0, 1]
+    worse, less = abs(even - whole).mean(), np.corrcoef(even.ravel(), whole.ravel())[0, 1]
+    assert gap < 0.75 * worse and correlation > less and correlation > 0.99

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -101,3 +104,47 @@ def test_it_is_a_model_of_the_encoder(tmp_path):
     rows = np.concatenate([track.values for track in encoder.encode(sound)])
     assert rows.shape == (250, 2) and np.isfinite(rows).all()
     assert "small" in repr(model) and encoder.fingerprint() != ""
+
+
+AUTHORS = json.loads((Path(__file__).parent / "dasm_authors.json").read_text())
+"""The authors' inference on 6.3 of 10 s, with their network and random weights: what it gave its
+network, what the network answered without a padding mask, and what came out in the end."""
+
+
+class RecordedNetwork(nn.Module):
+    """The authors' network as it was heard: it knows one question, and answers that."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.heard = kind, AUTHORS[kind]
+        self.at_query = nn.ParameterList(
+            nn.Parameter(seeded_rows([f"{name} {place}" for place in range(5)]))
+            for name in ("text", "audio")
+        )
+
+    def get_feature_extractor(self):
+        return lambda sound: sound
+
+    def forward(self, *, input, temp_w, pad_mask, query, query_type, tgt_mask):  # noqa: A002
+        assert input.shape == (1, 320_000) and query_type == self.kind and pad_mask is None
+        assert temp_w == self.heard["temp_w"]
+        np.testing.assert_allclose(query.numpy(), self.heard["query"], atol=1e-5)
+        drawn = ["".join("x" if barred else "." for barred in row) for row in tgt_mask.tolist()]
+        assert drawn == self.heard["tgt_mask"]
+        return torch.tensor(self.heard["network"])[None], None, {}
+
+
+def seeded_rows(words: list[str]) -> torch.Tensor:
+    rows = [np.random.RandomState(sum(word.encode())).standard_normal(16) for word in words]
+    return torch.tensor(np.array(rows), dtype=torch.float32)
+
+
+@pytest.mark.parametrize("kind", ["text", "audio"])
+def test_it_asks_and_answers_as_the_authors_do(kind):
+    """See experiments/LOG.md for how their code was run, and for the whole network's difference."""
+    model = DasmModel(RecordedNetwork(kind), seeded_rows, "theirs", query_type=kind)
+    sound = np.zeros((1, 320_000), np.float32)
+    sound[0, : int(6.3 * 32_000)] = 0.1
+    answer = model(sound, ("Chopping", "Water running", "drawer"))
+    assert answer.shape == (1, 3, 32) and (answer[0, :, :21] > 0).all()
+    np.testing.assert_allclose(answer[0], AUTHORS[kind]["answer"], atol=1e-5)

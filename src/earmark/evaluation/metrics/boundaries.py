@@ -57,6 +57,16 @@ def boundaries(spans: Sequence[Span]) -> list[float]:
     return sorted({time for span in spans for time in (span.start, span.end)})
 
 
+def even_segments(count: int, duration: float) -> list[Span]:
+    """As many segments of equal length, with a gap between any two, so that each has two ends.
+
+    >>> [(span.start, span.end) for span in even_segments(3, 60.0)]
+    [(0.0, 10.0), (20.0, 30.0), (40.0, 50.0)]
+    """
+    edges = np.linspace(0.0, duration, 2 * count + 1).tolist()
+    return [Span(edges[2 * place], edges[2 * place + 1]) for place in range(count)]
+
+
 def match_boundaries(
     reference: Sequence[float], found: Sequence[float], *, tolerance: float
 ) -> MatchCounts:

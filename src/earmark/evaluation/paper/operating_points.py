@@ -17,7 +17,8 @@ import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
-from earmark.evaluation.tables.table import Cells, Table
+from earmark.evaluation.metrics.significance import bootstrap_ratio
+from earmark.evaluation.tables.table import Cells, Table, interval
 from earmark.gate.episodes import Episodes
 from earmark.timeline import Span, Track
 
@@ -119,9 +120,13 @@ def choose_rules(
     *,
     window: float,
     unit: Unit = "time",
+    shape: EpisodeShape | None = None,
 ) -> dict[float, Episodes | None]:
-    """For each target, the rule that saves most and still reaches it; None where none does."""
-    shape = choose_shape(development, window=window, unit=unit)
+    """For each target, the rule that saves most and still reaches it; None where none does.
+
+    The shape is chosen too unless it is given.
+    """
+    shape = shape or choose_shape(development, window=window, unit=unit)
     rules = [shape.rule(threshold) for threshold in candidates(development)]
     counted = [count_episodes(development, rule, window=window) for rule in rules]
     chosen: dict[float, Episodes | None] = {}
@@ -143,7 +148,21 @@ class OperatingPoint:
     target: float
     rule: Episodes | None
     """None where no threshold reaches the target on the development recordings."""
-    counts: EpisodeCounts
+    judged: tuple[EpisodeCounts, ...] = ()
+    """One a recording."""
+
+    @property
+    def counts(self) -> EpisodeCounts:
+        """What it came to on all of them."""
+        return sum(self.judged, EpisodeCounts())
+
+    @property
+    def reduction_interval(self) -> tuple[float, float]:
+        """95 % of the reduction of time over recordings, by bootstrap; nan for fewer than two."""
+        low, high = bootstrap_ratio(
+            [each.kept for each in self.judged], [each.seconds for each in self.judged]
+        )
+        return 1 - high, 1 - low
 
 
 def measure_points(
@@ -153,15 +172,16 @@ def measure_points(
     *,
     window: float,
     targets: Sequence[float] = TARGETS,
+    shape: EpisodeShape | None = None,
 ) -> list[OperatingPoint]:
     """The operating points of one frontline, chosen on `development` to save time."""
-    rules = choose_rules(development, targets, window=window)
+    rules = choose_rules(development, targets, window=window, shape=shape)
     return [
         OperatingPoint(
             frontline,
             target,
             rule,
-            count_episodes(judged, rule, window=window) if rule else EpisodeCounts(),
+            tuple(count_episodes([one], rule, window=window) for one in judged) if rule else (),
         )
         for target, rule in rules.items()
     ]
@@ -180,14 +200,17 @@ def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = 
                 (
                     frontline,
                     f"{100 * point.target:g} %",
-                    *(100 * share for share in shares),
+                    *(100 * share for share in shares[:2]),
+                    interval(*(100 * end for end in point.reduction_interval)),
+                    100 * shares[2],
                     counts.undercount,
                     *size,
                     *how,
                 )
             )
     columns = (
-        *("frontline", "dev recall", "recall %", "reduction %", "calls %", "undercount"),
+        *("frontline", "dev recall", "recall %", "reduction %", "95 %"),
+        *("calls %", "undercount"),
         *("episodes", "calls", "opens at", "closes below", "median"),
     )
     return Table("Operating points of every frontline", columns, rows, note, decimals=2)

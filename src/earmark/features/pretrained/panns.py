@@ -43,14 +43,17 @@ class Cnn14(Detector):
 
     def embed(self, spectrum: Tensor) -> Tensor:
         """One vector a step, `(batch, 250, width)`; a new one every 320 ms."""
+        return hold(self.decide(spectrum))
+
+    def decide(self, spectrum: Tensor) -> Tensor:
+        """One vector for every 320 ms of sound of any length, `(batch, decisions, width)`."""
         maps = self.bn0(spectrum.transpose(1, 2)[..., None]).permute(0, 3, 2, 1)
         for number in range(1, HALVINGS + 1):
             maps = F.avg_pool2d(self.get_submodule(f"conv_block{number}")(maps), 2)
         rows = self.get_submodule("conv_block6")(maps).mean(dim=3)  # (batch, width, 31)
         loudest = F.max_pool1d(rows, 3, stride=1, padding=1)
         around = F.avg_pool1d(rows, 3, stride=1, padding=1)
-        rows = F.relu(self.fc1((loudest + around).transpose(1, 2)))
-        return hold(rows)
+        return F.relu(self.fc1((loudest + around).transpose(1, 2)))
 
     def classify(self, rows: Tensor) -> Tensor:
         """Logits of the AudioSet classes."""

@@ -17,6 +17,10 @@ NOTHING = -1
 """Stands for the class of a step at which no class is likely enough."""
 
 
+SURE = 0.95
+"""The posterior above which the paper counts boundaries."""
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch over which one class is the most likely."""
