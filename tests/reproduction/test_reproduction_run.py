@@ -120,6 +120,8 @@ def heard(kitchen: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "strip",
         "objective",
         "transfer",
+        "ablation",
+        "savings",
     )
     few = ("--steps", 4, "--width", 8, "--batch", 2, "--crop", 8, "--seeds", 2, "--threads", 1)
     run(
@@ -152,6 +154,13 @@ def test_listening_makes_the_tables_and_says_what_ran(heard: Path):
     assert heads["classes"]["ours"] == 2 and heads["classes"]["paper"] == 42
     assert heads["boundaries at 0.95"]["paper"] == 2015
     assert {"event F1, collar 0.5 s, %", "B-F1 at 2 s, even segments, %"} <= set(heads)
+    ablation = made["ablation"]
+    assert (
+        ablation["over 2 classes heard in energy: reduction at a dev recall of 90 %, %"]["paper"]
+        == 62.6
+    )
+    assert ablation["over energy: reduction at a dev recall of 90 %, %"]["paper"] == 64.3
+    assert made["savings"]["5 %: calls saved by separated of flux, %"]["paper"] == 20.0
     transfer = made["transfer"]
     assert transfer["flux: recall, %"]["n"] == "2 seeds"
     assert "bring its weights" in transfer["beats: reduction, %"]["ran"]
@@ -174,7 +183,7 @@ def test_the_folder_holds_a_page_tables_and_figures(heard: Path):
 def test_the_same_command_goes_on_where_it_was(heard: Path, kitchen: Path):
     """Nothing is trained or judged again: what was kept is as it was."""
     kept = {path: path.stat().st_mtime_ns for path in heard.glob("kept/gates-*/checkpoints/*")}
-    assert len(kept) == 6  # two encoders and two objectives of the first, two seeds each
+    assert len(kept) == 8  # two encoders, two objectives of the first, over classes; two seeds each
     few = ("--steps", 4, "--width", 8, "--batch", 2, "--crop", 8, "--seeds", 2, "--threads", 1)
     run(
         "objective", "--epic", kitchen, "--out", heard, "--audio-is", "made clicks", *few,
@@ -184,6 +193,7 @@ def test_the_same_command_goes_on_where_it_was(heard: Path, kitchen: Path):
     assert {"paired", "objective", "transfer"} <= set(rows_of(heard))  # what was made before stays
     page = (heard / "index.html").read_text()
     assert page.index("paired: ") < page.index("objective: ")
+    assert page.count("<figure") == 2  # of tables that were not made again
 
 
 def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path: Path):

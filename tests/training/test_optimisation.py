@@ -91,6 +91,18 @@ def test_a_checkpoint_of_other_settings_or_recordings_is_refused(tmp_path: Path)
     fit_head(recordings, more_seeds, checkpoint=kept)
 
 
+def test_without_cooling_a_training_goes_on_to_more_steps(tmp_path: Path) -> None:
+    recordings, kept = list(kitchen(2).values()), tmp_path / "state.pt"
+    flat = replace(SMALL, steps=2, cooling=0.0)
+    fit_head(recordings, flat, checkpoint=kept)
+    more = fit_head(recordings, replace(flat, steps=4), checkpoint=kept)
+    once = fit_head(recordings, replace(flat, steps=4))
+    for one, other in zip(more.head.parameters(), once.head.parameters(), strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(ModelMismatch, match="other settings"):  # it has taken four
+        fit_head(recordings, flat, checkpoint=kept)
+
+
 @pytest.mark.parametrize("objective", ["span", "rate"])
 def test_a_head_learns_where_actions_start(objective: str) -> None:
     settings = replace(SMALL, objective=objective, steps=40, check_every=40, learning_rate=1e-2)

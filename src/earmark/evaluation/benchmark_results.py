@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+
+import numpy as np
 
 from earmark.evaluation.benchmark import BenchmarkRow, is_unheard
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_saved
@@ -79,6 +82,27 @@ class BenchmarkResults:
         """Share of calls saved against `baseline` at equal coverage; nan where undefined."""
         total = self.pooled(system, budget)
         return calls_saved(total.cost, total.coverage, self.curve(baseline))
+
+    def saved_interval(
+        self, system: System, budget: float, *, baseline: System, draws: int = 1000
+    ) -> tuple[float, float]:
+        """95 % of `saved` over recordings, by bootstrap; nan for fewer than two recordings."""
+        ours = self.of(system, budget)
+        theirs = [self.of(baseline, each) for each in self.budgets]
+        names = [n for n in ours if ours[n].actions and all(n in each for each in theirs)]
+        if len(names) < 2:
+            return math.nan, math.nan
+        rng, size = np.random.default_rng(0), len(names)
+        drawn = rng.multinomial(size, np.full(size, 1 / size), size=draws)  # (draws, recordings)
+        kept = np.array([[astuple(each[name])[:4] for name in names] for each in (ours, *theirs)])
+        sums = np.moveaxis(drawn @ kept, 0, 1)  # (draws, curves, windows calls actions covered)
+        points = np.stack([sums[..., 1] / sums[..., 0], sums[..., 3] / sums[..., 2]], axis=-1)
+        found = [calls_saved(*each[0].tolist(), each[1:].tolist()) for each in points]
+        known = [value for value in found if not math.isnan(value)]
+        if len(known) < draws / 2:
+            return math.nan, math.nan
+        low, high = np.quantile(known, [0.025, 0.975])
+        return float(low), float(high)
 
     def label(self, system: System) -> str:
         """The name of a system: its rule, and its frontline where it matters which."""

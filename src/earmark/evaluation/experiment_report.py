@@ -22,8 +22,8 @@ SETTINGS = "run.json"
 PAGES = ("tables.md", "tables.json", "index.html")
 """What every report writes beside its tables and figures."""
 
-Drawing = tuple[str, Callable[[], "Figure"]]
-"""A caption, and what draws the figure."""
+Drawing = tuple[str, Callable[[], "Figure | bytes"]]
+"""A caption, and what draws the figure or reads one that was drawn as PNG."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ExperimentReport:
 
     def write(self, folder: Path) -> None:
         """Write Markdown, JSON, one HTML page and PNG into `folder`, and CSV into its `tables/`."""
-        drawn = {name: png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
+        drawn = {name: as_png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
         shown = {self.figures[name][0]: image for name, image in drawn.items()}
         whole = make_results_page(self.title, notes=self.notes, tables=self.tables, figures=shown)
         written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
@@ -68,6 +68,11 @@ class ExperimentReport:
         for name, content in files.items():
             with replacing(folder / name) as scratch:
                 scratch.write_bytes(content)
+
+
+def as_png(figure: Figure | bytes) -> bytes:
+    """A figure as a PNG file, drawn unless it is one."""
+    return figure if isinstance(figure, bytes) else png(figure)
 
 
 def claim_folder(

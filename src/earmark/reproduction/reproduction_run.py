@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from earmark.errors import EarmarkError
-from earmark.evaluation.experiment_report import Drawing, ExperimentReport
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport, as_png
+from earmark.evaluation.tables.figures import can_draw
 from earmark.evaluation.tables.table import Cells, Table
 from earmark.media.atomic_file import replacing
 from earmark.redaction import redact
@@ -19,6 +20,9 @@ from earmark.version import VERSION
 
 ROWS = "comparisons.json"
 """Every row, by table: what stays on the page from run to run."""
+
+FIGURES = "figures.json"
+"""The captions of the figures, likewise."""
 
 Announce = Callable[[str, str], None]
 """Told the name of what is begun, and what is known of it."""
@@ -51,23 +55,34 @@ def reproduce(
     it was stopped. What fails is a row that says why, and the others are made. What was made before
     and is not among `names` stays on the page.
     """
-    kept = _kept(material.folder)
+    kept, drawn = _kept(material.folder), _kept_figures(material.folder)
     tables: dict[str, list[Table]] = {
         name: [_side_by_side(name, rows)] for name, rows in kept.items()
     }
-    figures: dict[str, Drawing] = {}
+    report = _report(material, tables, {})
     for name in check_names(names):
         announce(name, ARTEFACTS[name].absent(material))
         made = _make(name, material)
         more = [replace(each, title=f"{name}: {each.title}") for each in made.tables]
         tables[name] = [_side_by_side(name, made.rows), *more]
-        figures |= {f"{name}-{key}": drawing for key, drawing in made.figures.items()}
         kept[name] = list(made.rows)
-        _report(material, tables, {}).write(material.folder)  # figures take long: at the end
-        _keep(material.folder, kept)
-    report = _report(material, tables, figures)
-    report.write(material.folder)
+        drawn = {key: caption for key, caption in drawn.items() if not key.startswith(f"{name}-")}
+        drawn |= _draw(material.folder, name, made)
+        _keep(material.folder / ROWS, {k: [row.to_json() for row in v] for k, v in kept.items()})
+        _keep(material.folder / FIGURES, drawn)
+        report = _report(material, tables, drawn)
+        report.write(material.folder)
     return report
+
+
+def _draw(folder: Path, name: str, made: Made) -> dict[str, str]:
+    """Write the figures of a table now; their captions by file name without suffix."""
+    captions = {}
+    for key, (caption, draw) in made.figures.items() if can_draw() else ():
+        with replacing(folder / f"{name}-{key}.png") as scratch:
+            scratch.write_bytes(as_png(draw()))
+        captions[f"{name}-{key}"] = caption
+    return captions
 
 
 def _side_by_side(name: str, rows: Sequence[Comparison]) -> Table:
@@ -88,9 +103,21 @@ def _kept(folder: Path) -> dict[str, list[Comparison]]:
         return {}
 
 
-def _keep(folder: Path, kept: Mapping[str, Sequence[Comparison]]) -> None:
-    plain = {name: [row.to_json() for row in rows] for name, rows in kept.items()}
-    with replacing(folder / ROWS) as scratch:
+def _kept_figures(folder: Path) -> dict[str, str]:
+    """The captions of the figures that an earlier run left in `folder`."""
+    try:
+        found = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
+        return {
+            key: str(told)
+            for key, told in found.items()
+            if key.rpartition("-")[0] in ARTEFACTS and (folder / f"{key}.png").is_file()
+        }
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+def _keep(path: Path, plain: Mapping[str, object]) -> None:
+    with replacing(path) as scratch:
         scratch.write_text(json.dumps(plain, indent=1, allow_nan=False), encoding="utf-8")
 
 
@@ -115,7 +142,7 @@ def summary_table(material: Material, tables: Mapping[str, Sequence[Table]]) -> 
 
 
 def _report(
-    material: Material, tables: Mapping[str, Sequence[Table]], figures: dict[str, Drawing]
+    material: Material, tables: Mapping[str, Sequence[Table]], drawn: Mapping[str, str]
 ) -> ExperimentReport:
     plan, ordered = material.plan, [each for name in ARTEFACTS for each in tables.get(name, ())]
     heard = "sound: none given"
@@ -130,6 +157,10 @@ def _report(
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
     settings = {"experiment": "reproduce", **plan.to_json(), "material": material.fingerprint()}
+    figures: dict[str, Drawing] = {
+        key: (drawn[key], (material.folder / f"{key}.png").read_bytes)
+        for key in sorted(drawn, key=lambda key: list(ARTEFACTS).index(key.rpartition("-")[0]))
+    }
     return ExperimentReport(
         "The paper beside what runs here",
         settings,

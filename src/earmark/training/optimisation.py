@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -182,9 +182,7 @@ def _resume(
 ) -> None:
     """Read what `_keep` wrote."""
     state = torch.load(path, weights_only=True)
-    for what, wanted in origin.items():
-        if state.get(what) != wanted:
-            raise other_training(path, what)
+    check_origin(path, state, origin)
     fitted.head.load_state_dict(state["head"])
     optimizer.load_state_dict(state["optimizer"])
     fitted.checks = [Check(*check) for check in state["checks"]]
@@ -192,11 +190,22 @@ def _resume(
     torch.set_rng_state(state["torch"])
 
 
-def other_training(path: Path, what: str) -> ModelMismatch:
-    """The error of a checkpoint that belongs to another training."""
-    return ModelMismatch(
-        f"{path} is from a training with other {what}; give another folder, or remove it"
-    )
+def check_origin(path: Path, state: Mapping[str, Any], origin: Mapping[str, Any]) -> None:
+    """Raise `ModelMismatch` for a checkpoint of another training.
+
+    Where the learning rate does not come down, what was done so far does not hang on how many steps
+    there are to be: a training may go on to more, or end with fewer than it was begun for.
+    """
+    wanted = dict(origin["settings"])
+    kept = dict(state.get("settings", {}))
+    taken = state["step"] if "step" in state else state["checks"][-1][0]
+    if not wanted["cooling"] and taken <= wanted["steps"]:
+        kept["steps"] = wanted["steps"]
+    for what in origin:
+        if (kept if what == "settings" else state.get(what)) != origin[what]:
+            raise ModelMismatch(
+                f"{path} is from a training with other {what}; give another folder, or remove it"
+            )
 
 
 def origin_of(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:

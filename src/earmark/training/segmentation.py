@@ -34,7 +34,7 @@ from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.dataset import Material, TrainingRecording, fingerprint
 from earmark.training.head import DILATIONS, LEAST_VARIANCE, Tower
-from earmark.training.optimisation import origin_of, other_training
+from earmark.training.optimisation import check_origin, origin_of
 from earmark.training.settings import Settings
 from earmark.training.split import fold
 
@@ -212,9 +212,7 @@ class _State:
     def resume(self, path: Path) -> int:
         """Read what `keep` wrote; the step it was written at."""
         kept = torch.load(path, weights_only=True)
-        for what, wanted in self.origin.items():
-            if kept.get(what) != wanted:
-                raise other_training(path, what)
+        check_origin(path, kept, self.origin)
         self.head.load_state_dict(kept["head"])
         self.optimizer.load_state_dict(kept["optimizer"])
         self.crops.rng.bit_generator.state = kept["crops"]

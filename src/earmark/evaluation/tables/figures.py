@@ -29,6 +29,9 @@ OTHERS = (
 )
 MARKERS = "osD^vP*X<>h"
 
+Point = tuple[str, float, float]
+"""Of others: a name, calls in per cent of the windows, and what they come to in per cent."""
+
 
 def can_draw() -> bool:
     """Whether Matplotlib is installed; without it outcomes have tables and no figures."""
@@ -56,11 +59,12 @@ def plane(
     subject: System,
     baseline: System,
     *,
-    beside: Sequence[tuple[str, float, float]] = (),
+    beside: Sequence[Point] = (),
+    saved_beside: Sequence[Point] = (),
 ) -> Figure:
     """The paper's result figure: four panels in calls, all actions taken together.
 
-    `beside` are points of others, with a name each, calls and coverage in per cent.
+    `beside` are points of others with their coverage, `saved_beside` with the calls they save.
 
     (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
     (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) the same curves read
@@ -71,17 +75,34 @@ def plane(
     box = _box(results)
     _curves(first, results, *_first_panel(results, subject))
     _curves(second, results, results.systems, "(b) every frontline and rule")
-    for place, name in enumerate(dict.fromkeys(each[0] for each in beside)):
-        across, up = zip(*(each[1:] for each in beside if each[0] == name), strict=True)
-        colour = OTHERS[-1 - place % len(OTHERS)]
-        second.scatter(across, up, marker="x", s=60, label=name, color=colour, zorder=3)
+    colours = _colours_beside([*beside, *saved_beside])
+    _crosses(second, beside, colours)
     _outline(second, box)
     _curves(third, results, results.systems, "(c) the boxed span")
     third.set_xlim(*box[0])
     third.set_ylim(*box[1])
     _saved(fourth, results, baseline)
-    drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
+    _crosses(fourth, saved_beside, colours)
+    handles = {
+        label: handle
+        for axes in (second, fourth)
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    drawn.legend(list(handles.values()), list(handles), **_BELOW, ncols=6)
     return drawn
+
+
+def _colours_beside(points: Sequence[Point]) -> dict[str, str]:
+    """A colour for each name, from the end of the list so that it is none of ours."""
+    names = dict.fromkeys(point[0] for point in points)
+    return {name: OTHERS[-1 - place % len(OTHERS)] for place, name in enumerate(names)}
+
+
+def _crosses(axes: Axes, points: Sequence[Point], colours: Mapping[str, str]) -> None:
+    """Points of others as crosses, one entry of the legend a name."""
+    for name in dict.fromkeys(point[0] for point in points):
+        across, up = zip(*(point[1:] for point in points if point[0] == name), strict=True)
+        axes.scatter(across, up, marker="x", s=60, label=name, color=colours[name], zorder=3)
 
 
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
