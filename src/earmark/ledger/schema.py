@@ -266,7 +266,7 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    return not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
 
 
 def _create(connection: sqlite3.Connection) -> None:
