@@ -40,6 +40,7 @@ from earmark.training.calibration import (
     mean_coverage,
     measure_misses,
     open_stretches,
+    recall_weights,
 )
 from earmark.training.dataset import Material, TrainingRecording
 from earmark.training.recipe import score_whole
@@ -113,8 +114,8 @@ def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
         rates = fit_rates(scores, material, others, lengths=[4.0])
         survival = fit_survival(material, others)
         error = fit_error([row for name in others for row in rows[name]])
-        counts = np.array([len(material[name].actions) for name in others], dtype=float)
-        recalls = 1 - counts @ np.array([lost[name] for name in others]) / counts.sum()
+        weights = recall_weights([material[name] for name in others])
+        recalls = 1 - weights @ np.array([lost[name] for name in others]) / weights.sum()
         on = tuple((t, highest(missed.thresholds, recalls, t)) for t in TARGETS)
         points = replace(gate.points, on=on)
         found += [

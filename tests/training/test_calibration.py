@@ -26,6 +26,7 @@ from earmark.training.calibration import (
     mean_coverage,
     measure_honesty,
     open_stretches,
+    recall_weights,
 )
 from earmark.training.dataset import Material, TrainingRecording
 
@@ -133,6 +134,15 @@ def test_a_recording_without_actions_has_no_say_in_recall() -> None:
     material[name] = replace(material[name], actions=())
     _, misses = choose_points(scores, material)
     assert misses.shares.shape[0] == 5
+
+
+def test_an_action_among_many_counts_less_in_recall_than_a_rare_one() -> None:
+    heard = world(1)[0]["P00_0"]
+    rare = replace(heard, duration=16 * heard.duration)
+    longer = replace(heard, duration=2 * heard.duration, actions=heard.actions * 2)
+    plain, twice, more = recall_weights([heard, rare, longer])
+    assert twice == pytest.approx(2 * plain)
+    assert more == pytest.approx(2 * plain)
 
 
 def test_separation_is_wide_where_the_score_lingers() -> None:

@@ -341,10 +341,21 @@ def open_stretches(scores: FloatArray, rule: Episodes) -> tuple[FloatArray, Floa
 
 
 def _recalls(misses: Misses, material: Material) -> FloatArray:
-    """The share of all actions that each threshold keeps."""
-    counts = np.array([len(heard.actions) for heard in _eventful(material)], dtype=float)
-    kept: FloatArray = 1 - counts @ misses.shares / counts.sum()
+    """The share of the actions that each threshold keeps."""
+    weights = recall_weights(_eventful(material))
+    kept: FloatArray = 1 - weights @ misses.shares / weights.sum()
     return kept
+
+
+def recall_weights(recordings: Sequence[TrainingRecording]) -> FloatArray:
+    """How much the recall of each counts: its actions, those of a busy one less (`CROWD`).
+
+    One threshold serves busy and calm recordings, and keeps more of the busy ones.
+    """
+    weights: FloatArray = np.array(
+        [len(each.actions) ** (1 - CROWD) * each.duration**CROWD for each in recordings]
+    )
+    return weights
 
 
 def highest(thresholds: FloatArray, recalls: FloatArray, target: float) -> float:
