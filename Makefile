@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs hooks dist release-check browser voice clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs gate hooks dist release-check browser voice clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -48,6 +48,13 @@ mutation: $(VENV)/.dev ## Break media, ledger, selection and captioning on purpo
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py
+
+# DATA holds resound/, shift/ and epic/; what was listened to and trained is kept in RUNS.
+RUNS ?= runs
+gate: $(VENV)/.dev ## Make the default gate from raw sound in DATA, and its tables and energy's anew
+	$(BIN)/python scripts/make_default_gate.py $(DATA) $(RUNS) --splits 0 1 2
+	$(BIN)/python scripts/gate_table.py $(DATA) $(RUNS)
+	$(BIN)/python scripts/energy_table.py $(DATA) $(RUNS)
 
 hooks: $(VENV)/.dev ## Run `make check` before every commit from now on
 	$(BIN)/pre-commit install
