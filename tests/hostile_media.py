@@ -16,6 +16,8 @@ import numpy as np
 from making import click_track
 
 RATE = 8000
+NUMBER = 5
+"""Of the track."""
 
 
 def box(kind: bytes, *bodies: bytes, is_long: bool = False, size: int | None = None) -> bytes:
@@ -52,28 +54,50 @@ class PcmMovie:
     """Of all channels, as QuickTime's description of version 1 has it; 0 for version 0."""
     more: bytes = b""
     """Boxes at the end of the moov."""
+    version: int = 0
+    """Of the headers: 1 has times of 64 bits."""
+    rotation: int = 0
+    """Degrees clockwise, a multiple of 90."""
+    is_long: bool = False
+    """Whether boxes that hold boxes say their size in 64 bits."""
 
     def moov(self) -> bytes:
         """The index, as a box."""
-        clock = struct.pack(">IIII", 0, 0, 1000, 1000)
-        return box(b"moov", box(b"mvhd", bytes(4), clock[4:], bytes(84)), self._trak(), self.more)
+        header = box(b"mvhd", self._times(1000, 1000), bytes(80))
+        return self._holder(b"moov", header, self._trak(), self.more)
+
+    def _holder(self, kind: bytes, *boxes: bytes) -> bytes:
+        return box(kind, *boxes, is_long=self.is_long)
+
+    def _times(self, *numbers: int) -> bytes:
+        """Version and flags, when it was made and changed, and numbers, the last a long one."""
+        form = f"{len(numbers) - 1}I{'Q' if self.version else 'I'}"
+        times = "QQ" if self.version else "II"
+        return struct.pack(f">I{times}{form}", self.version << 24, 7, 7, *numbers)
 
     def _trak(self) -> bytes:
-        header = box(b"tkhd", struct.pack(">IIIIII", 3, 0, 0, 1, 0, 1000), bytes(60))
-        edits = [(duration, start % 2**32, 1 << 16) for duration, start in self.edits]
-        clock = struct.pack(">IIIIII", 0, 0, 0, self.timescale, self.samples, 0)
+        cosine, sine = [(1, 0), (0, 1), (-1, 0), (0, -1)][self.rotation // 90]
+        turn = [number << 16 for number in (cosine, sine, 0, -sine, cosine, 0, 0, 0)]
+        matrix = struct.pack(">9i", *turn, 1 << 30)
+        header = box(b"tkhd", self._times(NUMBER, 0, 1000), bytes(16), matrix, bytes(8))
+        clock = box(b"mdhd", self._times(self.timescale, self.samples), bytes(4))
         handler = box(b"hdlr", bytes(8), b"soun", bytes(13))
-        minf = box(b"minf", box(b"smhd", bytes(8)), self._stbl())
-        mdia = box(b"mdia", box(b"mdhd", clock), handler, minf)
-        edts = box(b"edts", table(b"elst", *edits)) if edits else b""
-        return box(b"trak", header, edts, mdia)
+        minf = self._holder(b"minf", box(b"smhd", bytes(8)), self._stbl())
+        mdia = self._holder(b"mdia", clock, handler, minf)
+        edts = self._holder(b"edts", self._elst()) if self.edits else b""
+        return self._holder(b"trak", header, edts, mdia)
+
+    def _elst(self) -> bytes:
+        form = ">QqI" if self.version else ">IiI"
+        rows = [struct.pack(form, duration, start, 1 << 16) for duration, start in self.edits]
+        return box(b"elst", struct.pack(">II", self.version << 24, len(rows)), *rows)
 
     def _stbl(self) -> bytes:
         entry = struct.pack(">HHIHHHHI", bool(self.frame_bytes), 0, 0, 1, 16, 0, 0, RATE << 16)
         if self.frame_bytes:
             entry += struct.pack(">IIII", 1, 2, self.frame_bytes, 2)
         form = "Q" if self.chunk_table == b"co64" else "I"
-        return box(
+        return self._holder(
             b"stbl",
             box(b"stsd", bytes(4), struct.pack(">I", 1), box(b"sowt", bytes(7), b"\1", entry)),
             table(b"stts", *(self.stts or [(self.samples, 1)])),
