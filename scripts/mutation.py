@@ -40,7 +40,6 @@ from typing import Any
 
 import coverage
 import pytest
-from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.txt")
@@ -207,6 +206,8 @@ class Trial:
 
     def pytest_collection(self) -> None:
         """Have drawn examples be few: enough to notice most, and every change is tried."""
+        from hypothesis import settings  # which pytest itself must import first
+
         settings.register_profile("few", settings.get_profile("steady"), max_examples=20)
         settings.load_profile("few")
 
