@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 from earmark.errors import MediaError
-from earmark.media import open_recording
-from earmark.media.clip_writer import write_clip
+from earmark.media import Frame, open_recording
+from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
 from making import make_video
+
+
+def write_clip(recording, span: Span, path: Path, **how) -> Path:
+    cut_clip(recording, span, path, **how)
+    return path
 
 
 def streams(path: Path) -> tuple[int, int, float]:
@@ -67,3 +72,42 @@ def test_no_sound_at_all_where_nobody_can_tell_what_is_speech(recording, tmp_pat
     path = write_clip(recording, Span(0.0, 12.0), tmp_path / "silent.mp4", muted=None)
     with av.open(str(path)) as file:
         assert not file.streams.audio and file.streams.video
+
+
+class BlackCorner:
+    """Blurs one corner, and says where; the next pictures have it too."""
+
+    def __init__(self) -> None:
+        self.held: list[int] = []
+
+    def smaller(self) -> BlackCorner:
+        return self
+
+    def __call__(self, frame, also=()):
+        self.held.append(len(also))
+        rgb = frame.rgb.copy()
+        rgb[:40, :40] = 0
+        return Frame(frame.time, rgb), [(0, 40, 0, 40)]
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [("a.mp4", {}), ("a.mp4", {"b_frames": 2, "rotation": 90}), ("a.mkv", {"offset": 30.0})],
+)
+def test_a_blurred_clip_is_just_the_span_every_picture_blurred_and_the_sound_in_time(
+    tmp_path, name, plan
+):
+    path = make_video(tmp_path / name, duration=12.0, clicks=[6.0], fps=10, group=50, **plan)
+    recording, blur = open_recording(path), BlackCorner()
+    start = cut_clip(recording, Span(4.5, 7.0), tmp_path / "clip.mp4", blur=blur)
+    assert start == 4.5 and len(blur.held) == 26 and blur.held[:4] == [0, 1, 2, 3]
+    assert max(blur.held) <= 4, "what was found is held for a while, not for good"
+    clip = open_recording(tmp_path / "clip.mp4")
+    first, last = clip.frames([0.0, 2.5])
+    whole, shown = recording.frames([4.5, 7.0]), [first, last]
+    assert (first.width, first.height) == (whole[0].width, whole[0].height)
+    for before, after in zip(whole, shown, strict=True):
+        assert after.rgb[:32, :32].max() < 30
+        change = np.abs(before.rgb.astype(int) - after.rgb.astype(int))
+        assert change[48:, 48:].mean() < 6
+    assert {round(time, 1) for time in loud_times(tmp_path / "clip.mp4")} & {1.4, 1.5}

@@ -8,7 +8,9 @@ from typing import Any
 from earmark.captioning.activity import with_activity
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Request
+from earmark.evidence.face_blur import FaceBlur, blur_named
 from earmark.evidence.window_sounds import WindowSounds
+from earmark.models import ModelStore
 from earmark.selection import Pick
 from earmark.timeline import Span
 
@@ -34,16 +36,23 @@ class Question:
     """Visual tokens of one call, in the model's own unit."""
     answer_tokens: int = 256
     temperature: float | None = 0.0
+    blur: FaceBlur | None = None
+    """What is blurred in what is shown, an object or its name; nothing if None."""
     is_looked_at: bool = field(default=False, compare=False)
     """Whether small models look at the frames first; the plan knows which are at hand."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "blur", blur_named(self.blur))
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
         if self.tokens < self.frames:
             raise ValueError(
                 f"{self.tokens} visual tokens cannot hold {self.frames} frames; at least one each"
             )
+
+    def in_store(self, store: ModelStore) -> Question:
+        """The same, what it blurs by taken from `store`."""
+        return replace(self, blur=replace(self.blur, store=store)) if self.blur else self
 
     def with_activity(self) -> Question:
         """The question that also asks, in a field of its own, what is being done."""
@@ -83,6 +92,7 @@ class Question:
             schema=self.prompt.schema,
             answer_tokens=self.answer_tokens,
             temperature=self.temperature,
+            blur=self.blur,
             is_looked_at=self.is_looked_at,
         )
 
@@ -90,9 +100,8 @@ class Question:
     def from_json(cls, plain: dict[str, Any]) -> Question:
         """What `to_json` wrote."""
         prompt = Prompt(plain["prompt"], plain["schema"])
-        return cls(
-            prompt, plain["frames"], plain["tokens"], plain["answer_tokens"], plain["temperature"]
-        )
+        numbers = (plain["frames"], plain["tokens"], plain["answer_tokens"], plain["temperature"])
+        return cls(prompt, *numbers, plain.get("blur"))
 
     def to_json(self) -> dict[str, Any]:
         """The choices as plain values."""
@@ -103,4 +112,5 @@ class Question:
             "tokens": self.tokens,
             "answer_tokens": self.answer_tokens,
             "temperature": self.temperature,
+            **({"blur": self.blur.name} if self.blur else {}),
         }

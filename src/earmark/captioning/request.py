@@ -11,6 +11,7 @@ from typing import Any, Literal
 from earmark.captioning.visual_tokens import PATCH, shrink
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import MOST_QUOTED, quote
+from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame
 from earmark.timeline import Span
 from earmark.version import VERSION
@@ -77,13 +78,17 @@ class Request:
     temperature: float | None = 0.0
     """None leaves it to the server, or the checkpoint; some hosted models take no other choice."""
     version: str = VERSION
+    blur: FaceBlur | None = None
+    """What is blurred in the frames before anybody sees them; nothing if None."""
     is_looked_at: bool = field(default=False, compare=False)
     """Whether small models look at the frames first, and add what they find to the prompt."""
     evidence: tuple[EvidenceEntry, ...] = field(default=(), compare=False, repr=False)
     """What they found. It is no part of the identity of what is paid for: to have fetched such a
     model asks for no answer again."""
     frames: tuple[Frame, ...] = field(default=(), compare=False, repr=False)
-    """What is seen at `times`, no larger than the allowance."""
+    """What is seen at `times`, blurred, no larger than the allowance."""
+    faces_blurred: int = field(default=0, compare=False)
+    """In all frames together."""
     pictures: tuple[Picture, ...] = field(default=(), compare=False, repr=False)
     """The same, ready to be sent: encoded while others are waited for, not while they wait."""
 
@@ -101,6 +106,8 @@ class Request:
             "answer": [self.answer_tokens, self.temperature],
             "version": self.version,
         }
+        if self.blur:
+            parts["blur"] = self.blur.name
         if self.is_looked_at and self.model == FREE:
             parts["looked at"] = True
         text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -119,11 +126,23 @@ class Request:
         return f"{self.prompt}\n{found}" if found else self.prompt
 
     def showing(self, frames: Sequence[Frame]) -> Request:
-        """The same request with its frames, made small enough for the allowance."""
+        """The same request with its frames, made small enough for the allowance.
+
+        Here and nowhere else a frame becomes what may leave the machine, or be kept: whatever is
+        to be blurred is blurred before it is made smaller.
+
+        Raises:
+            ModelMissing: something is to be blurred, and what finds it is not here.
+        """
         if len(frames) != len(self.times):
             raise ValueError(f"{len(self.times)} moments need as many frames, not {len(frames)}")
+        faces = 0
+        if self.blur:
+            shown, found = zip(*map(self.blur, frames), strict=True)
+            frames, faces = shown, sum(map(len, found))
         small = tuple(shrink(frames, tokens=self.tokens, patch=self.patch))
-        return replace(self, frames=small, pictures=tuple(map(Picture.of, small)))
+        pictures = tuple(map(Picture.of, small))
+        return replace(self, frames=small, pictures=pictures, faces_blurred=faces)
 
 
 @dataclass(frozen=True, slots=True)

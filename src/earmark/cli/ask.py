@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from earmark.cli.options import Blurred
 from earmark.cli.runs import AsJson, RunFolder
 from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
@@ -24,6 +25,7 @@ def ask(
     calls: Annotated[
         int, typer.Option(help="First look for it in the recordings with so many calls.", min=0)
     ] = 0,
+    blur: Blurred = "none",
     as_json: AsJson = False,
 ) -> None:
     """Ask a run a question; every sentence of the answer quotes what it rests on.
@@ -48,6 +50,7 @@ def ask(
         model=model,
         store=model_store(),
         sounds=None,
+        blur=blur,
     )
     if as_json:
         emit_json(asdict(told))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.options import Log
+from earmark.cli.options import Blurred, Log
 from earmark.cli.runs import AsJson
 from earmark.models.user_folders import model_store
 from earmark.pipeline.audit import AuditResult, foretell
@@ -47,6 +47,7 @@ def audit(
     concurrency: Annotated[
         int, typer.Option("--concurrency", help="Calls in flight at once.")
     ] = Limits().concurrency,
+    blur: Blurred = "none",
     log: Log = "bar",
     as_json: AsJson = False,
 ) -> None:
@@ -69,7 +70,8 @@ def audit(
     chosen: dict[str, Any] = {"server": vlm, "model": model, "gguf": gguf, "replay": replay}
     if not (vlm or gguf or replay):
         raise ValueError("an audit asks a model: give --vlm URL --model NAME, or --gguf FILE")
-    plan = make_plan(concurrency=concurrency, store=model_store(), sounds=None, **chosen)
+    chosen |= {"concurrency": concurrency, "blur": blur}
+    plan = make_plan(store=model_store(), sounds=None, **chosen)
     key = os.environ.get("OPENAI_API_KEY")
     with show_progress(log) as progress:
         done = audit_run(

@@ -182,6 +182,8 @@ def tell_totals(totals: Totals, error: ForecastError | None) -> None:
         f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
         f"{as_size(totals.bytes_read)} of {as_size(totals.size_bytes)} read"
     )
+    if totals.faces_blurred:
+        out.print(f"{counted(totals.faces_blurred, 'face')} blurred in what was sent")
     if totals.expected:
         share = totals.touched / totals.expected
         told = as_measured(share, error, actions=totals.expected, duration=totals.duration)

@@ -14,6 +14,7 @@ from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.prompt import Prompt
 from earmark.cli.evaluate import words
+from earmark.cli.options import Blurred, face_blur
 from earmark.errors import EarmarkError
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
 from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions
@@ -56,6 +57,7 @@ def captions(
     page: Annotated[
         Path | None, typer.Option(help="HTML page of every moment, as shown and captioned.")
     ] = None,
+    blur: Blurred = "none",
     format: Annotated[Format, typer.Option(help="How to print the comparison.")] = Format.table,
 ) -> None:
     """Ask about annotated actions in several ways, and score how often captions name them.
@@ -96,6 +98,7 @@ def captions(
             prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
             limits=Limits(concurrency=concurrency),
             log=CaptionLog.open(keep) if keep else CaptionLog(),
+            blur=face_blur(blur),
             progress=progress,
         )
         found = evaluate_captions(plan, tools)

@@ -18,7 +18,7 @@ from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
-LOOKING = {"frames": QUESTION["frames"]}
+LOOKING = {"frames": QUESTION["frames"], "blur": QUESTION["blur"]}
 """Of the options of a question, those that say something here."""
 
 

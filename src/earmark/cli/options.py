@@ -13,13 +13,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
+from earmark.evidence.face_blur import FaceBlur
 from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.frontline_registry import AUTO, FRONTLINES
 from earmark.gate.score_cache import cache_at
@@ -34,6 +35,9 @@ from earmark.reporting.console import warn
 from earmark.reporting.progress_display import LogKind
 from earmark.reporting.text_format import counted
 from earmark.selection import RULES
+
+BLUR = "EARMARK_BLUR"
+"""What is blurred by every command that sends, shows or writes pictures: `faces`."""
 
 ARCHIVES = "Archives"
 """The panel of `--help` that the options of backends stand in."""
@@ -82,6 +86,11 @@ BudgetText = Annotated[
         "new actions (price=0.4), or auto: as many calls as are worth making.",
     ),
 ]
+
+
+def face_blur(said: str) -> FaceBlur | None:
+    """What `--blur` says; its model is in the user's store."""
+    return FaceBlur(model_store()) if said == FaceBlur.name else None
 
 
 def option(kind: Any, help: str, *names: str, default: Any = None, **more: Any) -> tuple[Any, Any]:
@@ -178,8 +187,18 @@ EVIDENCE = {
     ),
 }
 VOICES = {"voices": EVIDENCE["voices"]}
+Blurred = Annotated[
+    Literal["none", "faces"],
+    typer.Option(
+        "--blur",
+        envvar=BLUR,
+        help="Blur faces in all that is sent, kept and cut; those that are found. A run once "
+        "blurred stays so.",
+    ),
+]
+BLURRING = {"blur": (Blurred, "none")}
 _QUESTION, _LIMITS = Question(), Limits()
-QUESTION = {
+QUESTION = BLURRING | {
     "frames": option(
         int,
         "Pictures a call: 1 is the highest-scoring instant, more are spread over the window.",

@@ -10,10 +10,13 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import Limits
+from earmark.cli.options import Blurred, face_blur
 from earmark.errors import LedgerError
 from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run, find_runs
+from earmark.models.user_folders import model_store
 from earmark.pipeline.batch import export_batch, import_batch
+from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.export_formats import EXPORTERS
@@ -40,6 +43,7 @@ def export(
     model: Annotated[
         str | None, typer.Option(help="Of a batch: the model its requests are for.")
     ] = None,
+    blur: Blurred = "none",
 ) -> None:
     """Write the picks and captions of a run for other tools; to stdout unless `--out` says where.
 
@@ -56,7 +60,7 @@ def export(
       earmark export runs/tuesday --format batch --model gpt-5-mini --out requests.jsonl
     """
     if format == BATCH:
-        _export_batch(folder, to, model)
+        _export_batch(folder, to, model, make_plan(blur=blur, store=model_store()))
         return
     with Run.open(folder) as run:
         for missed in run.failed_recordings():
@@ -68,10 +72,10 @@ def export(
             out.print(str(path))
 
 
-def _export_batch(folder: Path, to: Path | None, model: str | None) -> None:
+def _export_batch(folder: Path, to: Path | None, model: str | None, plan: Plan) -> None:
     if to is None or model is None:
         raise ValueError("a batch needs --out FILE to write to and --model NAME to be asked of")
-    written = export_batch(folder, to, model=model)
+    written = export_batch(folder, to, model=model, plan=plan)
     for line in written.left_out:
         warn(line)
     for path in written.paths:
@@ -138,9 +142,10 @@ def report(
     title: Annotated[
         str | None, typer.Option(help="The headline; the folder's name if not.")
     ] = None,
+    blur: Blurred = "none",
 ) -> None:
     """Write the page of a run, which opens from disk with no network; one file if it is small."""
-    with Run.open(folder) as run:
+    with Run.open(folder, blur=face_blur(blur)) as run:
         out.print(str(write_report(run, to or folder / "report.html", title=title)))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from earmark.cli.options import Blurred, face_blur
 from earmark.cli.runs import AsJson
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.models.user_folders import model_store
@@ -29,6 +30,7 @@ def search(
     thumbnails: Annotated[
         Path | None, typer.Option(help="Also write the pictures found into this folder.")
     ] = None,
+    blur: Blurred = "none",
     as_json: AsJson = False,
 ) -> None:
     """Find moments by the words of captions and tags, and of what was heard, said, read or seen.
@@ -54,6 +56,7 @@ def search(
             words,
             most=most,
             meaning=encoder,
+            blur=face_blur(blur),
             told=lambda done, total: bar.update(task, completed=done, total=total),
         )
     pictures = _write_pictures(found, thumbnails) if thumbnails else {}

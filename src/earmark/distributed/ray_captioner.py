@@ -20,7 +20,14 @@ from earmark.captioning.request import Answer, Request
 from earmark.captioning.task import Task
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_pool import ATTEMPTS
-from earmark.errors import CallError, CallTimeout, MediaError, UnreadableFile
+from earmark.errors import (
+    CallError,
+    CallRejected,
+    CallTimeout,
+    MediaError,
+    ModelMissing,
+    UnreadableFile,
+)
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
 from earmark.media.prefetch import DecoderPool, FrameRequest
@@ -51,8 +58,11 @@ class WindowWorker:
         found = self._decoders.submit(wanted).result()
         if not found.frames:
             return WorkerReply(None, UnreadableFile(found.failure))
-        row = PickFrames.of(task.request.span, found)
-        request = task.request.showing(found.frames)
+        try:
+            request = task.request.showing(found.frames)
+        except ModelMissing as error:
+            return WorkerReply(None, CallRejected(str(error)))
+        row = PickFrames.of(request, found)
         try:
             return WorkerReply(row, self._captioner(request, timeout=timeout))
         except CallError as error:

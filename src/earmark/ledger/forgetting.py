@@ -181,7 +181,8 @@ _DELETE = (
     "DELETE FROM frames WHERE recording IN (SELECT number FROM gone)",
     "DELETE FROM heard WHERE recording IN (SELECT number FROM gone)",
     "DELETE FROM evidence WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM notes WHERE name IN (SELECT 'clips of ' || id FROM gone)",
+    # Lists of clips, and the windows that an audit has drawn.
+    "DELETE FROM notes WHERE EXISTS (SELECT 1 FROM gone WHERE instr(name || value, gone.id))",
     "DELETE FROM recordings WHERE number IN (SELECT number FROM gone)",
     # An index of words keeps those of deleted rows until it is merged: both are made anew.
     "INSERT INTO evidence_words (evidence_words) VALUES ('rebuild')",

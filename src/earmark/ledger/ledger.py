@@ -282,7 +282,7 @@ class Ledger:
         """Keep the thumbnail of a pick and what decoding it took."""
         with self._transaction() as database:
             database.execute(
-                "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+                "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     number_of(database, recording),
                     frames.span.start,
@@ -291,6 +291,7 @@ class Ledger:
                     frames.frames_decoded,
                     frames.frames_sent,
                     frames.bytes_read,
+                    frames.faces_blurred,
                 ),
             )
 

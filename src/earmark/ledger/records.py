@@ -120,13 +120,15 @@ class PickFrames:
     frames_decoded: int = 0
     frames_sent: int = 0
     bytes_read: int = 0
+    faces_blurred: int = 0
 
     @classmethod
-    def of(cls, span: Span, decoded: DecodedFrames) -> PickFrames:
-        """What decoding the window `span` took, with a picture of it."""
-        frames = decoded.frames
+    def of(cls, request: Request, decoded: DecodedFrames) -> PickFrames:
+        """What decoding the window of `request` took, with a picture of what it shows."""
+        frames = request.frames
         thumbnail = frames[len(frames) // 2].thumbnail()
-        return cls(span, thumbnail, decoded.frames_decoded, len(frames), decoded.bytes_read)
+        taken = (decoded.frames_decoded, len(frames), decoded.bytes_read)
+        return cls(request.span, thumbnail, *taken, request.faces_blurred)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +231,8 @@ class Totals:
     size_bytes: int = 0
     frames_decoded: int = 0
     frames_sent: int = 0
+    faces_blurred: int = 0
+    """In the frames that were sent."""
     frame_count: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

@@ -16,6 +16,8 @@ from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, has_tables, present_file
 
 _TAKE = """
+UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
+    < (SELECT count(*) FROM other.notes WHERE name = 'blur');
 INSERT OR IGNORE INTO main.notes
     SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
 INSERT INTO main.recordings
@@ -43,8 +45,9 @@ INSERT OR IGNORE INTO main.heard
         level_hop, sound_bytes, access, warnings, per_call, audio_track
     FROM other.heard JOIN recording_of ON old = recording;
 INSERT OR IGNORE INTO main.frames
-    SELECT new, "start", "end", thumbnail, frames_decoded, frames_sent, bytes_read,
-        faces_blurred
+    SELECT new, "start", "end", iif((SELECT count(*) FROM main.notes WHERE name = 'blur')
+            > (SELECT count(*) FROM other.notes WHERE name = 'blur'), x'', thumbnail),
+        frames_decoded, frames_sent, bytes_read, faces_blurred
     FROM other.frames JOIN recording_of ON old = recording;
 INSERT INTO main.evidence (recording, "start", "end", kind, text, confidence, origin, data)
     SELECT new, "start", "end", kind, text, confidence, origin, data
@@ -133,7 +136,7 @@ DROP TABLE plan_of;
 """Takes the run attached as `other`; `plan_of` says what its plan is called here and there.
 
 Numbers differ from run to run, so everything is joined by id and identity. Taking a run twice
-changes nothing.
+changes nothing. Where one has faces blurred, pictures of a run that has not are left out.
 """
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
+from earmark.evidence.face_blur import FaceBlur
 from earmark.gate.survival import Survival
+from earmark.ledger.blurred_pictures import NOTE as BLURRED
 from earmark.ledger.records import (
     ChoiceRow,
     Correction,
@@ -70,6 +72,7 @@ _SUMS = (
     """
     SELECT coalesce(sum(frames_decoded), 0) AS frames_decoded,
         coalesce(sum(frames_sent), 0) AS frames_sent,
+        coalesce(sum(faces_blurred), 0) AS faces_blurred,
         coalesce(sum(bytes_read), 0) + (
             SELECT coalesce(sum(sound_bytes), 0) FROM heard JOIN present ON number = recording
         ) AS bytes_read
@@ -100,11 +103,12 @@ SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.na
     coalesce(sum(iif(a.kind = 'caption', a.prompt_tokens, 0)), 0) AS prompt_tokens,
     coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
     coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
+    coalesce(f.faces, 0) AS faces_blurred,
     coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read
 FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN (
         SELECT recording, sum(frames_decoded) AS decoded, sum(frames_sent) AS sent,
-            sum(bytes_read) AS bytes
+            sum(bytes_read) AS bytes, sum(faces_blurred) AS faces
         FROM frames GROUP BY recording) f ON f.recording = r.number
     LEFT JOIN choices o ON o.plan = :plan AND o.recording = r.number
     LEFT JOIN picks p ON p.plan = :plan AND p.recording = r.number
@@ -116,21 +120,24 @@ GROUP BY r.number ORDER BY r.path, r.id
 class Run:
     """Reads one run; another process may be writing it. What is asked for is the present plan's."""
 
-    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, folder: Path, connection: sqlite3.Connection, blur: FaceBlur | None = None
+    ) -> None:
         """Use `Run.open`."""
         self.folder = folder
         self._connection = connection
         self._plan = 0
         self.refresh()
+        self._blur = None if self.is_blurred else blur
 
     @classmethod
-    def open(cls, folder: Path) -> Run:
-        """The run in `folder`.
+    def open(cls, folder: Path, *, blur: FaceBlur | None = None) -> Run:
+        """The run in `folder`; `blur` is done to pictures that it keeps without.
 
         Raises:
             LedgerError: No run there, damaged, or of another version.
         """
-        return cls(folder, connect(folder, to_write=False))
+        return cls(folder, connect(folder, to_write=False), blur)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -151,6 +158,11 @@ class Run:
         """The plan the run was last opened under; empty before the first."""
         row = self._row("SELECT plan FROM plans WHERE id = ?", self._plan)
         return dict(json.loads(row[0])) if row else {}
+
+    @property
+    def is_blurred(self) -> bool:
+        """Whether all pictures of the run are blurred, and are to be for good."""
+        return bool(self.note(BLURRED))
 
     def opened(self) -> str:
         """When the present plan was first used, in UTC."""
@@ -276,7 +288,16 @@ class Run:
             span.start,
             span.end,
         )
-        return bytes(row[0]) if row else b""
+        picture = bytes(row[0]) if row else b""
+        return self._blur.jpeg(picture) if self._blur else picture
+
+    def has_thumbnail(self, recording: str, span: Span) -> bool:
+        """Whether a picture is kept for a pick."""
+        query = (
+            "SELECT 1 FROM frames JOIN recordings ON number = recording"
+            """ WHERE id = ? AND "start" = ? AND "end" = ? AND thumbnail <> x''"""
+        )
+        return self._row(query, recording, span.start, span.end) is not None
 
     def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
         """Every answer ever kept for a span, the latest first: other prompts, other models."""

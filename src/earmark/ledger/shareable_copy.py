@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, clearly, copy_run
 from earmark.media.source import name_of
@@ -41,12 +42,15 @@ COLUMNS = {
 
 
 @contextmanager
-def shareable_copy(folder: Path, *, voices: bool = True) -> Iterator[Run]:
+def shareable_copy(
+    folder: Path, *, voices: bool = True, blur: FaceBlur | None = None
+) -> Iterator[Run]:
     """The run in `folder` as it may be shared, to read from, for a while.
 
     Args:
         folder: Of the run, which stays as it is.
         voices: Whether what was said stays in it.
+        blur: What is blurred in its pictures, where the run has not done so.
 
     Raises:
         LedgerError: there is no run, or it cannot be read.
@@ -58,7 +62,7 @@ def shareable_copy(folder: Path, *, voices: bool = True) -> Iterator[Run]:
             _make_shareable(database)
             if not voices:
                 database.execute("DELETE FROM evidence WHERE kind = 'said'")
-        with Run.open(copy) as run:
+        with Run.open(copy, blur=blur) as run:
             yield run
 
 

@@ -17,6 +17,7 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
+from earmark.media.blurred_video import CLOCK, add_video, at_time
 from earmark.media.clip_writer import move
 
 MILLISECONDS = Fraction(1, 1000)
@@ -160,10 +161,7 @@ def _encode(clips: Sequence[CaptionedClip], starts: Sequence[float], made: Any) 
     with ExitStack() as stack:
         given = [stack.enter_context(av.open(str(clip.path))) for clip in clips]
         size = given[0].streams.video[0]
-        video = made.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
-        video.width, video.height = size.width // 2 * 2, size.height // 2 * 2
-        video.pix_fmt = "yuv420p"
-        video.codec_context.time_base = Fraction(1, 90_000)
+        video = add_video(made, size.width, size.height)
         has_sound = any(each.streams.audio for each in given)
         sound = made.add_stream("aac", RATE, layout="stereo") if has_sound else None
         subtitles = _add_subtitles(made)
@@ -188,18 +186,14 @@ def _encode_one(given: Any, start: float, video: Any, sound: Any, made: Any) -> 
                 graph = graph or _fitting(packet.stream, frame, video)
                 graph.push(frame)
                 picture = graph.pull()
-                picture.pts, picture.time_base = _at(start + frame.time, 90_000)
+                picture.pts, picture.time_base = at_time(start + frame.time, CLOCK)
                 made.mux(video.encode(picture))
             else:
                 time = start + frame.time
                 for part in resampler.resample(frame):
-                    part.pts, part.time_base = _at(time, RATE)
+                    part.pts, part.time_base = at_time(time, RATE)
                     time += part.samples / RATE
                     made.mux(sound.encode(part))
-
-
-def _at(time: float, rate: int) -> tuple[int, Fraction]:
-    return round(time * rate), Fraction(1, rate)
 
 
 def _fitting(stream: Any, frame: Any, video: Any) -> Graph:

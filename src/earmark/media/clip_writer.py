@@ -1,8 +1,12 @@
-"""Cuts clips out of recordings: packets as they are, nothing decoded, from a key frame on."""
+"""Cuts clips out of recordings: packets as they are, nothing decoded, from a key frame on.
+
+Only what is to be blurred is decoded, and encoded anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,60 +15,99 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
+from earmark.media.blurred_video import Blur, BlurredVideo
 from earmark.media.recording import Recording
 from earmark.timeline import Span
 
-
-def write_clip(
-    recording: Recording, span: Span, path: Path, *, muted: Sequence[Span] | None = ()
-) -> Path:
-    """Write `span` of `recording` to `path`, as `cut_clip` does; the path."""
-    cut_clip(recording, span, path, muted=muted)
-    return path
+INTERLEAVED = 2.0
+"""Seconds by which one stream may run ahead of another in a file."""
 
 
 def cut_clip(
-    recording: Recording, span: Span, path: Path, *, muted: Sequence[Span] | None = ()
+    recording: Recording,
+    span: Span,
+    path: Path,
+    *,
+    muted: Sequence[Span] | None = (),
+    blur: Blur | None = None,
 ) -> float:
     """Write `span` of `recording` to `path`; it begins at the key frame before.
 
     The second of the recording at which it begins is given back; its own time begins at 0. Of
     several chapters it is cut from the one that shows its beginning. Sound that lies in one of the
-    spans `muted` is left out, packet by packet; None leaves out all of it.
+    spans `muted` is left out, packet by packet; None leaves out all of it. With `blur` every
+    picture is decoded, blurred and encoded anew, and it begins where `span` does.
 
     Raises:
         MediaError: The recording is no local file, or cannot be cut.
+        ModelMissing: What finds the things to blur is not here.
     """
-    starts = [part.start for part in recording.parts]
-    place = max(n for n, start in enumerate(starts) if start <= span.start or n == 0)
-    file = recording.source.paths[place]
+    part = max(
+        (one for one in recording.parts if one.start <= span.start),
+        key=lambda one: one.start,
+        default=recording.parts[0],
+    )
+    file = recording.source.paths[recording.parts.index(part)]
     if "://" in file:
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
-    begin, end = span.start - starts[place], span.end - starts[place]
-    zero: float | None = None
+    first = recording.frames([span.start])[0] if blur and recording.video else None
+    quiet = (
+        None if muted is None else [(one.start - part.shift, one.end - part.shift) for one in muted]
+    )
+    wanted = _Wanted(span.start - part.shift, span.end - part.shift, quiet)
     try:
         with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:
-            wanted = (*given.streams.video[:1], *given.streams.audio[: muted is not None])
-            streams = {one.index: made.add_stream_from_template(one) for one in wanted}
-            quiet = [(one.start - starts[place], one.end - starts[place]) for one in muted or ()]
-            given.seek(max(0, int(begin * 1_000_000)))
-            for packet in given.demux([given.streams[index] for index in streams]):
-                if packet.dts is None or packet.time_base is None:
-                    continue
-                time = float(packet.dts * packet.time_base)
-                if time > end:
-                    break
-                zero = time if zero is None else zero
-                if packet.stream.type == "audio" and _is_within(packet, time, quiet):
-                    continue
-                move(packet, -zero)
-                packet.stream = streams[packet.stream.index]
-                made.mux(packet)
+            painted = BlurredVideo(made, first, blur) if first and blur else None
+            return part.shift + _cut(given, made, wanted, painted)
     except (av.FFmpegError, OSError, ValueError) as error:
         raise MediaError(
             f"no clip can be cut from {recording.source.name} ({summarise(error)})"
         ) from error
-    return starts[place] + (zero or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is cut, in the container's time."""
+
+    begin: float
+    end: float
+    quiet: list[tuple[float, float]] | None
+    """Where there is no sound; nowhere is any if None."""
+
+    def has_sound(self, packet: Packet[Any], time: float) -> bool:
+        """Whether none of the sound in `packet`, which begins at `time`, is to be left out."""
+        length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
+        return not any(time < end and time + length >= start for start, end in self.quiet or ())
+
+
+def _cut(given: Any, made: Any, wanted: _Wanted, painted: BlurredVideo | None) -> float:
+    """Write what is wanted; the second of the container at which it begins."""
+    zero = wanted.begin if painted else None
+    pictures, sounds = given.streams.video[:1], given.streams.audio[: wanted.quiet is not None]
+    copied = (*(() if painted else pictures), *sounds)
+    streams = {one.index: made.add_stream_from_template(one) for one in copied}
+    given.seek(max(0, int(wanted.begin * 1_000_000)))
+    for packet in given.demux([*pictures, *sounds]):
+        if packet.dts is None or packet.time_base is None:
+            continue
+        time = float(packet.dts * packet.time_base)
+        if time > wanted.end + INTERLEAVED:
+            break
+        if time > wanted.end:
+            continue  # of another stream there may be some to come
+        zero = time if zero is None else zero
+        if painted and packet.stream.type == "video":
+            painted.write(packet.decode(), wanted.begin, wanted.end)
+        elif (time >= zero or not painted) and (
+            packet.stream.type == "video" or wanted.has_sound(packet, time)
+        ):
+            move(packet, -zero)
+            packet.stream = streams[packet.stream.index]
+            made.mux(packet)
+    if painted:
+        painted.write(pictures[0].codec_context.decode(None), wanted.begin, wanted.end)
+        painted.close()
+    return zero or 0.0
 
 
 def move(packet: Packet[Any], seconds: float) -> None:
@@ -73,9 +116,3 @@ def move(packet: Packet[Any], seconds: float) -> None:
     steps = round(seconds / packet.time_base)
     packet.dts = None if packet.dts is None else packet.dts + steps
     packet.pts = None if packet.pts is None else packet.pts + steps
-
-
-def _is_within(packet: Packet[Any], time: float, spans: Sequence[tuple[float, float]]) -> bool:
-    """Whether any of the sound in `packet`, which begins at `time`, lies in one of `spans`."""
-    length = float((packet.duration or 0) * packet.time_base) if packet.time_base else 0.0
-    return any(time < end and time + length >= start for start, end in spans)

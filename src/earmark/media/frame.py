@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from av.codec.context import CodecContext
+from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.reformatter import Colorspace, Interpolation
 from numpy.typing import NDArray
@@ -67,6 +68,14 @@ class Frame:
         way = Interpolation.AREA if shrinks else Interpolation.BICUBIC
         picture = _wrap(self.rgb).reformat(width=width, height=height, interpolation=way)
         return Frame(self.time, _unwrap(picture))
+
+    @classmethod
+    def from_jpeg(cls, picture: bytes, time: float = 0.0) -> Frame:
+        """The picture in a JPEG file, shown at `time`."""
+        decoder = CodecContext.create("mjpeg", "r")
+        packet: Packet[Any] = Packet(picture)
+        (shown,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
+        return cls(time, _unwrap(shown.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)))
 
     def thumbnail(self) -> bytes:
         """A small JPEG, for people to look at."""

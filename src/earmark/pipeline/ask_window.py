@@ -16,12 +16,12 @@ from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
 from earmark.ledger.call_recorder import CallRecorder
-from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source, open_recording
 from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
+from earmark.pipeline.blurred_run import open_ledger, question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
 from earmark.reporting.progress import Progress
@@ -80,7 +80,7 @@ def ask_window(
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
     sounds = sounds_in([pick.span], level=heard.level, names=names)[pick.span]
     request = question.request(recording, pick, sounds, captioner.model)
-    with Ledger.open(folder, described) as ledger:
+    with open_ledger(folder, described, question) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
         waiting = ledger.unanswered([CallRow.of(request)])
         log = CallRecorder(plan.limits, ledger, Progress(), len(waiting))
@@ -137,5 +137,4 @@ def _heard(run: Run, recording: str) -> HeardRow:
 
 def _question(run: Run, plan: Plan) -> Question:
     """How the run asks; as the plan does where it does not say."""
-    asked = run.plan().get("ask")
-    return Question.from_json(asked) if asked else plan.question
+    return question_of(run, plan) if "ask" in run.plan() else plan.question

@@ -23,6 +23,7 @@ from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
+from earmark.ledger.blurred_pictures import blur_run
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
@@ -30,6 +31,7 @@ from earmark.ledger.run_reader import Run
 from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.batch import reopen
+from earmark.pipeline.blurred_run import blurred_like, question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.progress import Progress
 from earmark.selection.audit_sample import (
@@ -146,10 +148,12 @@ def audit(
     """
     if calls < 1 or not 0 < confidence < 1:
         raise ValueError("an audit takes 1 call or more, and a confidence between 0 and 1")
-    asking = plan or Plan()
+    asking = blurred_like(plan or Plan(), folder)
     captioner = asking.open_captioner(api_key=api_key)
     captioner.check()
     with Run.open(folder) as run, _opened(folder, run) as ledger:
+        if asking.question.blur:
+            blur_run(folder, asking.question.blur)
         drawn = _drawn(run, ledger, calls, seed)
         tasks = list(_tasks(run, ledger, drawn, asking, captioner.model))
         log = CallRecorder(asking.limits, ledger, progress or Progress(), len(tasks))
@@ -182,13 +186,9 @@ def _survival(run: Run) -> Survival:
     return found
 
 
-def _question(run: Run) -> Question:
+def _question(run: Run, asking: Plan) -> Question:
     """The run's own question, asking also what is being done."""
-    plan = run.plan()
-    if "ask" not in plan:
-        raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
-    question = Question.from_json(plan["ask"])
-    return question.with_activity()
+    return question_of(run, asking).with_activity()
 
 
 def _frame(run: Run, ledger: Ledger) -> Untouched:
@@ -246,7 +246,7 @@ def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> AuditDraws:
 
 def _tasks(run: Run, ledger: Ledger, drawn: AuditDraws, asking: Plan, model: str) -> Iterator[Task]:
     """The windows drawn as questions, in order of the draws."""
-    question = _question(run)
+    question = _question(run, asking)
     survival = _survival(run)
     rows = {row.id: row for row in run.recordings()}
     recordings = {key: reopen(rows[key]) for key in {one.recording for one in drawn.draws}}

@@ -17,7 +17,7 @@ from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally, UsageCounter
-from earmark.errors import LedgerError, MediaError
+from earmark.errors import MediaError
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
@@ -26,8 +26,9 @@ from earmark.ledger.waiting_calls import requests_about
 from earmark.media import Recording, Source, open_recording
 from earmark.pipeline.ask import decode
 from earmark.pipeline.backend import InProcessBackend
+from earmark.pipeline.blurred_run import open_ledger, question_of
 from earmark.pipeline.caption import publish
-from earmark.pipeline.run_plan import BackendOptions
+from earmark.pipeline.run_plan import BackendOptions, Plan
 from earmark.redaction import is_redacted
 from earmark.reporting.progress import Progress
 
@@ -54,28 +55,29 @@ class BatchImport:
     """Results that answer no call of the run."""
 
 
-def batch_requests(run: Run, model: str) -> Iterator[tuple[RecordingRow, Request]]:
+def batch_requests(
+    run: Run, model: str, question: Question
+) -> Iterator[tuple[RecordingRow, Request]]:
     """Every pick of the run's present plan as a request to `model`, answered or not."""
-    plan = run.plan()
-    if "ask" not in plan:
-        raise LedgerError(f"{run.folder} holds no plan to ask by; make it with `earmark caption`")
-    question = Question.from_json(plan["ask"])
     for recording in run.recordings():
         rows = run.picks(recording.id)
         for request in requests_about(run, recording.id, rows, question, model):
             yield recording, request
 
 
-def export_batch(folder: Path, path: Path, *, model: str) -> BatchExport:
+def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = None) -> BatchExport:
     """Write to `path`, pictures included, what the run has no answer of `model` to.
+
+    Faces in them are blurred where the run has them blurred, or `plan` wants it.
 
     Raises:
         LedgerError: no run in `folder`, or it is in use.
         MediaError: a recording of the run is gone or has changed.
     """
     with Run.open(folder) as run:
-        plan, items = run.plan(), list(batch_requests(run, model))
-    with Ledger.open(folder, plan) as ledger:
+        described, question = run.plan(), question_of(run, plan or Plan())
+        items = list(batch_requests(run, model, question))
+    with open_ledger(folder, described, question) as ledger:
         calls = [CallRow.of(request) for _, request in items]
         waiting = {call.identity for call in ledger.unanswered(calls)}
         wanted = [(row, request) for row, request in items if request.identity in waiting]
@@ -121,7 +123,8 @@ def import_batch(
         limits: Prices, to count what the answers cost.
     """
     with Run.open(folder) as run:
-        plan, requests = run.plan(), [request for _, request in batch_requests(run, model)]
+        plan, question = run.plan(), question_of(run, Plan())
+        requests = [request for _, request in batch_requests(run, model, question)]
     limits = limits or Limits()
     asked = {request.identity: request for request in requests}
     calls = {identity: CallRow.of(request) for identity, request in asked.items()}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
+from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places, shareable_copy
@@ -16,6 +17,7 @@ from earmark.media.atomic_file import replacing
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
 from earmark.models import ModelStore
+from earmark.pipeline.blurred_run import blur_of
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
@@ -37,7 +39,12 @@ class BundleResult:
 
 
 def bundle(
-    run: Path, to: Path, *, voices: bool = True, store: ModelStore | None = None
+    run: Path,
+    to: Path,
+    *,
+    voices: bool = True,
+    blur: FaceBlur | None = None,
+    store: ModelStore | None = None,
 ) -> BundleResult:
     """Write the run in the folder `run` to the archive `to`, whole or not at all.
 
@@ -47,14 +54,17 @@ def bundle(
         run: The folder of the run.
         to: The archive, a .zip.
         voices: Whether what is said may be in it; never where the run was made without.
+        blur: What is blurred in pictures and clips; faces in any case where the run was made so.
         store: Has the model that tells speech from other sound; without it all sound is left out.
 
     Raises:
         LedgerError: there is no run, or it cannot be read.
+        ModelMissing: faces are to be blurred, and what finds them is not here.
     """
     with tempfile.TemporaryDirectory() as scratch, Run.open(run) as kept:
-        folder, plan = Path(scratch), plan_of_clips(kept, voices=voices, store=store)
-        with shareable_copy(run, voices=plan.speech_plan.voices) as shared:
+        plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
+        folder, voices = Path(scratch), plan.speech_plan.voices
+        with shareable_copy(run, voices=voices, blur=plan.question.blur) as shared:
             files, uncut = _cut(kept, folder, plan)
             report = load_report(shared, beside=folder, title=run.resolve().name)
             told = tuple(
@@ -91,13 +101,27 @@ def _cut_one(
     cut = []
     for number, pick in enumerate(run.picks(row.id), start=1):
         name = f"clips/{mark}-{number:04d}.mp4"
-        cut.append((name, cut_clip(recording, pick.span, folder / name, muted=muted)))
+        start = cut_clip(recording, pick.span, folder / name, muted=muted, blur=plan.question.blur)
+        cut.append((name, start))
     return sorted(cut, key=lambda one: one[1])
 
 
-def plan_of_clips(run: Run, *, voices: bool, store: ModelStore | None) -> Plan:
-    """The plan that clips of `run` are cut by: without voices if it was made so, or is asked so."""
-    return make_plan(voices=voices and run.plan().get("voices", True), store=store or ModelStore())
+def plan_of_clips(
+    run: Run, *, voices: bool, blur: FaceBlur | None, store: ModelStore | None
+) -> Plan:
+    """The plan that clips of `run` are cut by.
+
+    Without voices, and with faces blurred, if it was made so or is asked so.
+
+    Raises:
+        ModelMissing: faces are to be blurred, and what finds them is not here.
+    """
+    own = store or ModelStore()
+    blurred = blur_of(run, blur, own)
+    if blurred:
+        blurred.check()
+    voices = voices and run.plan().get("voices", True)
+    return make_plan(voices=voices, store=own, blur=blurred)
 
 
 def open_kept(row: RecordingRow) -> Recording:

@@ -22,6 +22,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend, open_backend
+from earmark.pipeline.blurred_run import blurred_like, open_ledger
 from earmark.pipeline.choose import choose_tasks, count_sightings
 from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -60,7 +61,7 @@ def caption(
         LedgerError: the run is in use, damaged or of another version.
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
-    plan = make_plan(paths, plan, **choices).with_evidence()
+    plan = blurred_like(make_plan(paths, plan, **choices), run).with_evidence()
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
@@ -68,7 +69,7 @@ def caption(
     sources, described = plan.sources(), plan.run_json(captioner.model)
     with (
         open_backend(plan.backend, len(sources)) as backend,
-        Ledger.open(Path(run), described) as ledger,
+        open_ledger(Path(run), described, plan.question) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)

@@ -34,9 +34,10 @@ from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
-from earmark.media.clip_writer import write_clip
+from earmark.media.clip_writer import cut_clip
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
+from earmark.pipeline.blurred_run import blurred_like, open_ledger
 from earmark.pipeline.caption import publish
 from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -152,7 +153,8 @@ def find(
     plan = make_plan(paths, plan, **{"sounds": None, **choices})
     on_grid = replace(plan.listening, grid=Grid(plan.listening.grid.length))
     asking = as_question(question, plan.question)
-    plan = replace(plan, listening=on_grid, question=asking, pictures=False).with_evidence()
+    plan = replace(plan, listening=on_grid, question=asking, pictures=False)
+    plan = blurred_like(plan, run).with_evidence()
     asked = plan.open_captioner(api_key=api_key)
     if isinstance(asked, TagsCaptioner):
         raise ValueError(
@@ -163,7 +165,7 @@ def find(
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
         open_backend(plan.backend, len(sources)) as backend,
-        Ledger.open(Path(run), described) as ledger,
+        open_ledger(Path(run), described, plan.question) as ledger,
     ):
         recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)
@@ -348,11 +350,13 @@ class _Search:
             recording = self.recordings[one.key]
             clips = []
             muted = speech_to_mute(recording, self.plan) if folder else ()
+            blur = self.plan.question.blur
             for number, span in enumerate(spans if folder else (), start=1):
                 stem = Path(recording.source.name).stem
                 path = Path(folder or "", f"{stem}-{number:03d}.mp4")
                 try:
-                    clips.append(write_clip(recording, span, path, muted=muted))
+                    cut_clip(recording, span, path, muted=muted, blur=blur)
+                    clips.append(path)
                 except MediaError as error:
                     uncut.append(str(error))
             if clips:  # so that they can be forgotten with the recording

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
+from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.records import PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places
@@ -34,7 +35,12 @@ class HighlightsResult:
 
 
 def highlights(
-    run: Path, to: Path, *, voices: bool = True, store: ModelStore | None = None
+    run: Path,
+    to: Path,
+    *,
+    voices: bool = True,
+    blur: FaceBlur | None = None,
+    store: ModelStore | None = None,
 ) -> HighlightsResult:
     """Write the picks of the run in the folder `run` to the video `to`, in order of time.
 
@@ -44,16 +50,18 @@ def highlights(
         run: The folder of the run.
         to: The video, an MP4.
         voices: Whether what is said may be heard; never where the run was made without.
+        blur: What is blurred in it; faces in any case where the run was made so.
         store: Has the model that tells speech from other sound; without it all sound is left out.
 
     Raises:
         LedgerError: there is no run, or it cannot be read.
+        ModelMissing: faces are to be blurred, and what finds them is not here.
         MediaError: there is nothing to show, or no video can be made of it.
     """
     clips: list[CaptionedClip] = []
     left_out = []
     with tempfile.TemporaryDirectory() as scratch, Run.open(run) as kept:
-        plan = plan_of_clips(kept, voices=voices, store=store)
+        plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
         rows = sorted(kept.recordings(), key=lambda row: (row.began, row.path))
         for place, row in enumerate(rows):
             try:
@@ -63,7 +71,7 @@ def highlights(
         if not clips:
             reason = f": {left_out[0]}" if left_out else "; it has no picks"
             raise MediaError(f"there is nothing to show of the run in {run}{reason}")
-        is_copied = join_clips(clips, to)
+        is_copied = join_clips(clips, to) and plan.question.blur is None
     picks = sum(len(clip.cues) for clip in clips)
     return HighlightsResult(to, picks, is_copied, tuple(left_out))
 
@@ -77,7 +85,7 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[Captio
     for number, group in enumerate(_stretches(list(run.picks(row.id)))):
         span = Span(group[0].span.start, group[-1].span.end)
         path = folder / f"{number:05d}.mp4"
-        start = cut_clip(recording, span, path, muted=muted)
+        start = cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
         cues = tuple(_cue(one, start, min(one.span.end, recording.duration)) for one in group)
         clips.append(CaptionedClip(path, cues))
     return clips

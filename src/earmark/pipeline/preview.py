@@ -14,6 +14,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, copy_run
 from earmark.pipeline.backend import open_backend
+from earmark.pipeline.blurred_run import blurred_like
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -46,7 +47,7 @@ def preview(
     Without a model it is as if the one were asked that has answered last in this run; before any
     has, the cost is that of asking one about every pick.
     """
-    plan = make_plan(paths, plan, **choices).with_evidence()
+    plan = blurred_like(make_plan(paths, plan, **choices), run).with_evidence()
     captioner = plan.open_captioner(api_key=api_key)
     is_asking = not isinstance(captioner, TagsCaptioner)
     model = captioner.model if is_asking else _last_model(Path(run)) or "a model"

@@ -149,7 +149,13 @@ class Plan:
         return self.listening.frontline.error if isinstance(self.rule, Coverage) else None
 
     def open_captioner(self, *, api_key: str | None = None) -> Captioner:
-        """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one."""
+        """Whom the plan asks, ready to be asked; `api_key` is for a server that wants one.
+
+        Raises:
+            ModelMissing: faces are to be blurred, and what finds them is not here.
+        """
+        if self.question.blur:
+            self.question.blur.check()
         tokens = self.question.tokens + self.question.answer_tokens
         asked = self.captioner or self.model_choice.captioner(
             concurrency=self.limits.concurrency, tokens=tokens, api_key=api_key
@@ -302,11 +308,11 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         plan: Where to begin; the defaults if not given.
         choices: The fields of `Plan` by name, and in place of its parts what these are made of:
             `frontline`, `window`, `placement`, `audio_track`, `action_length`, `cache` (of
-            listening); `server`, `model`, `gguf`, … (of the model); `frames`, `tokens`, … (of the
-            question); `concurrency`, `max_spend`, … (of the limits); `engine`, `workers`, `address`
-            (of the backend). Budgets, rules, frontlines and shards may be written as on the command
-            line; `rounding` says how a share becomes calls. A blind rule listens to nothing unless
-            a frontline is named outright.
+            listening); `server`, `model`, `gguf`, … (of the model); `frames`, `tokens`, `blur`, …
+            (of the question); `concurrency`, `max_spend`, … (of the limits); `engine`, `workers`,
+            `address` (of the backend). Budgets, rules, frontlines and shards may be written as on
+            the command line; `rounding` says how a share becomes calls. A blind rule listens to
+            nothing unless a frontline is named outright.
 
     Raises:
         ValueError: a name is unknown or a number out of range; the message lists what there is.
@@ -344,7 +350,7 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     _check(made)
     # Where answers steer, they are also asked what is being done.
     question = made.question if made.rounds.is_one else made.question.with_activity()
-    return replace(made, question=question)
+    return replace(made, question=question.in_store(made.store))
 
 
 def _check(plan: Plan) -> None:

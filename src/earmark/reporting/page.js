@@ -26,8 +26,9 @@ function drawHead() {
       sums.bytes_read > sums.size_bytes ? "some of it more than once" : percent(sums.bytes_read, sums.size_bytes)}`,
       share(sums.bytes_read, sums.size_bytes)),
     figure("Frames decoded", whole(sums.frames_decoded),
-      sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)} · ${whole(sums.frames_sent)} kept`
-        : `${whole(sums.frames_sent)} kept`, share(sums.frames_decoded, sums.frame_count)),
+      [sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)}` : null,
+        `${whole(sums.frames_sent)} kept`, run.plan.ask?.blur ? `${plural(sums.faces_blurred, "face")} blurred` : null]
+        .filter(Boolean).join(" · "), share(sums.frames_decoded, sums.frame_count)),
     drawSpend(sums));
   if (sums.interrupted) {
     $("totals").append(make("p", "warn",

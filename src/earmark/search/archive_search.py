@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from earmark.errors import LedgerError
+from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.sound_track import ORIGIN
 from earmark.ledger.records import SearchHit
 from earmark.ledger.run_reader import Run, find_runs
@@ -121,6 +122,7 @@ def search(
     most: int = 50,
     meaning: SentenceEncoder | None = None,
     told: Told | None = None,
+    blur: FaceBlur | None = None,
 ) -> list[FoundMoment]:
     """Moments of the run in `folder`, or of the runs below it, that hold `words`.
 
@@ -130,14 +132,23 @@ def search(
         most: At most so many moments.
         meaning: Find what means much the same instead; see `SentenceEncoder.at_hand`.
         told: Told the texts read so far and in all, where meaning is looked for the first time.
+        blur: What is blurred in the pictures, where the runs have not done so.
 
     Raises:
         LedgerError: There is no run.
     """
     with Archive(Path(folder)) as archive:
         if meaning is None:
-            return archive.by_words(words, most=most)
-        return archive.by_meaning(words, meaning, most=most, told=told)
+            found = archive.by_words(words, most=most)
+        else:
+            found = archive.by_meaning(words, meaning, most=most, told=told)
+    if blur is None:
+        return found
+    pictures = (blur.jpeg(one.hit.thumbnail) for one in found)
+    return [
+        replace(one, hit=replace(one.hit, thumbnail=picture))
+        for one, picture in zip(found, pictures, strict=True)
+    ]
 
 
 def _best(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:

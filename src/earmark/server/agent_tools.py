@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.question import Question
 from earmark.errors import EarmarkError, LedgerError
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.ledger.records import RecordingRow
@@ -21,6 +22,7 @@ from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.media.source import is_remote, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.ask_window import open_again, window_at
+from earmark.pipeline.blurred_run import blur_of
 from earmark.pipeline.plan import plan as make_forecast
 from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
@@ -134,8 +136,11 @@ class AgentTools:
             pick = window_at(heard, time)
             told = _tell(kept, row, pick.span)
             thumbnail = kept.thumbnail(recording, pick.span)
+            asked = self.service.plan
+            blur = blur_of(kept, asked.question.blur, asked.store)
+        question = replace(asked.question, frames=min(8, max(1, frames)), blur=blur)
         try:
-            return self._pictures(row, pick, min(8, max(1, frames))), told
+            return self._pictures(row, pick, question), told
         except (EarmarkError, OSError) as error:
             note = f"{redact(str(error))}; this is the small picture the run has kept of it"
             told["picture"] = note if thumbnail else redact(str(error))
@@ -208,9 +213,8 @@ class AgentTools:
                 return place
         raise OutsideFolders(f"there is no {path[:200]!r} below the folders that are served")
 
-    def _pictures(self, row: RecordingRow, pick: Pick, frames: int) -> list[bytes]:
+    def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
         self.check_held([path for path, _ in files_of(row)])
-        question = replace(self.service.plan.question, frames=frames)
         request = question.request(row.id, pick, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:

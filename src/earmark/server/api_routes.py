@@ -135,7 +135,7 @@ def list_recordings(
 def show_recording(served: Served, recording: str) -> RecordingDetail:
     """One recording."""
     with served.open() as run:
-        return describe(run, find_recording(run, recording))
+        return describe(run, find_recording(run, recording), hidden=served.hidden(run))
 
 
 @api.get("/runs/{run}/recordings/{recording}/timeline")

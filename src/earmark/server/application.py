@@ -42,6 +42,9 @@ def play(request: Request, served: Served, recording: str, part: int) -> Respons
     """The bytes of a file of a recording that a run names, by ranges."""
     with served.open() as run:
         every = files_of(find_recording(run, recording))
+        hidden = served.hidden(run)
+    if hidden:
+        raise LedgerError(hidden)
     if not 0 <= part < len(every) or why_not(every[part][0]):
         raise UnknownRecording("there is no such file to play")
     is_head = request.method == "HEAD"

@@ -93,7 +93,7 @@ def serve_mcp(
             "serving agents needs the MCP library: pip install 'earmark[mcp]'"
         ) from error
     check_folders(folders)
-    service = Service(RunLibrary(folders), plan, api_key)
+    service = Service(RunLibrary(folders, blur=plan.question.blur), plan, api_key)
     server = make_mcp_server(service, calls=calls)
     with suppress(KeyboardInterrupt):
         if options is None:

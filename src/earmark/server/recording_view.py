@@ -47,8 +47,8 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
     return row
 
 
-def describe(run: Run, row: RecordingRow) -> RecordingDetail:
-    """What is known of a recording as a whole."""
+def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
+    """What is known of a recording as a whole; it is not played where it is `hidden`, and why."""
     heard = run.heard(row.id) or HeardRow(row.id)
     return RecordingDetail(
         recording=row,
@@ -59,7 +59,7 @@ def describe(run: Run, row: RecordingRow) -> RecordingDetail:
         choice=run.choice(row.id),
         warnings=list(heard.warnings),
         parts=[
-            MediaPart(place, start, name_of(path), why_not(path))
+            MediaPart(place, start, name_of(path), hidden or why_not(path))
             for place, (path, start) in enumerate(files_of(row))
         ],
     )
@@ -133,7 +133,7 @@ def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
         model=answer.model if answer else "",
         failure=row.failure,
         note=answer.note if answer else "",
-        has_picture=bool(run.thumbnail(row.recording, row.span)),
+        has_picture=run.has_thumbnail(row.recording, row.span),
         verdicts=verdicts,
     )
 

@@ -162,14 +162,16 @@ def plan_again(served: ServedRun, plan: Plan) -> Plan:
     kept = served.folder / PLAN
     if kept.is_file():
         made = Plan.from_json(json.loads(kept.read_text(encoding="utf-8")))
-        return replace(made, model_choice=plan.model_choice, limits=plan.limits)
+        question = replace(made.question, blur=made.question.blur or plan.question.blur)
+        asked = replace(made, model_choice=plan.model_choice, limits=plan.limits)
+        return replace(asked, question=question)
     with served.open() as run:
         said, paths = run.plan(), _paths_of(run)
     names = ("budget", "rule", "frontline", "window", "across", "audio_track")
     if any(name not in said for name in (*names, "ask")):
         raise ValueError("the run does not say how it was made; run its command again")
     choices = {name: said[name] for name in names}
-    question = Question.from_json(said["ask"])
+    question = replace(Question.from_json(said["ask"]), blur=plan.question.blur)
     return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from earmark.errors import LedgerError
+from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.ledger.schema import FILE
 
@@ -44,6 +45,10 @@ class ServedRun:
     folder: Path
     name: str
     """Where it lies below the folder that is served."""
+    blur: FaceBlur | None = None
+    """What is blurred in pictures that the run keeps without."""
+    is_local: bool = True
+    """Whether only this machine is served."""
     free: list[tuple[Edition, Run]] = field(default_factory=list)
     known: dict[Any, tuple[Edition, float, Any]] = field(default_factory=dict)
     """What was added up: of which edition, and until when it is good anyway."""
@@ -64,7 +69,7 @@ class ServedRun:
         if free is not None and free[0][0][0] != file:  # another file is there now
             free[1].close()
             free = None
-        run = free[1] if free else Run.open(self.folder)
+        run = free[1] if free else Run.open(self.folder, blur=self.blur)
         try:
             run.refresh()
             yield run
@@ -73,6 +78,12 @@ class ServedRun:
             raise
         with self.lock:
             self.free.append((self.edition(), run))
+
+    def hidden(self, run: Run) -> str:
+        """Why recordings themselves may not be played from here; empty where they may."""
+        if self.is_local or not (self.blur or run.is_blurred):
+            return ""
+        return "faces are blurred in this run, so its recordings are played on their own machine"
 
     def remember(self, key: Any, work: Callable[[Run], Value]) -> Value:
         """What `work` gives of the run as it stands.
@@ -111,8 +122,11 @@ class ServedRun:
 class RunLibrary:
     """The runs below `folders`, found again as they come and go."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(
+        self, folders: Sequence[Path], *, blur: FaceBlur | None = None, is_local: bool = True
+    ) -> None:
         """Those below `folders`; a folder that is no folder holds none."""
+        self._blur, self._is_local = blur, is_local
         self.folders = tuple(folder.resolve() for folder in folders)
         self._runs: dict[str, ServedRun] = {}
         self._looked = -LOOK_AGAIN
@@ -152,7 +166,9 @@ class RunLibrary:
                     continue  # a link that leads out
                 key = key_of(folder)
                 name = root.name if folder == root else folder.relative_to(root).as_posix()
-                found[key] = self._runs.get(key) or ServedRun(key, folder, name)
+                found[key] = self._runs.get(key) or ServedRun(
+                    key, folder, name, self._blur, self._is_local
+                )
         for key in self._runs.keys() - found.keys():
             self._runs[key].close()
         self._runs = found

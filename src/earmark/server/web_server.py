@@ -62,8 +62,11 @@ def serve_folders(
     listening = listen(options)
     port = listening.getsockname()[1]
     shown = shown_host(options)
+    blur, is_local = plan.question.blur, shown in LOOPBACK and not options.hosts
+    if blur:
+        blur.check()
     app = make_app(
-        Service(RunLibrary(folders), plan, api_key),
+        Service(RunLibrary(folders, blur=blur, is_local=is_local), plan, api_key),
         token=options.token,
         hosts=(*LOOPBACK, shown, *(name.lower() for name in options.hosts)),
         rate=options.rate,

@@ -30,6 +30,7 @@ from earmark.evaluation.metrics.significance import mcnemar
 from earmark.evaluation.paper.caption_log import Caption, CaptionLog
 from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
 from earmark.evaluation.tables.table import mean, plain
+from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame, Recording
 from earmark.timeline import Span
@@ -90,6 +91,8 @@ class CaptionTools:
     crop: Crop = field(default_factory=HandCrop)
     tags: Tags = tags_at_hand
     answer_tokens: int = 256
+    blur: FaceBlur | None = None
+    """What is blurred in what is sent; nothing if None."""
     log: CaptionLog = field(default_factory=CaptionLog)
     """What is answered there already is not asked again."""
     progress: VariantProgress = lambda *_: None
@@ -312,6 +315,7 @@ class _Run:
             tags=tags,
             schema=self.tools.prompt.schema,
             answer_tokens=self.tools.answer_tokens,
+            blur=self.tools.blur,
         )
 
 

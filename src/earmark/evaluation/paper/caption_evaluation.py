@@ -27,7 +27,8 @@ from earmark.evaluation.paper.caption_stimuli import (
     draw_stimuli,
     read_stimuli,
 )
-from earmark.media import Recording, open_recording
+from earmark.evidence.face_blur import FaceBlur
+from earmark.media import Frame, Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.reporting.text_format import counted
 
@@ -77,6 +78,7 @@ class CaptionEvaluation:
     verbs: Vocabulary
     recordings: dict[str, Recording] = field(repr=False)
     crop: Crop = field(repr=False)
+    blur: FaceBlur | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -92,13 +94,17 @@ class CaptionEvaluation:
         """Write an HTML page of every moment, as it was shown and captioned."""
         text = captions_page(
             self.scores,
-            show=lambda each, variant: show(each, variant, self.recordings, self.crop)[0],
+            show=self._shown,
             nouns=self.nouns,
             verbs=self.verbs,
             notes=self.notes,
         )
         with replacing(path) as scratch:
             scratch.write_text(text, encoding="utf-8")
+
+    def _shown(self, each: Stimulus, variant: CaptionVariant) -> Frame:
+        frame, _ = show(each, variant, self.recordings, self.crop)
+        return self.blur(frame)[0] if self.blur else frame
 
 
 def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> CaptionEvaluation:
@@ -115,7 +121,7 @@ def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> Capti
     scores = compare(chosen, recordings, plan.variants, tools, nouns=nouns, verbs=verbs)
     drawn = f"{counted(len(chosen), 'action')} of {plan.actions.name}, seed {plan.seed}"
     notes = (drawn, f"asked of {tools.captioner.model}")
-    return CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools.crop, notes)
+    return CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools.crop, tools.blur, notes)
 
 
 def _known_stimuli(

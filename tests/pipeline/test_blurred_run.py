@@ -1,0 +1,187 @@
+"""With `--blur faces` no face reaches a server, a run, a page or a clip; and it stays so."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import earmark
+from annotation_server import MODEL, annotation_server
+from earmark.cli.app import app
+from earmark.evidence.face_blur import FaceBlur
+from earmark.ledger.blurred_pictures import blur_run
+from earmark.ledger.run_merge import merge
+from earmark.ledger.run_reader import Run
+from earmark.media import Frame
+from earmark.timeline import Span
+from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
+
+SAID = json.dumps(
+    {"caption": "A person stands.", "activity": "stand", "active": True, "seen": True}
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _faces() -> None:
+    require_faces()
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory) -> Path:
+    return film_face(tmp_path_factory.mktemp("film") / "shift.mp4")
+
+
+@pytest.fixture
+def server():
+    with annotation_server([Span(0, 16)], reply=SAID) as running:
+        yield running
+
+
+def earmark_says(*words: object, code: int = 0, env: dict[str, str] | None = None) -> str:
+    said = CliRunner().invoke(app, [str(word) for word in words], env=env)
+    assert said.exit_code == code, said.output
+    return said.output or str(said.exception)
+
+
+def caption(film: Path, run: Path, server, *words: str, **more) -> str:
+    asked = ("--vlm", server.url, "--model", MODEL, "--no-cache", "-f", "energy", "--no-sounds")
+    return earmark_says("caption", film, "--run", run, *asked, "--no-pictures", *words, **more)
+
+
+def pictures_on(page: Path) -> list[bytes]:
+    data = page.read_text().split('id="data"', 1)[1].split(">", 1)[1].split("</script>", 1)[0]
+    picks = [pick for one in json.loads(data)["recordings"] for pick in one["picks"]]
+    return [base64.b64decode(pick["picture"]) for pick in picks]
+
+
+def thumbnails(run: Path) -> list[bytes]:
+    with Run.open(run) as kept:
+        (row,) = kept.recordings()
+        return [kept.thumbnail(row.id, pick.span) for pick in kept.picks(row.id)]
+
+
+def test_the_server_gets_the_picture_without_its_face_and_the_run_keeps_no_other(
+    film, server, tmp_path
+):
+    plain = caption(film, tmp_path / "plain", server, "--budget", "2")
+    sent = pictures_in(server.asked())
+    assert list(map(faces_in, sent)) == [1, 1] and "blurred" not in plain
+    told = caption(film, tmp_path / "run", server, "--budget", "2", "--blur", "faces")
+    hidden = pictures_in(server.asked())[2:]
+    assert "2 faces blurred in what was sent" in told
+    assert list(map(faces_in, hidden)) == [0, 0]
+    for before, after in zip(sent, hidden, strict=True):
+        top, bottom, left, right = FaceBlur().find(Frame.from_jpeg(before))[0]
+        changed = np.abs(
+            Frame.from_jpeg(before).rgb.astype(int) - Frame.from_jpeg(after).rgb.astype(int)
+        ).mean(axis=2)
+        assert changed[top:bottom, left:right].mean() > 15
+        changed[top:bottom, left:right] = 0
+        assert changed.mean() < 1, "the rest is as it was"
+    assert list(map(faces_in, thumbnails(tmp_path / "plain"))) == [1, 1]
+    assert list(map(faces_in, thumbnails(tmp_path / "run"))) == [0, 0]
+    with Run.open(tmp_path / "run") as run:
+        assert run.is_blurred and run.totals().faces_blurred == 2
+        assert [one.totals.faces_blurred for one in run.summaries()] == [2]
+        assert run.plan()["ask"]["blur"] == "faces"
+    assert '"faces_blurred": 2' in (tmp_path / "run" / "report.html").read_text().replace(
+        ":2", ": 2"
+    )
+
+
+def test_a_blurred_run_stays_blurred_whoever_goes_on_with_it(film, server, tmp_path):
+    run = tmp_path / "run"
+    caption(film, run, server, "--budget", "1", env={"EARMARK_BLUR": "faces"})
+    caption(film, run, server, "--budget", "2", "--blur", "none")  # goes on, and pays once
+    assert len(server.asked()) == 2
+    vlm = ("--vlm", server.url, "--model", MODEL)
+    earmark_says("audit", run, "--calls", "2", *vlm)
+    batch = tmp_path / "batch.jsonl"
+    earmark_says("export", run, "--format", "batch", "--model", "other", "--out", batch)
+    earmark_says(
+        "find", "a person", film, "--run", run, *vlm, "--calls", "1", "--no-cache", "--no-sounds",
+        "--clips", tmp_path / "clips",
+    )  # fmt: skip
+    pictures = pictures_in(server.asked())
+    bodies = [json.loads(line)["body"] for line in batch.read_text().splitlines()]
+    assert len(pictures) == 5 and len(bodies) == 2
+    assert {*map(faces_in, [*pictures, *pictures_in(bodies)])} == {0}
+    (clip,) = (tmp_path / "clips").iterdir()
+    shown = faces_in_video(clip)
+    assert len(shown) >= 16 and sum(shown) == 0
+    earmark_says("forget", film, tmp_path, "--yes", "--cache", tmp_path / "none")
+    assert not clip.exists()
+
+
+def test_a_run_made_without_has_its_pictures_blurred_once_it_is_asked_with(film, server, tmp_path):
+    run = tmp_path / "run"
+    caption(film, run, server, "--budget", "2")
+    (old, *_) = thumbnails(run)
+    earmark_says(
+        "audit", run, "--calls", "1", "--vlm", server.url, "--model", MODEL, "--blur", "faces"
+    )
+    assert list(map(faces_in, thumbnails(run))) == [0, 0]
+    content = b"".join(path.read_bytes() for path in run.glob("run.db*"))
+    assert old[-200:] not in content, "overwritten, not only unlinked"
+    assert faces_in(pictures_in(server.asked())[-1]) == 0
+
+
+def test_clips_bundles_and_pages_of_any_run_are_blurred_if_asked(film, server, tmp_path):
+    run = tmp_path / "run"
+    caption(film, run, server, "--budget", "1")
+    shared, day = tmp_path / "share.zip", tmp_path / "day.mp4"
+    earmark_says("bundle", run, "--out", shared, "--blur", "faces")
+    with zipfile.ZipFile(shared) as archive:
+        archive.extractall(tmp_path / "shared")
+    assert [*map(faces_in, pictures_on(tmp_path / "shared" / "index.html"))] == [0]
+    (clip,) = (tmp_path / "shared" / "clips").iterdir()
+    assert sum(faces_in_video(clip)) == 0
+    told = earmark_says("highlights", run, "--out", day, env={"EARMARK_BLUR": "faces"})
+    assert "encoded anew" in told and sum(faces_in_video(day)) == 0
+    earmark_says("highlights", run, "--out", day)
+    assert min(faces_in_video(day)) == 1
+    report = tmp_path / "page.html"
+    earmark_says("report", run, "--out", report, "--blur", "faces")
+    assert [*map(faces_in, pictures_on(report))] == [0] and faces_in(thumbnails(run)[0]) == 1
+    found = tmp_path / "found"
+    earmark_says("search", run, "person", "--thumbnails", found, "--blur", "faces")
+    assert [faces_in(path.read_bytes()) for path in found.iterdir()] == [0]
+
+
+def test_without_the_model_nothing_is_sent(film, server, tmp_path):
+    nowhere = {"EARMARK_CACHE": str(tmp_path / "nothing")}
+    said = caption(film, tmp_path / "run", server, "--blur", "faces", code=1, env=nowhere)
+    assert said.startswith("faces cannot be blurred, so nothing is sent: centerface.onnx is not in")
+    assert "earmark models get centerface" in said
+    assert server.asked() == []
+    for words in (("bundle", "--out", "a.zip"), ("highlights", "--out", "a.mp4")):
+        caption(film, tmp_path / "plain", server, "--budget", "1")
+        earmark_says(
+            words[0], tmp_path / "plain", "--out", tmp_path / words[2], "--blur", "faces",
+            code=1, env=nowhere,
+        )  # fmt: skip
+        assert not (tmp_path / words[2]).exists()
+
+
+def test_another_blur_is_refused_in_a_line(film, tmp_path):
+    with pytest.raises(ValueError, match="faces, or none; not 'hands'"):
+        earmark.caption([film], run=tmp_path / "run", blur="hands")
+
+
+def test_a_run_taken_into_a_blurred_one_brings_no_picture_of_a_face(film, server, tmp_path):
+    runs = [tmp_path / "plain", tmp_path / "blurred"]
+    for run in runs:
+        caption(film, run, server, "--budget", "2")
+    blur_run(runs[1], FaceBlur())
+    for number, order in enumerate((runs, runs[::-1])):
+        made = tmp_path / f"both-{number}"
+        merge(order, made)
+        with Run.open(made) as both:
+            assert both.is_blurred
+        assert {*map(faces_in, filter(None, thumbnails(made)))} <= {0}
