@@ -44,6 +44,10 @@ CAPTIONS = {
 }
 
 
+MARKS = (7.0, 31.5)
+"""Seconds that somebody marked on the camera."""
+
+
 def tell_scene(
     folder: Path, *, seed: int = 0, duration: float = 120.0, share: float = 0.35
 ) -> Path:
@@ -55,7 +59,8 @@ def tell_scene(
     picks = explain(windows, chosen, "window {0}: {1:.1f} new actions expected".format)
     size, shots = scene.path.stat().st_size, album(script)
     with Ledger.open(folder / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
-        ledger.add(RecordingRow("one", str(scene.path), duration, size, 15.0, round(duration * 15)))
+        facts = (duration, size, 15.0, round(duration * 15))
+        ledger.add(RecordingRow("one", str(scene.path), *facts, marks=MARKS))
         ledger.hear(
             "one", windows, key="scene", level=level, sound_bytes=size // 20, access="index"
         )

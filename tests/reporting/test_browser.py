@@ -177,6 +177,18 @@ def test_a_click_plays_the_video_at_that_moment(driver, pages, tmp_path: Path):
     assert driver.save_screenshot(str(tmp_path / "playing.png"))
 
 
+def test_what_was_marked_on_the_camera_is_shown_and_played(driver, pages):
+    see(driver, pages.scene)
+    marks = driver.find_elements(By.CSS_SELECTOR, ".marks button")
+    assert [mark.text for mark in marks] == ["0:07", "0:31"]
+    assert driver.find_elements(By.CSS_SELECTOR, ".legend .flag")
+    marks[1].click()
+    at = wait(driver, "const v = document.querySelector('video'); return v && v.currentTime")
+    assert 31 <= at < 36
+    see(driver, pages.shift)
+    assert not driver.find_elements(By.CSS_SELECTOR, ".marks, .legend .flag")
+
+
 def test_a_moment_of_a_later_chapter_is_played_from_its_file(driver, tmp_path: Path):
     chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:

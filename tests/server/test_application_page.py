@@ -94,6 +94,13 @@ def test_the_page_opens_at_a_moment_plays_and_zooms(page: SimpleNamespace):
     wait(driver, "return document.querySelector('.pick.chosen')")
 
 
+def test_what_was_marked_on_the_camera_leads_there(page: SimpleNamespace):
+    driver = see(page, page.scene)
+    assert texts(driver, ".marks button") == ["0:07", "0:31"]
+    driver.find_elements(By.CSS_SELECTOR, ".marks button")[1].click()
+    wait(driver, "return document.querySelector('.clock').textContent.startsWith('0:31')")
+
+
 def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleNamespace):
     driver = see(page, page.scene)
     wait(driver, "return document.querySelectorAll('.pick .judge').length")

@@ -14,6 +14,9 @@ from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.text_format import as_size, counted
 from earmark.timeline import format_clock
 
+MOST_MARKS = 20
+"""Told on the terminal; JSON has them all."""
+
 
 def probe(
     paths: Paths,
@@ -69,6 +72,10 @@ def show(recording: Recording, inspection: Inspection) -> None:
         shape = f" {track.sample_rate} Hz, {counted(track.channels, 'channel')}"
         shape = shape if track.sample_rate else ""
         out.print(f"  audio {place}: {track.codec}{shape}{language}{chosen}")
+    if recording.marks:
+        times = ", ".join(map(format_clock, recording.marks[:MOST_MARKS]))
+        rest = ", …" if len(recording.marks) > MOST_MARKS else ""
+        out.print(f"  {counted(len(recording.marks), 'highlight')} marked: {times}{rest}")
     if recording.has_audio:
         share = inspection.audio_pass_bytes / max(1, recording.size_bytes)
         out.print(
@@ -93,5 +100,6 @@ def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:
         "video": asdict(video) if video else None,
         "audio_tracks": [asdict(track) for track in recording.audio_tracks],
         "audio_track": recording.audio_track,
+        "marks": list(recording.marks),
         **asdict(inspection),
     }

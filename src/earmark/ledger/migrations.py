@@ -164,6 +164,7 @@ PRAGMA user_version = 5;
 ALTER TABLE choices ADD COLUMN forecast_low REAL;
 ALTER TABLE choices ADD COLUMN forecast_high REAL;
 ALTER TABLE frames ADD COLUMN faces_blurred INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE recordings ADD COLUMN marks TEXT NOT NULL DEFAULT '[]';
 PRAGMA user_version = 6;
 """,
 }
@@ -174,7 +175,8 @@ PRAGMA user_version = 6;
 4: evidence over the whole of a recording, and what people say of answers, have places of their own;
    windows may lie on no grid, a pick knows the round it was asked in, and which audio track was
    heard is noted.
-5: a forecast is a range, and the faces blurred in a window's pictures are counted.
+5: a forecast is a range, the faces blurred in a window's pictures are counted, and highlights that
+   were marked on the camera are known.
 """
 
 

@@ -37,6 +37,8 @@ class RecordingRow:
     """Its files and the second each begins at, where there are several."""
     began: str = ""
     """When its recording began, as its container says it; empty where that does not."""
+    marks: tuple[float, ...] = ()
+    """Seconds at which somebody marked a highlight on the camera."""
 
     @classmethod
     def of(cls, recording: Recording) -> RecordingRow:
@@ -54,6 +56,7 @@ class RecordingRow:
             if len(starts) > 1
             else (),
             began=recording.began,
+            marks=recording.marks,
         )
 
 

@@ -70,19 +70,19 @@ answered then."""
 
 ADD_RECORDING = """
 INSERT INTO recordings (
-    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
     size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
     frame_count = excluded.frame_count, name = excluded.name, chapters = excluded.chapters,
-    began = excluded.began, failure = NULL, is_replaced = 0
+    began = excluded.began, marks = excluded.marks, failure = NULL, is_replaced = 0
 """
 """Takes the values of a recording."""
 
 FAIL_RECORDING = """
 INSERT INTO recordings (
-    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, failure)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks, failure)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name, is_replaced = 0
 """
 """Takes the values of a recording, and why there is no more of it."""
@@ -101,6 +101,7 @@ def recording_values(recording: RecordingRow) -> tuple[object, ...]:
         redact(as_text(recording.name)),
         json.dumps(chapters, ensure_ascii=False),
         recording.began,
+        json.dumps(recording.marks),
     )
 
 

@@ -94,7 +94,7 @@ _SUMS = (
 
 _SUMMARIES = """
 SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
-    r.began,
+    r.began, r.marks,
     coalesce(h.windows, 0) AS windows,
     iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
     count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
@@ -172,16 +172,16 @@ class Run:
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
         rows = self._rows(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began"
-            " FROM present ORDER BY path, id"
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began,"
+            " marks FROM present ORDER BY path, id"
         )
         return [_recording(row) for row in rows]
 
     def recording(self, recording: str) -> RecordingRow | None:
         """The recording with that id; None where there is none that could be worked on."""
         row = self._row(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began"
-            " FROM present WHERE id = ?",
+            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began,"
+            " marks FROM present WHERE id = ?",
             recording,
         )
         return None if row is None else _recording(row)
@@ -418,8 +418,9 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def _recording(row: tuple[Any, ...]) -> RecordingRow:
-    chapters = tuple((path, start) for path, start in json.loads(row[-2]))
-    return RecordingRow(*(*row[:-2], chapters, row[-1]))
+    *facts, chapters, began, marks = row
+    files = tuple((path, start) for path, start in json.loads(chapters))
+    return RecordingRow(*facts, files, began, tuple(json.loads(marks)))
 
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:

@@ -44,7 +44,8 @@ CREATE TABLE recordings (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
     name TEXT NOT NULL, chapters TEXT NOT NULL, duration REAL NOT NULL, size_bytes INTEGER NOT NULL,
     frame_rate REAL NOT NULL, frame_count INTEGER NOT NULL, failure TEXT,
-    is_replaced INTEGER NOT NULL DEFAULT 0, began TEXT NOT NULL DEFAULT '');
+    is_replaced INTEGER NOT NULL DEFAULT 0, began TEXT NOT NULL DEFAULT '',
+    marks TEXT NOT NULL DEFAULT '[]');
 CREATE INDEX recordings_at ON recordings (path);
 CREATE VIEW present AS SELECT * FROM recordings WHERE failure IS NULL AND NOT is_replaced;
 CREATE TABLE heard (

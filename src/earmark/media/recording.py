@@ -70,6 +70,11 @@ class Recording:
         return next((part.video for part in self.parts if part.video), None)
 
     @property
+    def marks(self) -> tuple[float, ...]:
+        """The seconds at which somebody marked a highlight on the camera, in order."""
+        return tuple(part.start + mark for part in self.parts for mark in part.marks)
+
+    @property
     def has_audio(self) -> bool:
         """Whether there is sound to listen to."""
         return bool(self.audio_tracks)

@@ -16,6 +16,7 @@ from av.video.stream import VideoStream
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.audio_decoder import is_sound
 from earmark.media.container import MediaFile, moving_pictures, open_media, open_storage
+from earmark.media.highlight_marks import read_marks
 from earmark.media.recording import Recording
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.source import Source, place_of
@@ -123,10 +124,12 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     begin, end = bounds(heard, extents.get(pictures.index) if pictures else None)
     zero = zero_of(file, begin)
     _check_clock(file, end - zero, has_pictures=pictures is not None)
+    duration = max(0.0, end - zero)
+    marks = read_marks(file.storage, file.layout, duration=duration) if file.layout else ()
     return Part(
         uri=uri,
         start=start,
-        duration=max(0.0, end - zero),
+        duration=duration,
         zero=zero,
         has_index=file.has_index,
         audio_tracks=tuple(_describe_audio(stream, extents) for stream in audio),
@@ -134,6 +137,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         size_bytes=file.storage.size_bytes,
         version=file.storage.version,
         promised=promised(file),
+        marks=marks,
     )
 
 

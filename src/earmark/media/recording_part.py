@@ -63,6 +63,8 @@ class Part:
     """Of its content, as its storage told it."""
     promised: float = 0.0
     """Seconds its header says there are, where it says so and no index tells."""
+    marks: tuple[float, ...] = ()
+    """Seconds from its beginning at which somebody marked a highlight on the camera, in order."""
 
     def track(self, number: int) -> AudioTrack:
         """One of its audio tracks; an empty one where it has not so many."""

@@ -111,6 +111,8 @@ function drawRow(pen, strip, row, colour) {
     pen.fillRect(x, foot - height, 1, height);
   }
   drawScore(pen, recording, { from, until, foot, tall, place, colour });
+  pen.fillStyle = colour("--ink");
+  for (const mark of recording.marks.filter((time) => time >= from && time < until)) drawFlag(pen, place(mark), top, foot);
 }
 
 function loudest(recording, from, until) {
@@ -203,8 +205,9 @@ function makeStrip(recording) {
   strips.push(strip);
   const key = (name, text) => make("span", name, text);
   const legend = make("div", "legend", key("picked", "picked"), key("left", "left out"),
-    recording.level.length ? key("level", "sound level") : null, key("curve", "score"), told);
-  return [makeLanes(recording), canvas, legend];
+    recording.level.length ? key("level", "sound level") : null, key("curve", "score"),
+    recording.marks.length ? key("flag", "marked on the camera") : null, told);
+  return [makeLanes(recording), makeMarks(recording.marks, (time) => play(recording, time)), canvas, legend];
 }
 
 // ---- the picks ----------------------------------------------------------------------------

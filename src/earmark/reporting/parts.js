@@ -58,3 +58,27 @@ export function figure(name, value, of, part) {
   return make("div", "figure", make("p", "name", name), make("p", "value", value),
     part === null ? null : meter(part), make("p", "of", of));
 }
+
+// ---- what somebody marked on the camera ---------------------------------------------------------
+
+const MOST_MARKS = 60;
+
+/** A flag at `x`, from `top` to `foot`. */
+export function drawFlag(pen, x, top, foot) {
+  pen.fillRect(x - 0.5, top, 1, foot - top);
+  pen.fillRect(x, top, 6, 5);
+}
+
+/** The moments as buttons; nothing where there are none. */
+export function makeMarks(marks, onClick) {
+  if (!marks.length) return null;
+  const shown = marks.slice(0, MOST_MARKS).map((time) => {
+    const button = make("button", "", clock(time));
+    button.type = "button";
+    button.setAttribute("aria-label", `Go to the mark at ${clock(time)}`);
+    button.addEventListener("click", () => onClick(time));
+    return button;
+  });
+  const rest = marks.length - shown.length;
+  return make("p", "marks", "Marked on the camera:", ...shown, rest ? `and ${whole(rest)} more` : null);
+}

@@ -137,6 +137,7 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         "duration": recording.duration,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
+        "marks": recording.marks,
         "window": heard.window,
         "windows": count_windows(recording.duration, heard.window)
         if heard.per_call > 1

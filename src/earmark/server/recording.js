@@ -1,5 +1,5 @@
 // One recording: the video, the time line, the picks, and what people say of them.
-import { clock, lasting, make, plural } from "./parts.js";
+import { clock, lasting, make, makeMarks, plural } from "./parts.js";
 import { at, author, call, inRecording, say, tell } from "./api.js";
 import { TimeLine } from "./timeline.js";
 
@@ -27,7 +27,7 @@ class RecordingView {
     this.clock = make("p", "clock");
     this.canvas = make("canvas", "time-line");
     this.line = new TimeLine(this.canvas, {
-      duration,
+      duration, marks: detail.recording.marks,
       load: (start, end, cells) => call(inRecording(run, recording, `/timeline?${new URLSearchParams({ start, end, cells })}`)).catch(tell),
       onSeek: (time) => this.goTo(time), onMark: (start, end) => this.mark(start, end),
     });
@@ -37,7 +37,7 @@ class RecordingView {
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
       ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
-      make("section", "stage", this.video, this.unplayable, this.clock, this.tools()), this.canvas,
+      make("section", "stage", this.video, this.unplayable, this.clock, this.tools()), makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas,
       make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed."),
       this.searchBar(), this.list, this.more);
     this.video.addEventListener("timeupdate", () => this.onTime());

@@ -1,5 +1,5 @@
 // The time line of a recording: lanes on one canvas that zooms from hours to a second.
-import { clock } from "./parts.js";
+import { clock, drawFlag } from "./parts.js";
 import { colours } from "./archive.js";
 
 const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 24], ["corrections", "corrections", 22]];
@@ -8,8 +8,8 @@ const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
 
 export class TimeLine {
   /** `load(start, end, cells)` gives what is shown; `onSeek(time)` and `onMark(start, end)` are told. */
-  constructor(canvas, { duration, load, onSeek, onMark }) {
-    Object.assign(this, { canvas, duration, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
+  constructor(canvas, { duration, marks, load, onSeek, onMark }) {
+    Object.assign(this, { canvas, duration, marks, load, onSeek, onMark, start: 0, end: duration, now: 0, data: null, draft: null, asked: 0 });
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "slider");
     canvas.setAttribute("aria-label", "Time line; arrows move, plus and minus zoom");
@@ -103,6 +103,7 @@ export class TimeLine {
       pen.globalAlpha = 1;
     }
     pen.fillStyle = colour("ink");
+    for (const mark of this.marks) drawFlag(pen, this.x(mark), 0, high);
     pen.fillRect(this.x(this.now) - 1, 0, 2, high);
   }
 

@@ -1,0 +1,67 @@
+"""The moments that somebody marked while recording: HiLight tags of GoPro cameras.
+
+They stand in the index of a file, in milliseconds from its beginning:
+
+    moov ── udta ─┬─ HMMT    how many, then a number each (HERO5 and before; later ones too)
+                  └─ GPMF    DEVC ── STRM ── HLMT: records of 36 bytes (HERO6 and later)
+
+A record begins with its time; its 25th byte begins what kind it is, `MANL` where a person pressed
+the button. What the camera finds by itself is left out. The layout is as GoPro describes it
+(github.com/gopro/gpmf-parser, issue 21).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from earmark.media.mp4_boxes import Mp4Layout, walk
+from earmark.media.storage import ByteRange, Storage
+
+MOST_BYTES = 1 << 18
+"""Of a box that is read for marks; a camera's own is of some kilobytes."""
+
+_PRESSED = b"MANL"
+_RECORD_BYTES, _KIND_AT = 36, 24
+_HOLDERS = (b"DEVC", b"STRM")
+
+
+def read_marks(storage: Storage, layout: Mp4Layout, *, duration: float) -> tuple[float, ...]:
+    """Seconds from the beginning of a file that were marked, in order; those within `duration`."""
+    found: set[int] = set()
+    for box in layout.index.children:
+        if box.kind != b"udta" or box.whole.end > layout.index.whole.end:
+            continue
+        for held in walk(storage, box.body):
+            if held.kind == b"HMMT":
+                found.update(_numbers(_body(storage, held.body, box.body)))
+            elif held.kind == b"GPMF":
+                found.update(_pressed(_body(storage, held.body, box.body)))
+    return tuple(time / 1000 for time in sorted(found) if time <= duration * 1000)
+
+
+def _body(storage: Storage, stretch: ByteRange, within: ByteRange) -> bytes:
+    last = min(stretch.end, within.end, stretch.start + MOST_BYTES)
+    return storage.read(stretch.start, max(stretch.start, last))
+
+
+def _numbers(data: bytes) -> tuple[int, ...]:
+    """As many numbers as the first of them says, or as there are."""
+    count, *times = struct.unpack(f">{len(data) // 4}I", data[: len(data) // 4 * 4]) or (0,)
+    return tuple(times[:count])
+
+
+def _pressed(data: bytes) -> Iterator[int]:
+    """The times of the records that a person made."""
+    place = 0
+    while place + 8 <= len(data):
+        key, kind, size, count = struct.unpack(">4sBBH", data[place : place + 8])
+        body = data[place + 8 : place + 8 + size * count]
+        if kind == 0 and key in _HOLDERS:
+            yield from _pressed(body)
+        elif key == b"HLMT" and size == _RECORD_BYTES:
+            for start in range(0, len(body) - size + 1, size):
+                record = body[start : start + size]
+                if record[_KIND_AT : _KIND_AT + 4] == _PRESSED:
+                    yield struct.unpack(">I", record[:4])[0]
+        place += 8 + -(-size * count // 4) * 4  # bodies fill whole words
