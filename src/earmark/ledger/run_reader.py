@@ -418,9 +418,8 @@ def find_runs(folder: Path) -> list[Path]:
 
 
 def _recording(row: tuple[Any, ...]) -> RecordingRow:
-    *facts, chapters, began, marks = row
-    files = tuple((path, start) for path, start in json.loads(chapters))
-    return RecordingRow(*facts, files, began, tuple(json.loads(marks)))
+    chapters = tuple((path, start) for path, start in json.loads(row[-3]))
+    return RecordingRow(*(*row[:-3], chapters, row[-2], tuple(json.loads(row[-1]))))
 
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
