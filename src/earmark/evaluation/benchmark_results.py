@@ -97,7 +97,7 @@ class BenchmarkResults:
         kept = np.array([[astuple(each[name])[:4] for name in names] for each in (ours, *theirs)])
         sums = np.moveaxis(drawn @ kept, 0, 1)  # (draws, curves, windows calls actions covered)
         points = np.stack([sums[..., 1] / sums[..., 0], sums[..., 3] / sums[..., 2]], axis=-1)
-        found = [calls_saved(*each[0].tolist(), each[1:].tolist()) for each in points]
+        found = [calls_saved(own[0], own[1], curve) for own, *curve in points.tolist()]
         known = [value for value in found if not math.isnan(value)]
         if len(known) < draws / 2:
             return math.nan, math.nan

@@ -37,6 +37,8 @@ class ExperimentReport:
     figures: dict[str, Drawing] = field(default_factory=dict)
     """By file name without suffix; drawn when they are written, where Matplotlib is installed."""
     notes: tuple[str, ...] = ()
+    lead: int = 0
+    """Tables that stand before the figures on the page."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; figures are named only."""
@@ -57,7 +59,9 @@ class ExperimentReport:
         """Write Markdown, JSON, one HTML page and PNG into `folder`, and CSV into its `tables/`."""
         drawn = {name: as_png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
         shown = {self.figures[name][0]: image for name, image in drawn.items()}
-        whole = make_results_page(self.title, notes=self.notes, tables=self.tables, figures=shown)
+        whole = make_results_page(
+            self.title, notes=self.notes, tables=self.tables, figures=shown, lead=self.lead
+        )
         written = json.dumps(self.to_json(), indent=2, allow_nan=False) + "\n"
         texts = dict(zip(PAGES, (self.to_markdown(), written, whole), strict=True))
         assert len({table.slug for table in self.tables}) == len(self.tables), "one file a table"

@@ -153,7 +153,8 @@ def make_per_recording(material: Material) -> Made:
     """The per-recording table, its column of even spacing; and the blind rules at every budget."""
     marked = material.epic
     assert marked is not None
-    results = BenchmarkResults.of_rows(blind_rows(marked, RECORDINGS["paper"]))
+    judged = blind_rows(marked, RECORDINGS["paper"])
+    results = BenchmarkResults.of_rows(judged)
     even, rows = ("none", "uniform"), []
     found = dict(zip(results.recordings, results.points(even, 0.25), strict=True))
     for row in PRIMARY + REPLICATION:
@@ -167,7 +168,8 @@ def make_per_recording(material: Material) -> Made:
         ):
             rows.append(Comparison(f"{name}: {what}", paper, ours, ran=ANNOTATED))
     for set_name, paper in (("primary", 40.9), ("replication", 53.5)):
-        own = BenchmarkResults.of_rows(blind_rows(marked, RECORDINGS[f"paper-{set_name}"]))
+        names = RECORDINGS[f"paper-{set_name}"]
+        own = BenchmarkResults.of_rows(row for row in judged if row.recording in names)
         counts = own.of(even, 0.25).values()
         low, high = bootstrap_ratio([c.covered for c in counts], [c.actions for c in counts])
         share = 100 * own.pooled(even, 0.25).coverage

@@ -91,7 +91,7 @@ class Made:
     rows: Sequence[Comparison]
     tables: Sequence[Table] = ()
     """More of it, such as our own table whole."""
-    figures: dict[str, Drawing] = field(default_factory=dict)
+    figures: Mapping[str, Drawing] = field(default_factory=dict)
     """By file name without suffix."""
 
 

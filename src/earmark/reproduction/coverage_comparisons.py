@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from earmark.evaluation.benchmark import BUDGETS, COMPARED, BenchmarkDesign, BenchmarkRow, run
+from earmark.evaluation.benchmark import (
+    BUDGETS,
+    COMPARED,
+    PHASES,
+    BenchmarkDesign,
+    BenchmarkRow,
+    run,
+)
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts
@@ -227,9 +234,13 @@ def make_sets_covered(material: Material) -> Made:
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
     """The plane of the primary set, of which the paper prints points; of all where it is not."""
     primary = [row for row in rows if row.recording in RECORDINGS["paper-primary"]]
-    results = BenchmarkResults.of_rows(primary or rows)
+    shown = [row for row in primary or rows if row.frontline == subject[0] or row.rule == "rank"]
+    results = BenchmarkResults.of_rows(row for row in shown if row.rule not in ("facility", PHASES))
     who = "the paper's primary set" if primary else "the recordings that are judged"
-    caption = f"Coverage against calls on {who}; crosses are points of the paper, on its own."
+    caption = (
+        f"Coverage against calls on {who}: every rule on the gate's scores, the other frontlines "
+        "ranked, as in the paper. Crosses are points of the paper, on its own recordings and gate."
+    )
     return caption, lambda: figures.plane(
         results, subject, even, beside=PRINTED_POINTS, saved_beside=PRINTED_SAVINGS
     )

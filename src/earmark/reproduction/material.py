@@ -207,6 +207,12 @@ class Material:
         words += f"; chosen on {len(development)}, trained on {len(training)} others"
         return RecordingSplit(tuple(judged), tuple(development), tuple(training), words)
 
+    def learnt_from(self) -> dict[str, Any]:
+        """What tells one training's recordings and marks from another's."""
+        names = (*self.split.training, *self.split.development)
+        sound = {name: self.recording(name).key for name in names}
+        return {"sound": sound, "marks": self.marked.only(names).fingerprint}
+
     def once(self, name: str, make: Callable[[], Value]) -> Value:
         """What `make` makes, the first time it is asked for under `name`."""
         if name not in self.memory:

@@ -167,4 +167,5 @@ def _report(
         (summary_table(material, tables), *ordered),
         figures,
         notes,
+        lead=1,
     )

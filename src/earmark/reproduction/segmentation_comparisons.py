@@ -86,7 +86,11 @@ def train_on_classes(given: Given, encoder: str) -> tuple[Segmenter, Material]:
     segmenter, _ = train_segmenter(
         met,
         settings,
-        folder=given.room(f"segments-{encoder.partition(':')[0]}", settings.to_json()),
+        folder=given.room(
+            f"segments-{encoder.partition(':')[0]}",
+            settings.to_json()
+            | {"sounds": given.sound_classes.only(list(met)).fingerprint, **given.learnt_from()},
+        ),
         held_out=chosen,
         progress=lambda done, steps: given.progress(done, steps, "segmentation head"),
     )
@@ -105,7 +109,7 @@ def make_ablation(given: Given) -> Made:
     segmenter, _ = train_on_classes(given, encoder)
     settings = settings_for(given, encoder, "span")
     heard = gather_actions(given, encoder)
-    own = settings.to_json() | {"classes": segmenter.classes}
+    own = settings.to_json() | given.learnt_from() | {"classes": segmenter.classes}
     read = {
         "classes": (in_classes(segmenter, heard), given.room("gates-span-classes", own)),
         "plain": (heard, gates_folder(given, encoder, settings)),

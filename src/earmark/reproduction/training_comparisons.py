@@ -22,7 +22,7 @@ from earmark.reproduction.coverage_comparisons import RULE
 from earmark.reproduction.material import Material as Given
 from earmark.timeline import Track
 from earmark.training.dataset import Material, gather
-from earmark.training.recipe import Provenance, train
+from earmark.training.recipe import Provenance, describe_run, finish_seeds, fit_heads
 from earmark.training.settings import PAPER, Settings, settings_of
 
 
@@ -40,17 +40,21 @@ def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate],
     heard = gather_actions(given, encoder)
     judged = {name: heard.pop(name) for name in split.judged}
     folder = gates_folder(given, encoder, settings)
-    train(
-        heard,
-        settings,
-        folder=folder,
-        origin=Provenance(given.plan.audio_is, "of the data"),
-        held_out=split.development,
-        watch=lambda step: given.progress(
-            step.done, step.steps, f"{objective} over {encoder}, seed {step.seed}"
-        ),
-    )
-    return [Gate.load(folder / f"seed-{seed}.gate") for seed in settings.all_seeds], judged
+    files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
+    if not all(path.is_file() for path in files):
+        origin = Provenance(given.plan.audio_is, "of the data")
+        ensemble = fit_heads(
+            heard,
+            settings,
+            split.development,
+            folder=folder,
+            watch=lambda step: given.progress(
+                step.done, step.steps, f"{objective} over {encoder}, seed {step.seed}"
+            ),
+        )
+        run = describe_run(heard, settings, split.development, origin)
+        finish_seeds(heard, settings, ensemble, folder=folder, run=run)
+    return [Gate.load(path) for path in files], judged
 
 
 def gather_actions(given: Given, encoder: str) -> Material:
@@ -68,7 +72,7 @@ def gather_actions(given: Given, encoder: str) -> Material:
 def gates_folder(given: Given, encoder: str, settings: Settings) -> Path:
     """Where the heads of one training are kept."""
     name = f"gates-{settings.objective}-{encoder.partition(':')[0]}"
-    return given.room(name, settings.to_json())
+    return given.room(name, settings.to_json() | given.learnt_from())
 
 
 def media_folders(given: Given) -> list[Path]:

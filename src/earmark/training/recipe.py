@@ -114,12 +114,7 @@ def train(
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
     run = describe_run(material, settings, held_out, origin)
     ensemble = fit_heads(material, settings, held_out, folder=folder, watch=watch)
-    gates, coverage = {}, {}
-    for seed in settings.all_seeds:
-        gates[seed], coverage[f"seed {seed}"] = finish(
-            material, settings, ensemble, seeds=[seed], run=run
-        )
-        gates[seed].save(folder / f"seed-{seed}.gate")
+    gates, coverage = finish_seeds(material, settings, ensemble, folder=folder, run=run)
     if settings.seeds > 1:
         gate, coverage["all"] = finish(
             material, settings, ensemble, seeds=settings.all_seeds, run=run
@@ -131,6 +126,24 @@ def train(
     trained = Trained(gate, gates, coverage, curves, tuple(held_out))
     keep_run(folder, run, trained)
     return trained
+
+
+def finish_seeds(
+    material: Material,
+    settings: Settings,
+    ensemble: Ensemble,
+    *,
+    folder: Path,
+    run: Mapping[str, Any],
+) -> tuple[dict[int, Gate], dict[str, dict[float, float]]]:
+    """The gate of each seed by itself, kept in `folder`, and its dev coverage as `seed 0`, ..."""
+    gates, coverage = {}, {}
+    for seed in settings.all_seeds:
+        gates[seed], coverage[f"seed {seed}"] = finish(
+            material, settings, ensemble, seeds=[seed], run=run
+        )
+        gates[seed].save(folder / f"seed-{seed}.gate")
+    return gates, coverage
 
 
 def train_each_tau(

@@ -193,6 +193,7 @@ def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = 
     for frontline, found in points.items():
         for point in found:
             counts, rule = point.counts, point.rule
+            low, high = point.reduction_interval
             shares = (counts.recall, counts.reduction, counts.cost)
             how = (rule.on, rule.off, rule.median) if rule else ("—",) * 3
             size = (counts.episodes, counts.calls) if rule else ("—",) * 2
@@ -201,7 +202,7 @@ def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = 
                     frontline,
                     f"{100 * point.target:g} %",
                     *(100 * share for share in shares[:2]),
-                    interval(*(100 * end for end in point.reduction_interval)),
+                    interval(100 * low, 100 * high),
                     100 * shares[2],
                     counts.undercount,
                     *size,

@@ -75,34 +75,27 @@ def plane(
     box = _box(results)
     _curves(first, results, *_first_panel(results, subject))
     _curves(second, results, results.systems, "(b) every frontline and rule")
-    colours = _colours_beside([*beside, *saved_beside])
-    _crosses(second, beside, colours)
+    _crosses(second, beside)
     _outline(second, box)
     _curves(third, results, results.systems, "(c) the boxed span")
     third.set_xlim(*box[0])
     third.set_ylim(*box[1])
     _saved(fourth, results, baseline)
-    _crosses(fourth, saved_beside, colours)
-    handles = {
-        label: handle
-        for axes in (second, fourth)
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    drawn.legend(list(handles.values()), list(handles), **_BELOW, ncols=6)
+    _crosses(fourth, saved_beside)
+    drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
     return drawn
 
 
-def _colours_beside(points: Sequence[Point]) -> dict[str, str]:
-    """A colour for each name, from the end of the list so that it is none of ours."""
-    names = dict.fromkeys(point[0] for point in points)
-    return {name: OTHERS[-1 - place % len(OTHERS)] for place, name in enumerate(names)}
-
-
-def _crosses(axes: Axes, points: Sequence[Point], colours: Mapping[str, str]) -> None:
-    """Points of others as crosses, one entry of the legend a name."""
-    for name in dict.fromkeys(point[0] for point in points):
-        across, up = zip(*(point[1:] for point in points if point[0] == name), strict=True)
-        axes.scatter(across, up, marker="x", s=60, label=name, color=colours[name], zorder=3)
+def _crosses(axes: Axes, points: Sequence[Point]) -> None:
+    """Points of others as black crosses, each with its name beside it."""
+    for place, (name, across, up) in enumerate(points):
+        label = "of others, by name" if place == 0 else None
+        axes.scatter([across], [up], marker="x", s=45, color="#000000", label=label, zorder=4)
+        side = (5, -3) if place % 2 == 0 else (-5, -3)
+        at = "left" if place % 2 == 0 else "right"
+        axes.annotate(
+            name, (across, up), xytext=side, textcoords="offset points", fontsize=7.5, ha=at
+        )
 
 
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}

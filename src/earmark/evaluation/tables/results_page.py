@@ -24,7 +24,9 @@ figcaption { color: var(--soft); font-size: .9rem }
        font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: right;
        white-space: nowrap } th { background: var(--head); font-weight: 600 }
-th:first-child, td:first-child { text-align: left }
+th:first-child, td:first-child, .words { text-align: left }
+.words { white-space: normal; min-width: 11rem; line-height: 1.3 }
+td.words:not(:first-child) { font-size: .8rem; color: var(--soft) }
 tr.block td { border-top: 2px solid var(--line) } tr.block:first-child td { border-top: 0 }
 """
 
@@ -35,12 +37,14 @@ def make_results_page(
     notes: Sequence[str],
     tables: Sequence[Table],
     figures: Mapping[str, bytes] | None = None,
+    lead: int = 0,
     more: str = "",
     style: str = "",
 ) -> str:
     """The page as HTML, all in one file: `figures` are PNG by caption.
 
-    `more` is markup that comes after the tables, and `style` the CSS for it.
+    They stand after the first `lead` tables. `more` is markup that comes after the tables, and
+    `style` the CSS for it.
     """
     points = "".join(f"<li>{escape(note)}</li>" for note in notes)
     links = "".join(f"<a href='#{table.slug}'>{escape(table.title)}</a> " for table in tables)
@@ -50,6 +54,6 @@ def make_results_page(
         f"<figcaption>{escape(caption)}</figcaption></figure>"
         for caption, image in (figures or {}).items()
     )
-    body = "".join(table.to_html() for table in tables)
+    first, rest = ("".join(t.to_html() for t in part) for part in (tables[:lead], tables[lead:]))
     head = f"<h1>{escape(title)}</h1><ul class='notes'>{points}</ul><nav>{links}</nav>"
-    return assemble(title, f"{head}{drawn}{body}{more}", style=STYLE + style)
+    return assemble(title, f"{head}{first}{drawn}{rest}{more}", style=STYLE + style)

@@ -14,6 +14,9 @@ from earmark.evaluation.metrics.coverage_counts import dash
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.html_document import escape
 
+LONGEST = 36
+"""Characters of a cell that is kept on one line; a column with a longer one is set as text."""
+
 Cell = str | int | float
 Cells = tuple[Cell, ...]
 
@@ -47,10 +50,20 @@ class Table:
 
     def to_html(self) -> str:
         """The table as HTML, everything escaped."""
-        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
+        texts = [[self.text(cell) for cell in row] for row in self.rows]
+        kinds = [
+            " class='words'" if any(len(row[place]) > LONGEST for row in texts) else ""
+            for place in range(len(self.columns))
+        ]
+        head = "".join(
+            f"<th{kind}>{escape(column)}</th>"
+            for column, kind in zip(self.columns, kinds, strict=True)
+        )
         body = "".join(
-            f"<tr{mark}>" + "".join(f"<td>{escape(self.text(cell))}</td>" for cell in row) + "</tr>"
-            for row, mark in zip(self.rows, self._blocks(), strict=True)
+            f"<tr{mark}>"
+            + "".join(f"<td{k}>{escape(text)}</td>" for text, k in zip(row, kinds, strict=True))
+            + "</tr>"
+            for row, mark in zip(texts, self._blocks(), strict=True)
         )
         note = f"<p class='note'>{escape(self.note)}</p>" if self.note else ""
         return (

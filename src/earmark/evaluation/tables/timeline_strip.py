@@ -87,6 +87,20 @@ def make_strip(
     )
 
 
+def busiest_minute(picks: Sequence[Pick], duration: float) -> Span:
+    """The sixty seconds with the most picks, the first of equals; the middle where there is none.
+
+    >>> busiest_minute([], 200.0)
+    Span(start=70.0, end=130.0)
+    """
+    if not picks:
+        return middle_minute(duration)
+    last = max(0.0, duration - LENGTH)
+    starts = sorted({min(pick.start, last) for pick in picks})
+    best = max(starts, key=lambda start: sum(start <= p.start < start + LENGTH for p in picks))
+    return Span(best, min(duration, best + LENGTH))
+
+
 def add_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
     """The strip with the recording's sound and pictures, as far as it has them."""
     sound = waveform(recording, strip.span) if recording.has_audio else None
