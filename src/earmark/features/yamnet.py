@@ -9,7 +9,8 @@ all steps of the cell share its values:
 
 The published file computes in 8 bits and rounds its 521 logits to steps of 0.347, where many tie.
 The 1,024 values beneath them are rounded ten times finer, so the last layer is computed here, from
-the file's own weights: the same logits to within half a step, without the ties.
+the file's own weights: the same logits to within half a step, without the ties. The spectra are
+computed here too, as the file does and three times as fast.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
 from earmark.features.pretrained.readout import check_threshold, strongest
@@ -32,8 +34,16 @@ from earmark.timeline import FloatArray, IndexArray, Span, Track
 PATCH = 15_600
 """Samples the network hears at once, at 16 kHz."""
 
-EMBEDDING, WEIGHTS, BIASES = 115, 116, 117
-"""Tensors of the published file: what the last layer reads, multiplies by and adds."""
+WINDOW, BANDS, LEAST_POWER, SPECTRA, EMBEDDING, WEIGHTS, BIASES = 11, 22, 23, 32, 115, 116, 117
+"""Tensors of the published file: what spectra are made with, added to before their logarithm, and
+read as; what the last layer reads, multiplies by and adds."""
+
+WITHOUT_ENDS = {3839128: SPECTRA, 3839120: EMBEDDING, 3836304: 28, 3836212: 92}
+"""Edits of the published file: its input, its output, the number of its 47 operators between them,
+and the way to the list of these. Its own spectra take a third of the time of all."""
+
+SIZE, EVERY = 512, 160
+"""Samples of a spectrum and from one to the next, at 16 kHz."""
 
 CLASSES, WIDTH = 521, 1024
 
@@ -143,22 +153,34 @@ class _QuantizedNetwork:
     """The published file, opened on one thread; not to be shared between threads."""
 
     def __init__(self, path: Path) -> None:
-        self._interpreter = open_network("yamnet", path, keeps_all=True)
+        self._interpreter = open_network("yamnet", path, edits=WITHOUT_ENDS)
         details = {each["index"]: each for each in self._interpreter.get_tensor_details()}
+        self._window, self._bands, self._least, weights, biases = map(
+            self._interpreter.get_tensor, (WINDOW, BANDS, LEAST_POWER, WEIGHTS, BIASES)
+        )
+        self._level, self._offset = details[SPECTRA]["quantization"]
         self._scale, self._zero = details[EMBEDDING]["quantization"]
-        self._weights = self._interpreter.get_tensor(WEIGHTS).T.astype(float)  # (WIDTH, CLASSES)
+        self._weights = weights.T.astype(float)  # (WIDTH, CLASSES)
         self._weights_scale, _ = details[WEIGHTS]["quantization"]
-        biases_scale, _ = details[BIASES]["quantization"]
-        self._biases = self._interpreter.get_tensor(BIASES) * biases_scale
+        self._biases = biases * details[BIASES]["quantization"][0]
 
     def listen(self, patches: FloatArray) -> FloatArray:
         """The embedding of each patch as the whole numbers it is kept in, `(patches, WIDTH)`."""
         rows = np.empty((len(patches), WIDTH))
-        for place, patch in enumerate(patches):
-            self._interpreter.set_tensor(0, patch)
+        for place, spectra in enumerate(self._spectra(patches) if len(patches) else ()):
+            self._interpreter.set_tensor(SPECTRA, spectra[None, :, :, None])
             self._interpreter.invoke()
             rows[place] = self._interpreter.get_tensor(EMBEDDING).reshape(-1)
         return rows - self._zero
+
+    def _spectra(self, patches: FloatArray) -> NDArray[np.int8]:
+        """The log-mel spectra of each patch, `(patches, 96, 64)`, rounded as the file does."""
+        from scipy import fft  # slow to import
+
+        parts = np.lib.stride_tricks.sliding_window_view(patches, len(self._window), axis=1)
+        spectra = np.abs(fft.rfft(parts[:, ::EVERY] * self._window, SIZE, axis=2))
+        levels = np.log(spectra @ self._bands.T + self._least) / np.float32(self._level)
+        return np.clip(np.rint(levels) + self._offset, -128, 127).astype(np.int8)
 
     def embedding(self, rows: FloatArray) -> FloatArray:
         """Whole numbers in the unit of the network."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import tempfile
-import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -17,25 +17,23 @@ from earmark.errors import MissingExtra
 from earmark.models.catalogue import MODELS
 
 
-def open_network(name: str, path: Path, *, keeps_all: bool = False) -> Any:
+def open_network(name: str, path: Path, *, edits: Mapping[int, int] | None = None) -> Any:
     """A LiteRT interpreter of the file at `path`, on one thread; not to be shared between threads.
 
-    `ModelMismatch` unless it is the file that the catalogue calls `name`. With `keeps_all` the
-    values between its layers can be read afterwards.
+    `ModelMismatch` unless it is the file that the catalogue calls `name`. With `edits`, 32-bit
+    numbers to put at places of that file, a part of the network is run alone.
     """
     model = MODELS.named(name)
     try:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
         raise MissingExtra(f"{name} needs LiteRT: pip install 'earmark[{model.extra}]'") from error
-    data = path.read_bytes()
+    data = bytearray(path.read_bytes())
     model.check(len(data), hashlib.sha256(data).hexdigest(), str(path))
-    with warnings.catch_warnings(), _without_info_lines():
-        # It warns that keeping all values costs memory; a few megabytes here.
-        warnings.simplefilter("ignore", UserWarning)
-        interpreter = Interpreter(
-            model_content=data, num_threads=1, experimental_preserve_all_tensors=keeps_all
-        )
+    for place, number in (edits or {}).items():
+        struct.pack_into("<i", data, place, number)
+    with _without_info_lines():
+        interpreter = Interpreter(model_content=bytes(data), num_threads=1)
         interpreter.allocate_tensors()
     return interpreter
 
