@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import wave
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from earmark.evidence.speech_text import Transcript, Word
 from earmark.evidence.whisper_model import WhisperModel, monotonic_path, repeated
 from earmark.media import Source, open_recording
 from earmark.models import ModelStore
+from earmark.timeline import Span
 from made_speech import RATE, blocks, needs_espeak, needs_speech, say, silence, word_errors
 
 SENTENCES = (
@@ -101,12 +103,13 @@ class Activity:
         self.seconds = seconds
 
     def __call__(self, sound):
-        from earmark.timeline import Span
-
         for block in sound:
             count = round(len(block) / RATE / self.seconds)
             starts = [block.start + place * self.seconds for place in range(count)]
             yield from (Span(start, start + self.seconds) for start in starts)
+
+    def closely(self, _):
+        return []
 
 
 def test_pieces_are_no_longer_than_can_be_heard_and_none_is_left_out():
@@ -142,6 +145,23 @@ def test_sentences_end_at_full_stops_pauses_and_length():
     groups = [" ".join(word.text for word in group) for group in Transcript(words).sentences()]
     assert groups[:2] == ["One.", "Two three"]
     assert len(groups) == 4 and groups[2].startswith("four x")
+
+
+@pytest.mark.parametrize(
+    ("spoken", "word", "meant"),
+    [
+        ("---....----", "..=========", ".......===="),  # a pause before it was taken for it
+        ("---....----", ".=====.....", ".==........"),  # a pause after it
+        ("---....----", ".....=.....", ".......|..."),  # all pause: the nearer stretch
+        ("-----------", "...====....", "...====...."),
+        ("...........", "...====....", "...====...."),  # nothing is known of speech
+    ],
+)
+def test_a_word_is_not_said_in_a_pause(spoken: str, word: str, meant: str):
+    stretches = [Span(*each.span()) for each in re.finditer("-+", spoken)]
+    start, end = re.search("=+", word).span()
+    (placed,) = Transcript((Word("x", start, end, 1.0),)).within(stretches).words
+    assert (placed.start, placed.end) == re.search(r"=+|(?=\|)", meant).span()
 
 
 def test_the_path_through_the_attention_is_the_drawn_one():

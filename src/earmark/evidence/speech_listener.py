@@ -67,7 +67,9 @@ class SpeechListener:
         found: list[EvidenceEntry] = []
         languages: list[str] = []
         for start, samples in self.pieces(recording.sound(sample_rate=SAMPLE_RATE)):
-            transcript = self.transcriber(samples, languages=languages).later(start)
+            transcript = self.transcriber(samples, languages=languages)
+            spoken = list(self.activity.closely(samples))
+            transcript = transcript.within(spoken).later(start)
             if transcript.certainty >= SURE and transcript.language not in languages:
                 languages.append(transcript.language)
             found += self._entries(transcript)

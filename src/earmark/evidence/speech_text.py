@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from earmark.timeline import FloatArray
+from earmark.timeline import FloatArray, Span
 
 STOPS = (".", "?", "!", "…", "。", "？", "！")
 
@@ -50,6 +50,17 @@ class Transcript:
         )
         return replace(self, words=tuple(words))
 
+    def within(self, spoken: Sequence[Span]) -> Transcript:
+        """The same, every word where somebody speaks: begun in the stretch that holds most of it.
+
+        spoken      |-------|          |-----|
+        word              [....========]            begins with the second
+        word           [===......]                  ends with the first
+        """
+        if not spoken:
+            return self
+        return replace(self, words=tuple(_within(word, spoken) for word in self.words))
+
     def sentences(self) -> Iterator[tuple[Word, ...]]:
         """The words in groups: a full stop, a pause or too great a length ends one."""
         group: list[Word] = []
@@ -65,6 +76,17 @@ class Transcript:
             group.append(word)
         if group:
             yield tuple(group)
+
+
+def _within(word: Word, spoken: Sequence[Span]) -> Word:
+    def shared(span: Span) -> float:
+        """Seconds of the word in `span`; below 0, from how far away."""
+        return min(word.end, span.end) - max(word.start, span.start)
+
+    most = max(spoken, key=shared)
+    start = min(max(word.start, most.start), most.end)
+    ends = [span.end for span in spoken if span.start < word.end and span.end > start]
+    return replace(word, start=start, end=max(start, min([word.end, *ends[-1:]])))
 
 
 def spell(

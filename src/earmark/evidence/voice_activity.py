@@ -9,7 +9,7 @@ The network hears 512 samples and the 64 before them, and remembers; a block of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ CHUNK, BEFORE, WIDTH = 512, 64, 128
 """Samples a probability stands for, samples heard before them, and values of the memory."""
 
 HOP = CHUNK / SAMPLE_RATE
+
+WORD_GAP, WORD_PAD = 0.15, 0.05
+"""Seconds of silence between two words that are told apart, and that are left to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,11 @@ class VoiceActivity:
                 told, begun = last + self.pad, None
         if begun is not None and last is not None:
             yield from self._stretch(begun, min(last, end), told)
+
+    def closely(self, samples: FloatArray) -> Iterator[Span]:
+        """The stretches of speech in a piece of sound, pauses between two words left out too."""
+        near = replace(self, gap=WORD_GAP, pad=WORD_PAD, shortest=0.0)
+        return near([Sound(samples, 0.0, SAMPLE_RATE)])
 
     def probabilities(self, sound: Iterable[Sound]) -> Iterator[tuple[float, float]]:
         """The time and the probability of every chunk, the last filled up with silence."""
