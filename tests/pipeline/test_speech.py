@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from earmark.captioning.request import Answer
+from earmark.captioning.speech_plan import make_plan
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_line import NOTE
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.media import open_recording
+from earmark.media import Source, open_recording
 from earmark.media.demo_scene import film
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
+from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.listen import keep_speech
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence
@@ -147,3 +152,27 @@ def test_what_is_missing_or_makes_no_sense_is_one_line(tmp_path):
     with pytest.raises(ModelMissing, match="earmark models get evidence"):
         make_plan(pictures=True, store=empty).with_evidence()
     assert make_plan(store=empty).with_evidence().look is None
+
+
+@dataclass
+class Deaf:
+    """Counts how often it is given a recording, and hears nobody."""
+
+    heard: list[str] = field(default_factory=list)
+    transcriber: object = field(default_factory=lambda: SimpleNamespace(name="deaf"))
+
+    def __call__(self, recording):
+        self.heard.append(recording.name)
+        return []
+
+
+def test_where_nobody_speaks_is_not_heard_again(tmp_path):
+    folder, listener = tmp_path / "run", Deaf()
+    row = RecordingRow("a", "a.mp4", 60.0, 10)
+    recordings = {Source(("a.mp4",)): SimpleNamespace(key="a", name="a.mp4")}
+    here = InProcessBackend()
+    with Ledger.open(folder, {"model": "m"}) as ledger:
+        ledger.add(row)
+        for plan in (SpeechPlan(), SpeechPlan(), SpeechPlan(voices=False), SpeechPlan()):
+            keep_speech(recordings, plan, listener if plan.voices else None, ledger, here)
+    assert listener.heard == ["a.mp4"] * 2  # once more after what was heard had to go

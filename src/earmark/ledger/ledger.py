@@ -317,6 +317,14 @@ class Ledger:
             number = number_of(database, recording)
             replace_evidence(database, number, entries, kinds=kinds, origin=origin, within=within)
 
+    def keep_speech(self, recording: str, entries: Iterable[EvidenceEntry], *, by: str) -> None:
+        """Keep all that the model `by` heard anybody say, be it nothing: it need not hear again."""
+        mark = "UPDATE recordings SET transcribed_by = ? WHERE number = ?"
+        with self._transaction() as database:
+            number = number_of(database, recording)
+            replace_evidence(database, number, entries, kinds={"said"}, origin="", within=None)
+            database.execute(mark, (by, number))
+
     def unanswered(self, wanted: Iterable[CallRow]) -> list[CallRow]:
         """Those of `wanted` no answer is kept for, in order; failed ones are among them.
 

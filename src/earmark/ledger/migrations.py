@@ -165,6 +165,9 @@ ALTER TABLE choices ADD COLUMN forecast_low REAL;
 ALTER TABLE choices ADD COLUMN forecast_high REAL;
 ALTER TABLE frames ADD COLUMN faces_blurred INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE recordings ADD COLUMN marks TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE recordings ADD COLUMN transcribed_by TEXT NOT NULL DEFAULT '';
+UPDATE recordings SET transcribed_by = coalesce(
+    (SELECT origin FROM evidence WHERE recording = number AND kind = 'said' LIMIT 1), '');
 PRAGMA user_version = 6;
 """,
 }
@@ -175,8 +178,9 @@ PRAGMA user_version = 6;
 4: evidence over the whole of a recording, and what people say of answers, have places of their own;
    windows may lie on no grid, a pick knows the round it was asked in, and which audio track was
    heard is noted.
-5: a forecast is a range, the faces blurred in a window's pictures are counted, and highlights that
-   were marked on the camera are known.
+5: a forecast is a range, the faces blurred in a window's pictures are counted, highlights that were
+   marked on the camera are known, and what wrote down the speech of a recording is noted, also
+   where nobody speaks.
 """
 
 

@@ -22,16 +22,16 @@ INSERT OR IGNORE INTO main.notes
     SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
 INSERT INTO main.recordings
     (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced,
-    began, marks)
+    began, marks, transcribed_by)
     SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure,
-        is_replaced, began, marks
+        is_replaced, began, marks, transcribed_by
     FROM other.recordings WHERE true
     ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
         size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
         frame_count = excluded.frame_count, name = excluded.name,
         chapters = excluded.chapters, failure = excluded.failure,
         is_replaced = excluded.is_replaced, began = excluded.began,
-        marks = excluded.marks
+        marks = excluded.marks, transcribed_by = excluded.transcribed_by
     WHERE recordings.failure IS NOT NULL OR recordings.is_replaced;
 UPDATE main.recordings AS lost SET is_replaced = 1 WHERE failure IS NOT NULL AND EXISTS (
     SELECT 1 FROM main.recordings found WHERE found.path = lost.path

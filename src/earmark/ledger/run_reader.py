@@ -369,6 +369,11 @@ class Run:
         )
         return {name for (name,) in rows}
 
+    def transcribed(self, transcriber: str) -> set[str]:
+        """The recordings whose speech `transcriber` wrote down, be it that nobody speaks."""
+        rows = self._rows("SELECT id FROM recordings WHERE transcribed_by = ?", transcriber)
+        return {name for (name,) in rows}
+
     def last_model(self) -> str:
         """The model that was asked for the latest answer kept; empty where none was."""
         row = self._row(

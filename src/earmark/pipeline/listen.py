@@ -199,18 +199,15 @@ def keep_speech(
     """
     if not plan.voices:
         for recording in recordings.values():
-            ledger.keep_evidence(recording.key, [], kinds={"said"})
+            ledger.keep_speech(recording.key, [], by="")
     if listener is None:
         return
     origin = listener.transcriber.name
     with ledger.run() as run:
-        missing = [
-            recording
-            for recording in recordings.values()
-            if all(entry.origin != origin for entry in run.evidence(recording.key, kinds={"said"}))
-        ]
+        known = run.transcribed(origin)
+    missing = [recording for recording in recordings.values() if recording.key not in known]
     for recording, found in backend.map(listener, missing):
         if isinstance(found, EarmarkError):
             logger.warning("%s: its speech is not written down: %s", recording.name, found)
             continue
-        ledger.keep_evidence(recording.key, found, kinds={"said"})
+        ledger.keep_speech(recording.key, found, by=origin)
