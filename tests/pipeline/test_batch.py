@@ -10,6 +10,8 @@ import pytest
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import MediaError
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.picture_evidence import PictureEvidence
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.caption import caption
@@ -82,6 +84,44 @@ def test_the_question_is_the_one_a_server_would_be_asked(tmp_path):
     import_batch(folder, [results], model="mail")
     mail = OpenAICaptioner("http://127.0.0.1:1", "mail")
     assert preview([video], run=folder, captioner=mail, **choices).calls == 0
+
+
+@pytest.mark.parametrize("way", ["export", "engine"])
+def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(way, tmp_path, monkeypatch):
+    look = PictureEvidence((Sees(),))
+    for module in ("evidence.picture_evidence", "pipeline.batch"):
+        monkeypatch.setattr(f"earmark.{module}.picture_evidence", lambda _: look)
+    video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
+    choices = {"budget": "2", "frontline": "flux", "sounds": False}
+    if way == "export":
+        caption([video], run=tmp_path / "run", captioner=TagsCaptioner(), pictures=False, **choices)
+        (path,) = export_batch(tmp_path / "run", tmp_path / "r.jsonl", model="mail").paths
+        assert "red cup" not in path.read_text(encoding="utf-8")
+        folder = caption(
+            [video], run=tmp_path / "other", captioner=TagsCaptioner(), **choices
+        ).folder
+        (path,) = export_batch(folder, tmp_path / "r.jsonl", model="mail").paths
+    else:
+        path, folder = tmp_path / "r.jsonl", tmp_path / "run"
+        with fault_server() as server:
+            ask = {"server": server.url, "model": "scripted", "engine": "batch", "batch": path}
+            caption([video], run=folder, **ask, **choices)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 and all('seen: \\"red cup\\"' in line for line in lines)
+    with Run.open(folder) as run:
+        (recording,) = run.recordings()
+        kept = [entry.text for entry in run.evidence(recording.id, kinds=["seen"])]
+    assert kept == ["red cup"] * 2
+
+
+class Sees:
+    """Sees one thing wherever it looks."""
+
+    kind, name = "seen", "eyes"
+
+    def __call__(self, frames, span):
+        assert frames
+        return [EvidenceEntry(span, "seen", "red cup", 0.9, self.name)]
 
 
 def test_results_of_another_model_are_said_to_be_unknown(run, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from earmark.captioning.request import Answer
-from earmark.captioning.speech_plan import make_plan
+from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_line import NOTE
 from earmark.ledger.ledger import Ledger
@@ -23,6 +23,7 @@ from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import keep_speech
+from earmark.pipeline.run_plan import make_plan
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence

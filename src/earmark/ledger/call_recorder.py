@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,6 +11,7 @@ from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.timeline import Span
@@ -69,13 +71,15 @@ class CallRecorder:
         """A call was answered: kept before another is begun."""
         spend = self.limits.cost(request, answer)
         self.ledger.keep(CallRow.of(request), answer, spend=spend)
-        if answer.evidence:
-            kinds = {entry.kind for entry in answer.evidence}
-            self.ledger.keep_evidence(
-                request.recording, answer.evidence, kinds=kinds, within=request.span
-            )
+        self.note_evidence(request, answer.evidence)
         del self.tasks[request.identity]
         self.progress.count_calls(self.tally, self.calls)
+
+    def note_evidence(self, request: Request, found: Sequence[EvidenceEntry]) -> None:
+        """Small models found this in the frames of a call."""
+        if found:
+            kinds = {entry.kind for entry in found}
+            self.ledger.keep_evidence(request.recording, found, kinds=kinds, within=request.span)
 
     def failed(self, failure: Failure) -> None:
         """A call stays unanswered, or could not be made."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from earmark.captioning.captioner import Captioner
+from earmark.captioning.evidence_captioner import EvidenceCaptioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
@@ -18,6 +19,7 @@ from earmark.captioning.request import Answer, Request
 from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import MediaError
+from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
@@ -69,13 +71,15 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
     """Write to `path`, pictures included, what the run has no answer of `model` to.
 
     Faces in them are blurred where the run has them blurred, or `plan` wants it.
+    What small models find in the frames is in the prompt, unless the run does without.
 
     Raises:
         LedgerError: no run in `folder`, or it is in use.
         MediaError: a recording of the run is gone or has changed.
     """
+    asking = plan or Plan()
     with Run.open(folder) as run:
-        described, question = run.plan(), question_of(run, plan or Plan())
+        described, question = run.plan(), question_of(run, asking)
         items = list(batch_requests(run, model, question))
     with open_ledger(folder, described, question) as ledger:
         calls = [CallRow.of(request) for _, request in items]
@@ -84,20 +88,28 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log, failures = CallRecorder(Limits(), ledger, Progress(), len(wanted)), list[Failure]()
-        written = write_batch(_decoded(tasks, log, failures), path)
+        look = picture_evidence(described.get("pictures"), asking.store)
+        written = write_batch(_decoded(tasks, log, failures, look), path)
     left_out = [failure.reason for failure in failures]
     return BatchExport(written, len(wanted) - len(left_out), left_out)
 
 
 def _decoded(
-    tasks: Iterator[Task], log: CallRecorder, failures: list[Failure]
+    tasks: Iterator[Task], log: CallRecorder, failures: list[Failure], look: PictureEvidence | None
 ) -> Iterator[Request]:
-    """The requests with their frames; those that cannot be decoded go to `failures`."""
+    """The requests with their frames and what `look` finds in them, which is kept in the run.
+
+    Those that cannot be decoded go to `failures`.
+    """
     for found in decode(tasks, log):
         if isinstance(found, Failure):
             failures.append(found)
-        else:
+        elif look is None:
             yield found
+        else:
+            evidence = look(found.frames, found.span)
+            log.note_evidence(found, evidence)
+            yield replace(found, evidence=evidence)
 
 
 def _within(limits: Limits, requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
@@ -173,7 +185,7 @@ class BatchBackend(InProcessBackend):
     def ask(
         self,
         tasks: Iterator[Task],
-        captioner: Captioner,  # noqa: ARG002
+        captioner: Captioner,
         limits: Limits,
         log: CallRecorder,
     ) -> Tally:
@@ -182,7 +194,9 @@ class BatchBackend(InProcessBackend):
         The answers come with `import_batch`.
         """
         failures: list[Failure] = []
-        write_batch(_within(limits, _decoded(tasks, log, failures), log.tally), self._path)
+        look = captioner.look if isinstance(captioner, EvidenceCaptioner) else None
+        requests = _decoded(tasks, log, failures, look)
+        write_batch(_within(limits, requests, log.tally), self._path)
         for failure in failures:
             log.tally.fail(failure)
             log.failed(failure)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.captioning.request import FREE
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, copy_run
@@ -49,7 +49,7 @@ def preview(
     """
     plan = blurred_like(make_plan(paths, plan, **choices), run).with_evidence()
     captioner = plan.open_captioner(api_key=api_key)
-    is_asking = not isinstance(captioner, TagsCaptioner)
+    is_asking = captioner.model != FREE
     model = captioner.model if is_asking else _last_model(Path(run)) or "a model"
     sources = plan.sources()
     with (

@@ -272,6 +272,7 @@ class Plan:
             "sounds": self.namer.model if self.namer else None,
             "ask": self.question.to_json(),
             **({} if self.rounds.is_one else {"rounds": str(self.rounds)}),
+            **({"pictures": False} if self.pictures is False else {}),
             **({} if self.speech_plan == SpeechPlan() else self.speech_plan.to_json()),
         }
 
