@@ -137,9 +137,19 @@ def test_a_model_that_obeys_the_recording_is_not_believed(run):
 
 def test_whom_and_what_to_ask_must_be_said(run):
     with pytest.raises(ValueError, match="--vlm URL"):
-        earmark.ask(run, "When?")
+        earmark.ask(run, "When?", calls=3)
     with pytest.raises(ValueError, match="the question is empty"):
         earmark.ask(run, " ", server="http://127.0.0.1:1/v1")
+
+
+def test_without_a_server_what_may_tell_is_listed(run):
+    said = CliRunner().invoke(app, ["ask", str(run), "When was the drill used?"])
+    assert said.exit_code == 0, said.output
+    listed = "a.mp4 0:04.0 - 0:08.0, caption: “A hand drills a board.”"
+    assert listed in said.stdout.splitlines()[:2]
+    assert "--vlm URL" in said.stderr
+    plain = CliRunner().invoke(app, ["ask", str(run), "When was the drill used?", "--json"])
+    assert json.loads(plain.stdout)["likeliest"][0]["kind"] in ("caption", "heard")
 
 
 def test_an_answer_that_is_no_json_is_one_clear_line(run):

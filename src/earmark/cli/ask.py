@@ -32,9 +32,12 @@ def ask(
 
     The model, a text model or the vision model itself, is given captions and evidence of the run.
     A sentence that quotes nothing that is there is left out. What was said or written in a
-    recording is data and never an instruction.
+    recording is data and never an instruction. Without a server the entries of the run that may
+    tell are listed, and nothing is put into sentences.
 
     For example:
+
+      earmark ask runs/tuesday "When was the drill used?"
 
       earmark ask runs/tuesday "When was the drill used?" --vlm http://localhost:8000/v1
 
@@ -61,6 +64,14 @@ def ask(
 def show(told: RunAnswer) -> None:
     """The sentences with their sources, and what the run does not tell."""
     answer = told.answer
+    for entry in told.likeliest:
+        out.print(f"{entry.place}, {entry.kind}: “{entry.text}”")
+    if told.likeliest:
+        err.print(
+            "No model was asked: this is what the run holds that may tell. For an answer in "
+            "sentences name a server that speaks the OpenAI API with --vlm URL"
+        )
+        return
     for sentence in answer.sentences:
         out.print(sentence.text, style="bold")
         for each in sentence.citations:

@@ -19,6 +19,7 @@ from earmark.pipeline.find import find
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.search.cited_answer import (
     SCHEMA,
+    CitableEntry,
     CitedAnswer,
     as_messages,
     check_answer,
@@ -29,6 +30,9 @@ from earmark.search.cited_answer import (
 ANSWER_TOKENS = 800
 
 TIMEOUT = 120.0
+
+LISTED = 10
+"""Entries that are given where no model puts them into sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class RunAnswer:
     """Windows no model has looked at."""
     tokens_a_call: int
     """At most, of a further call."""
+    likeliest: tuple[CitableEntry, ...] = ()
+    """Where no model was asked: what of the run most likely tells, the likeliest first."""
 
 
 def ask(
@@ -55,6 +61,8 @@ def ask(
 ) -> RunAnswer:
     """Ask the run in `run` a question: every sentence of the answer quotes an entry that exists.
 
+    Where no server is named nothing is put into sentences; the entries that may tell are given.
+
     Args:
         run: The run's folder.
         question: In words.
@@ -64,13 +72,14 @@ def ask(
         choices: As of `make_plan`: `server` and `model` say whom to ask.
 
     Raises:
-        ValueError: the question is empty, or no server is named.
+        ValueError: the question is empty, or calls are to be made and no server is named.
         CallError: the server does not answer, or not in the form that was asked for.
     """
     plan = make_plan((), plan, **choices)
     if not question.strip():
         raise ValueError("ask something: the question is empty")
-    if plan.model_choice.server is None:
+    is_asked = plan.model_choice.server is not None
+    if calls and not is_asked:
         raise ValueError("say whom to ask with --vlm URL: any server that speaks the OpenAI API")
     folder, bought = Path(run), 0
     if calls:
@@ -79,11 +88,14 @@ def ask(
     with Run.open(folder) as kept:
         entries = gather_entries(kept, question, SentenceEncoder.at_hand(plan.store))
         totals = kept.totals()
-    messages = as_messages(question, entries)
-    data, tokens = _chat(plan.model_choice, messages, api_key) if entries else (_NOTHING, 0)
+    data, tokens = _NOTHING, 0
+    if entries and is_asked:
+        data, tokens = _chat(plan.model_choice, as_messages(question, entries), api_key)
     answer = check_answer(question, entries, data, tokens=tokens)
     most = Question().tokens + Question().answer_tokens + 600 // CHARACTERS_A_TOKEN
-    return RunAnswer(answer, bought, max(0, totals.windows - totals.answered), most)
+    unasked = max(0, totals.windows - totals.answered)
+    likeliest = () if is_asked else tuple(entries[:LISTED])
+    return RunAnswer(answer, bought, unasked, most, likeliest)
 
 
 _NOTHING: Mapping[str, Any] = {"sentences": [], "unknown": "the run holds nothing to answer from"}
