@@ -1,0 +1,69 @@
+"""Each model of the evidence taken away in turn: what it gives is missing, the rest works."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+import earmark
+from earmark.errors import ModelMissing
+from earmark.models import ModelStore
+from earmark.models.catalogue import MEANING, PPOCR, SETS, WHISPER
+from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.pipeline.run_plan import SpeechPlan, make_plan
+from making import make_video
+
+PARTS = {
+    "heard": ("yamnet",),
+    "said": ("silero-vad", *WHISPER),
+    "read": PPOCR,
+    "seen": ("efficientdet-lite0",),
+    "meant": MEANING,
+}
+LIBRARIES = ("ai_edge_litert", "cv2", "tokenizers")
+
+
+def works(store: ModelStore) -> dict[str, str]:
+    """The parts that work with the models in `store`; of others, the one line that is said."""
+    plan = make_plan([], store=store, sounds=None)
+    look = plan.open_picture_evidence()
+    told = {reader.kind: "" for reader in look.readers} if look else {}
+    told |= {"heard": ""} if plan.open_namer() else {}
+    told |= {"meant": ""} if SentenceEncoder.at_hand(store) else {}
+    try:
+        SpeechPlan(speech=True).open_listener(store)
+    except ModelMissing as error:
+        return told | {"said": str(error)}
+    return told | {"said": ""}
+
+
+@pytest.mark.parametrize("absent", SETS["evidence"])
+def test_without_one_model_the_others_work(absent, tmp_path):
+    if missing := [name for name in LIBRARIES if find_spec(name) is None]:
+        pytest.skip(f"{', '.join(missing)} not installed")
+    own = ModelStore()
+    if missing := [name for name in SETS["evidence"] if own.state(name) != "here"]:
+        pytest.skip(f"{', '.join(missing)} not here: earmark models get evidence")
+    for name in SETS["evidence"]:
+        if name != absent:
+            (tmp_path / own.path(name).name).symlink_to(own.path(name))
+    told = works(ModelStore(tmp_path))
+    (part,) = (part for part, names in PARTS.items() if absent in names)
+    assert {name for name, line in told.items() if not line} == PARTS.keys() - {part}
+    if part == "said":  # asked for by name, so it is said
+        assert f"earmark models get {absent}" in told[part] and "\n" not in told[part]
+
+
+def test_without_any_a_run_goes_through_and_each_wish_is_one_line(tmp_path):
+    path, store = make_video(tmp_path / "a.mp4", duration=8.0, clicks=[3.0]), ModelStore(tmp_path)
+    done = earmark.caption([path], run=tmp_path / "run", budget="1", frontline="flux", store=store)
+    assert done.totals.picks == 1
+    for wish in ({"sounds": True}, {"pictures": True}, {"speech": True}):
+        with pytest.raises(ModelMissing, match="earmark models get") as said:
+            earmark.caption(
+                [path], run=tmp_path / "run", budget="1", frontline="flux", store=store, **wish
+            )
+        assert "\n" not in str(said.value)
+    with pytest.raises(ModelMissing, match="earmark models get yamnet"):
+        earmark.sounds([path], store=store)
