@@ -13,7 +13,7 @@ from earmark.cli.runs import AsJson, RunFolder
 from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
 from earmark.pipeline.answer import ask as ask_run
-from earmark.reporting.console import emit_json, out
+from earmark.reporting.console import emit_json, err, out
 from earmark.reporting.text_format import counted
 
 
