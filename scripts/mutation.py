@@ -408,7 +408,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="changes with this in their name")
     parser.add_argument("--tests", nargs="*", help="in place of all tests of the package")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--most-tests", type=int, default=40, help="run against one change")
+    parser.add_argument("--most-tests", type=int, default=100, help="run against one change")
     options = parser.parse_args()
     os.chdir(ROOT)
     trial = Trial(modules_of(options.package), options)

@@ -12,7 +12,7 @@ import pytest
 
 from earmark.errors import LedgerError
 from earmark.evaluation.annotations.readers import read_annotations
-from earmark.ledger.corrections import Agreement, correct, settle, withdraw
+from earmark.ledger.corrections import MOST_AUTHOR, MOST_TEXT, Agreement, correct, settle, withdraw
 from earmark.ledger.records import Correction
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
@@ -92,6 +92,36 @@ def test_what_cannot_be_meant_is_refused_and_not_kept(folder: Path, wrong: Corre
         correct(folder, wrong)
     with Run.open(folder) as run:
         assert run.corrections() == []
+
+
+def test_a_missed_moment_may_end_where_the_grid_does_a_little_after_the_recording(folder: Path):
+    for end in (24.0, 24.5, 25.0):
+        correct(folder, Correction("a", Span(0.0, end), "missed", "Ada"))
+    with pytest.raises(ValueError, match="no part of a recording of 24 s"):
+        correct(folder, Correction("a", Span(20.0, 25.01), "missed", "Ada"))
+    with Run.open(folder) as run:
+        assert [one.span.end for one in run.corrections()] == [24.0, 24.5, 25.0]
+
+
+@pytest.mark.parametrize(
+    ("right", "judged", "low", "high"),
+    [(8, 10, 0.490, 0.943), (0, 5, 0.0, 0.434), (5, 5, 0.566, 1.0), (50, 100, 0.404, 0.596)],
+)
+def test_the_interval_is_wilsons(right: int, judged: int, low: float, high: float):
+    """As tables of it have them."""
+    assert Agreement(right, judged).interval == pytest.approx((low, high), abs=0.001)
+    assert Agreement(right, judged).share == right / judged
+
+
+def test_where_nothing_is_judged_nothing_is_known():
+    assert (Agreement().share, Agreement().interval) == (None, None)
+
+
+def test_who_corrects_has_a_name_of_bounded_length(folder: Path):
+    assert correct(folder, of(1, "right", author="A" * MOST_AUTHOR)).id == 1
+    with pytest.raises(ValueError, match="say who corrects"):
+        correct(folder, of(1, "right", author="A" * (MOST_AUTHOR + 1)))
+    assert correct(folder, of(1, "wrong", text="x" * MOST_TEXT)).id == 2
 
 
 def test_where_there_is_no_run_none_is_made(tmp_path: Path):

@@ -225,3 +225,14 @@ def test_the_words_of_an_answer_are_found_once_it_is_kept(tmp_path: Path):
         for text in ("a board", "a plank"):  # the second is not kept
             ledger.keep(call(1), answer(text))
         assert (len(run.search("board")), len(run.search("plank"))) == (1, 0)
+
+
+@pytest.mark.parametrize("odd", [-1.0, math.nan, math.inf])
+def test_a_latency_that_cannot_be_is_none(tmp_path: Path, odd: float):
+    with open_run(tmp_path) as ledger:
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("hammer", latency=odd))
+        with ledger.run() as run:
+            first, _ = run.picks("a")
+    assert first.kept is not None
+    assert first.kept.answer.latency == 0.0

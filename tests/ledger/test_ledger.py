@@ -417,6 +417,19 @@ def test_a_full_disk_costs_no_answer(small_disk: Path):
         Ledger.open(folder, PLAN | {"more": "x" * 9000})
 
 
+def test_a_disk_reserve_that_was_cut_short_is_made_whole(tmp_path: Path):
+    (tmp_path / "run.reserve").write_bytes(b"cut")
+    with Ledger.open(tmp_path, PLAN):
+        assert (tmp_path / "run.reserve").read_bytes() == bytes(SIZE_BYTES)
+
+
+def test_a_plan_is_the_same_in_whatever_order_it_is_told(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a mallet falls"})
+    with Ledger.open(tmp_path, dict(reversed(PLAN.items()))) as ledger, ledger.run() as run:
+        assert len(list(run.picks("a"))) == 2
+
+
 def test_the_disk_reserve_is_real_bytes(tmp_path: Path):
     open_run(tmp_path).close()
     stat = (tmp_path / "run.reserve").stat()

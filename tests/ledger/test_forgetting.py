@@ -1,0 +1,118 @@
+"""Rows of a recording that is forgotten are gone; what its calls took still counts."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import LedgerError
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.ledger.corrections import correct
+from earmark.ledger.forgetting import (
+    all_recordings,
+    delete_recordings,
+    note_clips,
+    read_traces,
+    still_held,
+)
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow, Correction, PickFrames
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
+from ledger_runs import PLAN, answer, call, cell, fill, open_run, row
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Recordings a and b, each with an answer; more is known of a."""
+    with open_run(tmp_path, tags={1: ("knocking",)}) as ledger:
+        fill(ledger, {1: "a mallet falls"})
+        ledger.begin(call(3), reserve=(70, 0.5))
+        ledger.fail(call(3), "broken", tokens=(5, 6), spend=0.25)
+        ledger.keep_frames("a", PickFrames(cell(1), b"picture of a", 9, 1, 100))
+        said = EvidenceEntry(cell(2), "said", "pass it on", 0.9, "whisper")
+        ledger.keep_evidence("a", [said], kinds={"said"})
+        note_clips(ledger, "a", [tmp_path / "one.mp4"])
+        note_clips(ledger, "a", [tmp_path / "two.mp4"])
+        ledger.add(row("b"))
+        other = CallRow("other", "b", cell(1), "m1")
+        ledger.unanswered([other])
+        ledger.begin(other)
+        ledger.keep(other, answer("water runs"), spend=0.01)
+    correct(tmp_path, Correction("a", cell(1), "reworded", "Ada", "a hammer falls"))
+    return tmp_path
+
+
+def rows_about(folder: Path, number: int) -> dict[str, int]:
+    tables = ("picks", "choices", "calls", "tags", "frames", "heard", "evidence", "corrections")
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        counts = {
+            table: database.execute(
+                f"SELECT count(*) FROM {table} WHERE recording = ?", (number,)
+            ).fetchone()[0]
+            for table in tables
+        }
+    return {table: count for table, count in counts.items() if count}
+
+
+def test_nothing_is_left_of_it_and_all_of_the_other(folder: Path):
+    assert set(rows_about(folder, 1)) >= {"picks", "calls", "tags", "frames", "evidence"}
+    delete_recordings(folder, ["a"])
+    assert rows_about(folder, 1) == {} and rows_about(folder, 2) == {"calls": 1}
+    with Run.open(folder) as run:
+        assert [one.id for one in run.recordings()] == ["b"]
+        assert run.search("mallet") == run.search("knocking") == run.search("pass") == []
+        assert [hit.recording for hit in run.search("water")] == ["b"]
+
+
+def test_what_its_calls_took_still_counts(folder: Path):
+    with Ledger.open(folder, PLAN) as ledger:
+        before = ledger.spent()
+    assert (before.calls, before.tokens, before.spend) == (3, 231, pytest.approx(0.27))
+    for gone in (["a"], ["b"]):
+        delete_recordings(folder, gone)
+        with Ledger.open(folder, PLAN) as ledger:
+            after = ledger.spent()
+        assert (after.calls, after.tokens, after.guessed) == (3, 231, before.guessed)
+        assert after.spend == pytest.approx(before.spend)
+
+
+def test_an_answer_that_is_left_can_still_not_be_deleted(folder: Path):
+    delete_recordings(folder, ["a"])
+    with (
+        closing(sqlite3.connect(folder / FILE)) as database,
+        pytest.raises(sqlite3.IntegrityError),
+    ):
+        database.execute("DELETE FROM answers")
+
+
+def test_while_somebody_reads_it_nothing_is_deleted(folder: Path):
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as reader:
+        with Ledger.open(folder, PLAN) as ledger:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM answers").fetchone()
+            ledger.note("something", "to be in the journal")
+        reader.execute("PRAGMA busy_timeout = 0")
+        with pytest.raises(LedgerError, match="is being read by another process"):
+            delete_recordings(folder, ["a"])
+        reader.execute("ROLLBACK")
+    assert rows_about(folder, 1)
+
+
+def test_a_trace_is_what_only_the_run_knew(folder: Path):
+    (one, _) = sorted(all_recordings(folder), key=lambda one: one.id)
+    traces = read_traces(folder, [one])
+    assert (traces.ids, set(traces.texts)) == (
+        ("a",),
+        {"a mallet falls", "pass it on", "a hammer falls"},
+    )
+    assert traces.pictures == (b"picture of a",)
+    assert set(traces.clips) == {folder / "one.mp4", folder / "two.mp4"}
+    assert any(place.endswith("a.mp4") for place in traces.places)
+    kept = {"a mallet falls", "water runs", "pass it on", "a hammer falls", b"picture of a"}
+    assert still_held(folder, [*kept, "nothing of the kind", b"no picture"]) == kept
+    delete_recordings(folder, ["a"])
+    assert still_held(folder, kept) == {"water runs"}

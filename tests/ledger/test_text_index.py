@@ -1,0 +1,105 @@
+"""What can be searched: captions, tags and evidence, each found where it stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import PickFrames, RecordingRow
+from earmark.ledger.run_reader import Run
+from earmark.timeline import Span
+from ledger_runs import PLAN, answer, call, cell, fill, open_run, row
+
+SAID = EvidenceEntry(Span(9.0, 11.0), "said", "pass me the mallet", 0.9, "whisper")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Captions in windows 1 and 3, tags in 1, and somebody speaking in between."""
+    with open_run(tmp_path, tags={1: ("knocking", "wood")}) as ledger:
+        fill(ledger, {1: "a mallet falls on wood", 3: "water runs"})
+        ledger.keep_frames("a", PickFrames(cell(1), b"picture", 9, 1, 100))
+        ledger.keep_evidence("a", [SAID], kinds={"said"})
+    return tmp_path
+
+
+def test_a_hit_says_what_stands_there(folder: Path):
+    with Run.open(folder) as run:
+        caption, said = sorted(run.search("mallet"), key=lambda hit: hit.span)
+    assert (caption.kind, caption.recording, caption.path) == ("caption", "a", said.path)
+    assert (caption.span, caption.caption, caption.tags, caption.model, caption.thumbnail) == (
+        cell(1),
+        "a mallet falls on wood",
+        ("knocking", "wood"),
+        "m1",
+        b"picture",
+    )
+    assert (said.kind, said.span, said.text, said.confidence, said.model) == (
+        "said",
+        SAID.span,
+        "pass me the mallet",
+        0.9,
+        "whisper",
+    )
+    assert (said.caption, said.tags, said.window) == ("", (), None)
+
+
+def test_what_has_no_picture_is_found_without_one(folder: Path):
+    with Run.open(folder) as run:
+        (hit,) = run.search("water")
+    assert (hit.thumbnail, hit.tags, hit.kind) == (b"", (), "caption")
+
+
+def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
+    with Run.open(folder) as run:
+        every = run.search("mallet")
+        assert [hit.rank for hit in every] == sorted(hit.rank for hit in every)
+        assert run.search("mallet", most=1) == every[:1]
+        assert run.search("wood knocking")[0].span == cell(1)
+        assert run.search('" "') == run.search("") == run.search("mallet water") == []
+
+
+def test_the_latest_answer_about_a_window_is_found_once(folder: Path):
+    with Ledger.open(folder, PLAN) as ledger:
+        again = call(3, prompt="again")
+        ledger.unanswered([again])
+        ledger.begin(again)
+        ledger.keep(again, answer("water runs over the wood"))
+        with ledger.run() as run:
+            assert [hit.span for hit in run.search("water")] == [cell(3)]
+
+
+def test_recordings_are_found_by_any_of_their_words(folder: Path):
+    with Ledger.open(folder, PLAN) as ledger:
+        ledger.add(row("b"))
+        ledger.keep_evidence("b", [SAID], kinds={"said"})
+        with ledger.run() as run:
+            texts = run.texts
+            assert texts.recordings_with("mallet") == {"a", "b"}
+            assert texts.recordings_with("knocking") == texts.recordings_with("water") == {"a"}
+            assert texts.recordings_with("") == set()
+
+
+def test_a_recording_that_was_replaced_is_not_found(folder: Path):
+    with Ledger.open(folder, PLAN) as ledger:
+        ledger.add(RecordingRow("new", row("a").path, 24.0, 2_000_000))
+        with ledger.run() as run:
+            assert run.search("mallet") == []
+            assert run.texts.recordings_with("mallet") == set()
+            assert [run.texts.hit_at(text) for text in run.texts.searchable()] == [None] * 4
+
+
+def test_every_text_leads_back_to_where_it_stands(folder: Path):
+    with Run.open(folder) as run:
+        texts = run.texts
+        found = {text.text: texts.hit_at(text, rank=-2.0) for text in texts.searchable()}
+    assert {words: hit.span for words, hit in found.items()} == {
+        "a mallet falls on wood": cell(1),
+        "water runs": cell(3),
+        "knocking, wood": cell(1),
+        "pass me the mallet": SAID.span,
+    }
+    assert {hit.rank for hit in found.values()} == {-2.0}
