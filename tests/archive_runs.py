@@ -38,9 +38,9 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
                     path, path, f"{path}: the server refuses it (403); check your rights"
                 )
                 continue
-            ledger.add(
-                RecordingRow(name, path, one.duration, 4_000_000, 30.0, int(one.duration) * 30)
-            )
+            began = f"2026-05-{number % 28 + 1:02d}T08:12:00+00:00"
+            count = int(one.duration) * 30
+            ledger.add(RecordingRow(name, path, one.duration, 4_000_000, 30.0, count, began=began))
             ledger.hear(name, one, key="v1", sound_bytes=40_000, access="index")
             chosen = [pick.window for pick in choice.picks]
             ledger.choose(name, choice.picks, rule="coverage", forecast=forecast(one, chosen))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -35,39 +35,49 @@ def write_large_archive(folder: Path, *, recordings: int, picks: int) -> Path:
             " VALUES (?, 'v1', 4, 400, ?, ?, ?, ?, ?, 40000, 'index', '[]')",
             (_heard(n) for n in numbers),
         )
-        database.executemany(
-            'INSERT INTO calls (id, identity, recording, "start", "end", model, state, asked)'
-            " VALUES (?, ?, ?, ?, ?, 'm1', 'waiting', 1)",
-            (
-                (key, f"c{key}", n, start, start + 4.0)
-                for key, n, start in _picks(recordings, picks)
-            ),
-        )
-        database.executemany(
-            "INSERT INTO answers VALUES (?, ?, 'm1', 'caption', NULL, 300, 40, 0.5, 'images',"
-            " 'stop', '', 0.0002, '2026-05-01T00:00:00')",
-            ((key, f"someone works at {start:g}") for key, _, start in _picks(recordings, picks)),
-        )
-        database.executemany(
-            'INSERT INTO picks (plan, recording, window, "start", "end", instant, score, rate,'
-            " expected, reason, call) VALUES (1, ?, ?, ?, ?, ?, 0.8, 0.5, 0.5, 'expected', ?)",
-            (
-                (n, int(start // 4), start, start + 4.0, start + 2.0, key)
-                for key, n, start in _picks(recordings, picks)
-            ),
-        )
-        database.execute(
-            "INSERT INTO words (rowid, caption, tags) SELECT call, text, '' FROM answers"
-        )
+        with _without_triggers(database):
+            _write_picks(database, recordings, picks)
     return folder
 
 
-def _picks(recordings: int, picks: int) -> Iterator[tuple[int, int, float]]:
+@contextmanager
+def _without_triggers(database: sqlite3.Connection) -> Iterator[None]:
+    """What they would do for each of very many rows is written with the rows."""
+    kept = database.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+    for name, _ in kept:
+        database.execute(f"DROP TRIGGER {name}")
+    yield
+    for _, text in kept:
+        database.execute(text)
+
+
+def _write_picks(database: sqlite3.Connection, recordings: int, picks: int) -> None:
+    """As many answered picks of each recording, evenly spaced, others in each."""
     step = WINDOWS // picks
-    for number in range(1, recordings + 1):
-        for place in range(picks):
-            window = place * step + number % step
-            yield (number - 1) * picks + place + 1, number, window * 4.0
+    database.execute(
+        "CREATE TEMP TABLE made AS WITH RECURSIVE"
+        " numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1),"
+        " places (k) AS (SELECT 0 UNION ALL SELECT k + 1 FROM places WHERE k < ?2 - 1)"
+        " SELECT (n - 1) * ?2 + k + 1 AS key, n, k * ?3 + n % ?3 AS window,"
+        " 4.0 * (k * ?3 + n % ?3) AS start FROM numbers, places",
+        (recordings, picks, step),
+    )
+    database.execute(
+        'INSERT INTO calls (id, identity, recording, "start", "end", model, state, asked)'
+        " SELECT key, 'c' || key, n, start, start + 4, 'm1', 'answered', 1 FROM made"
+    )
+    database.execute(
+        "INSERT INTO answers SELECT key, 'someone works at ' || CAST(start AS INTEGER), 'm1',"
+        " 'caption', NULL, 300, 40, 0.5, 'images', 'stop', '', 0.0002, '2026-05-01T00:00:00'"
+        " FROM made"
+    )
+    database.execute(
+        'INSERT INTO picks (plan, recording, window, "start", "end", instant, score, rate,'
+        " expected, reason, call)"
+        " SELECT 1, n, window, start, start + 4, start + 2, 0.8, 0.5, 0.5, 'expected', key"
+        " FROM made ORDER BY n, start"
+    )
+    database.execute("INSERT INTO words (rowid, caption, tags) SELECT call, text, '' FROM answers")
 
 
 def _heard(number: int) -> tuple[object, ...]:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 TOKEN = "a-token-of-the-tests"
+SECRET = "a secret outside the folders"
+"""Of a file that no server may send."""
 
 
 @contextmanager

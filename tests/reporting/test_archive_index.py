@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from archive_runs import tell_archive
+from archive_runs import PLAN, tell_archive
+from chromium import CHROMIUM, DRIVER, chromium, look
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -34,8 +35,10 @@ def data_of(path: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory) -> Path:
     folder = tell_archive(tmp_path_factory.mktemp("run"), recordings=110, windows=12)
-    with Ledger.open(folder, {"budget": "20%", "across": True, "model": "m1"}) as ledger:
+    with Ledger.open(folder, PLAN) as ledger:
         ledger.add(RecordingRow("hostile", HOSTILE, 8.0, 100))
+        heard = EvidenceEntry(Span(4.0, 9.0), "heard", "Hammer", 0.9, "yamnet")
+        ledger.keep_evidence(f"{41:064x}", [heard], kinds=["heard"])
     with Run.open(folder) as run:
         write_report(run, folder / "report.html", title="May")
     return folder
@@ -86,9 +89,6 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
     with Run.open(folder) as run:
         write_report(run, folder / "report.html")  # what cannot be read is written anew
     assert len(json.loads((folder / "recordings" / "written.json").read_text())) == len(pages)
-
-
-PLAN = {"budget": "20%", "across": True, "model": "m1"}
 
 
 def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):
@@ -154,23 +154,20 @@ def test_a_run_that_does_not_say_how_long_actions_last_has_no_curve(tmp_path):
         assert data_of(write_index(run, tmp_path / "index.html"))["curve"] == []
 
 
-@pytest.fixture
-def driver(tmp_path: Path) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver")
-    from selenium.webdriver.chrome.service import Service
-
-    chromium, chromedriver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not chromedriver:
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    if not (CHROMIUM and DRIVER):
         pytest.skip("Debian's chromium and chromium-driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    own = f"--user-data-dir={tmp_path}"
-    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,1800", own):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(chromedriver))
-    yield chrome
-    chrome.quit()
+    with chromium(tmp_path_factory.mktemp("profile")) as chrome:
+        yield chrome
+
+
+@pytest.fixture
+def driver(browser: Any) -> Any:
+    look(browser, width=1280, height=1800)
+    browser.get_log("browser")  # what was said before is another test's
+    return browser
 
 
 def names(driver: Any) -> list[str]:
@@ -185,6 +182,7 @@ def test_it_sorts_filters_and_leads_on(archive, driver):
     driver.get((archive / "report.html").as_uri())
     assert driver.title == "May – earmark"
     assert len(names(driver)) == 110
+    assert names(driver)[0] == "shift-0041.mp4", "those in which something happened come first"
     assert any("<img" in name for name in names(driver)), "a path is words, never markup"
     picks = driver.find_elements("css selector", "#columns button")[3]
     picks.click()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import av
 import httpx
 import pytest
 
@@ -14,38 +16,24 @@ pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
 from archive_runs import tell_archive
 from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
-from earmark.timeline import Span
-from report_runs import HOSTILE, tell_scene
-from served import TOKEN, run_named, serving
-
-SECRET = "a secret outside the folders"
+from earmark.pipeline.run_plan import make_plan
+from earmark.server.application import make_app
+from earmark.server.run_library import RunLibrary
+from earmark.server.service import Service
+from report_runs import HOSTILE
+from served import SECRET, TOKEN, run_named, serving
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """A scene with a video, an archive without, and a run that names files it should not."""
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "bench").mkdir()
-    tell_scene(folder / "bench", duration=60.0, share=0.6)
-    with Ledger.open(folder / "bench" / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
-        said = EvidenceEntry(Span(3.0, 5.5), "said", "pass me the <b>hammer</b>", 0.8, "whisper")
-        ledger.keep_evidence("one", [said], kinds=["said"])
-    tell_archive(folder / "archive", recordings=120)
+def served(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """The runs, and a link to one that lies outside."""
     outside = tmp_path_factory.mktemp("outside")
-    (outside / "notes.txt").write_text(SECRET)
     tell_archive(outside / "other", recordings=1)
-    (folder / "link").symlink_to(outside / "other")
-    with Ledger.open(folder / "hostile", {"model": "m"}) as ledger:
-        for name, path in (("a", outside / "notes.txt"), ("b", "/etc/passwd")):
-            ledger.add(RecordingRow(name, str(path), 10.0, 100))
-    with serving(folder) as client:
+    (runs / "link").symlink_to(outside / "other")
+    with serving(runs) as client:
         yield SimpleNamespace(
             client=client,
-            folder=folder,
-            outside=outside,
+            folder=runs,
             scene=f"/api/runs/{run_named(client, 'bench/run')}",
             archive=f"/api/runs/{run_named(client, 'archive')}",
             hostile=run_named(client, "hostile"),
@@ -54,7 +42,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace
 
 def test_every_run_below_the_folder_is_listed_and_no_link_leads_out(served: SimpleNamespace):
     found = served.client.get("/api/runs").json()
-    assert [run["name"] for run in found] == ["archive", "bench/run", "hostile"]
+    assert [run["name"] for run in found] == ["archive", "bench/run", "hostile", "real"]
     assert found[0]["totals"]["recordings"] == 119
     assert not found[0]["is_at_work"]
 
@@ -78,6 +66,71 @@ def test_an_archive_comes_in_windows_of_rows_sorted_and_filtered(served: SimpleN
     assert "a" in strip["marks"]
     refused = served.client.get(f"{served.archive}/recordings", params={"sort": "secret"})
     assert (refused.status_code, "sort by one of" in refused.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"sound": "hammer"}, ["shift-0003.mp4", "shift-0004.mp4"]),
+        ({"sound": "hammer", "words": "0004"}, ["shift-0004.mp4"]),
+        ({"sound": "works"}, []),
+        ({"since": "2026-05-28"}, ["shift-0027.mp4", "shift-0055.mp4", "shift-0083.mp4",
+                                   "shift-0111.mp4"]),
+        ({"since": "2026-05-03", "until": "2026-05-04", "words": "cam-02"}, ["shift-0002.mp4"]),
+        ({"only": "speech"}, []),
+        ({"sort": "sounds", "falls": True, "limit": 2}, ["shift-0003.mp4", "shift-0004.mp4"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_archive_is_filtered_by_sound_date_and_words(
+    served: SimpleNamespace, query: dict, names: list[str]
+):
+    page = served.client.get(f"{served.archive}/recordings", params=query).json()
+    assert [one["row"]["name"] for one in page["rows"]] == names
+
+
+@pytest.mark.parametrize("name", ["activity", "doubt", "score"])
+def test_an_archive_is_filtered_by_how_much_there_is(served: SimpleNamespace, name: str):
+    def values(**query: object) -> list[float]:
+        page = served.client.get(f"{served.archive}/recordings", params={"limit": 500, **query})
+        return [one["row"][name] or 0.0 for one in page.json()["rows"]]
+
+    every = sorted(values())
+    middle = every[len(every) // 2]
+    assert sorted(values(**{name: middle})) == [each for each in every if each >= middle]
+    assert served.client.get(
+        f"{served.archive}/recordings", params={"since": "May"}
+    ).status_code == 422  # fmt: skip
+
+
+def test_the_page_begins_with_recordings_that_have_something(served: SimpleNamespace):
+    query = {"sort": "found", "limit": 500}
+    page = served.client.get(f"{served.archive}/recordings", params=query).json()
+    found = [one["row"]["answered"] > 0 for one in page["rows"]]
+    assert found == sorted(found, reverse=True)
+    assert {True, False} == set(found), "there are some of both"
+
+
+def test_sounds_to_choose_from_are_named_with_their_recordings(served: SimpleNamespace):
+    sounds = served.client.get(f"{served.archive}/sounds").json()
+    assert sounds == [{"name": "Hammer", "recordings": 2}, {"name": "Water tap", "recordings": 1}]
+
+
+def test_strips_of_a_page_are_those_of_each_recording(served: SimpleNamespace):
+    """Drawn together; against a loop over the picks of each, by the letter."""
+    page = served.client.get(f"{served.archive}/recordings", params={"limit": 30}).json()
+    letters = {"answered": "a", "failed": "f"}
+    for strip in page["rows"]:
+        row, marks = strip["row"], ["."] * 120
+        picks = served.client.get(f"{served.archive}/recordings/{row['id']}/picks").json()
+        for pick in picks["picks"]:
+            for cell in range(120):
+                begin, end = (row["duration"] * edge / 120 for edge in (cell, cell + 1))
+                if pick["pick"]["start"] < end - 1e-6 and begin + 1e-6 < pick["pick"]["end"]:
+                    marks[cell] = max(
+                        marks[cell], letters.get(pick["status"], "p"), key=".paf".index
+                    )
+        assert strip["marks"] == "".join(marks), row["name"]
 
 
 def test_a_stretch_of_a_recording_has_its_lanes(served: SimpleNamespace):
@@ -144,6 +197,25 @@ def test_the_video_comes_by_ranges_from_the_original_file(served: SimpleNamespac
     assert head.headers["content-type"] == "video/mp4"
 
 
+def test_a_clip_is_cut_from_the_original_file(served: SimpleNamespace, tmp_path: Path):
+    real = f"/api/runs/{run_named(served.client, 'real')}/recordings"
+    (strip,) = served.client.get(real).json()["rows"]
+    place = f"{real}/{strip['row']['id']}/clip"
+    clip = served.client.get(place, params={"start": 20.5, "end": 26.0})
+    assert clip.headers["content-type"] == "video/mp4"
+    assert clip.headers["content-disposition"] == 'attachment; filename="bench-cam-1-20s.mp4"'
+    (tmp_path / "clip.mp4").write_bytes(clip.content)
+    with av.open(str(tmp_path / "clip.mp4")) as video:
+        assert {stream.type for stream in video.streams} == {"video", "audio"}
+        assert 5.5 <= video.duration / 1e6 <= 8.0, "from the key frame before"
+    for span in ({"start": 50, "end": 40}, {"start": 59, "end": 600}, {"start": 90, "end": 91}):
+        assert served.client.get(place, params=span).status_code in (404, 422)
+    changed = served.client.get(f"{served.scene}/recordings/one/clip?start=1&end=2")
+    assert (changed.status_code, "has changed since" in changed.text) == (502, True)
+    hostile = f"/api/runs/{served.hostile}/recordings/b/clip"
+    assert served.client.get(hostile, params={"start": 0, "end": 5}).status_code == 404
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -178,11 +250,12 @@ def test_no_request_without_the_token_reaches_data(served: SimpleNamespace):
     schema = served.client.get("/api/openapi.json").json()
     asked = [*paths_of(schema), ("GET", "/"), ("GET", "/static/app.js"), ("GET", "/media/x/y/0")]
     assert len(asked) > 20
-    for method, path in [*asked, ("GET", "/api/openapi.json"), ("GET", "/api/nothing")]:
-        for headers in ({}, {"Authorization": "Bearer wrong"}):
-            answer = httpx.request(method, f"{base}{path}", headers=headers)
-            assert answer.status_code in (401, 429), (method, path)
-            assert answer.json().keys() == {"detail"}
+    with httpx.Client(base_url=base, timeout=60) as stranger:
+        for method, path in [*asked, ("GET", "/api/openapi.json"), ("GET", "/api/nothing")]:
+            for headers in ({}, {"Authorization": "Bearer wrong"}):
+                answer = stranger.request(method, path, headers=headers)
+                assert answer.status_code in (401, 429), (method, path)
+                assert answer.json().keys() == {"detail"}
     assert served.client.get("/api/runs").status_code == 200, "who has the token is let in"
 
 
@@ -214,8 +287,8 @@ def test_progress_comes_as_events(served: SimpleNamespace):
     assert (told["is_at_work"], told["job"]) == (False, None)
 
 
-def check_cookie(base: str) -> None:
-    with httpx.Client(base_url=base) as browser:
+def test_the_token_in_the_address_becomes_a_cookie(served: SimpleNamespace):
+    with httpx.Client(base_url=served.client.base_url, timeout=60) as browser:
         first = browser.get("/", params={"token": TOKEN})
         cookie = first.headers["set-cookie"]
         assert (first.status_code, first.headers["location"]) == (303, "/")
@@ -229,10 +302,18 @@ def check_cookie(base: str) -> None:
         assert "unsafe" not in policy
 
 
-def test_the_token_in_the_address_becomes_a_cookie_and_who_asks_too_much_waits(tmp_path: Path):
-    tell_archive(tmp_path / "run", recordings=1)
-    with serving(tmp_path, options=("--rate", "5")) as client:
-        check_cookie(str(client.base_url))
-        codes = [client.get("/api/session").status_code for _ in range(30)]
+def test_who_asks_too_much_waits(tmp_path: Path):
+    service = Service(RunLibrary([tmp_path]), make_plan(rule="uniform"))
+    app = make_app(service, token=TOKEN, rate=5)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+
+    async def ask() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://localhost", headers=headers
+        ) as client:
+            return [(await client.get("/api/session")).status_code for _ in range(200)]
+
+    codes = asyncio.run(ask())
     assert codes[0] == 200
     assert 429 in codes

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import av
 import pytest
 
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
@@ -17,48 +20,92 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from archive_runs import PLAN, tell_archive
+from archive_runs import PLAN
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
+from earmark.server.run_library import key_of
 from large_archive import write_large_archive
-from report_runs import HOSTILE, tell_scene
-from served import TOKEN, run_named, serving
+from report_runs import HOSTILE
+from served import SECRET, TOKEN, run_named, serving
+from servers import range_server, s3_server
 
+VIDEO = "bench cam #1.mp4"
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="Debian's chromium and chromium-driver are not installed"
 )
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    folder = tmp_path_factory.mktemp("served")
-    (folder / "bench").mkdir()
-    tell_scene(folder / "bench", duration=60.0, share=0.6)
-    tell_archive(folder / "archive", recordings=260)
-    with Ledger.open(folder / "archive", PLAN) as ledger:
+def bucket(runs: Path) -> Iterator[str]:
+    """The address of an S3 bucket that holds the scene; empty where none can be had."""
+    if not (find_spec("moto") and find_spec("boto3") and find_spec("s3fs")):
+        yield ""
+        return
+    import boto3
+
+    with pytest.MonkeyPatch.context() as patch, s3_server() as server:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_ENDPOINT_URL", server.url())
+        client = boto3.client("s3")
+        client.create_bucket(Bucket="cards")
+        client.upload_file(str(runs / "bench" / VIDEO), "cards", "bench.mp4")
+        client.close()
+        yield "s3://cards"
+
+
+@pytest.fixture(scope="module")
+def page(
+    runs: Path, bucket: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SimpleNamespace]:
+    shutil.copytree(runs / "bench" / "run", runs / "desk")
+    with Ledger.open(runs / "archive", PLAN) as ledger:
         name = "<img src=x onerror='window.ran=9'>.mp4"
         ledger.add(RecordingRow("hostile", f"/cams/{name}", 60.0, 1000))
+    for name in ("web", "got"):
+        (runs / name).mkdir()
+    shutil.copy(runs / "bench" / VIDEO, runs / "web" / "bench.mp4")
     with (
-        serving(folder) as client,
+        range_server(runs / "web") as web,
+        serving(runs) as client,
         chromium(tmp_path_factory.mktemp("profile")) as driver,
     ):
+        places = {"web": web.url("bench.mp4")}
+        with Ledger.open(runs / "remote", PLAN) as ledger:
+            for key, path in (places | ({"s3": f"{bucket}/bench.mp4"} if bucket else {})).items():
+                ledger.add(RecordingRow(key, path, 60.0, 1000, began="2026-05-04T08:12:00+00:00"))
         base = str(client.base_url)
         driver.get(f"{base}/?token={TOKEN}")
+        driver.execute_cdp_cmd(
+            "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(runs / "got")}
+        )
         yield SimpleNamespace(
             driver=driver,
             base=base,
             client=client,
-            folder=folder,
+            folder=runs,
             archive=f"{base}/run/{run_named(client, 'archive')}",
             scene=f"{base}/run/{run_named(client, 'bench/run')}/one",
+            desk=f"{base}/run/{run_named(client, 'desk')}/one",
+            remote=f"{base}/run/{run_named(client, 'remote')}",
+            hostile=run_named(client, "hostile"),
         )
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The browser of another person, who has no token yet."""
+    with chromium(tmp_path_factory.mktemp("other")) as driver:
+        yield driver
 
 
 def wait(driver: Any, script: str, *values: object) -> Any:
     """What the script gives in the page, once that is something."""
-    return WebDriverWait(driver, 120).until(lambda _: driver.execute_script(script, *values))
+    until = WebDriverWait(driver, 120, poll_frequency=0.05).until
+    return until(lambda _: driver.execute_script(script, *values))
 
 
 def see(page: SimpleNamespace, address: str, **window: Any) -> Any:
@@ -85,11 +132,22 @@ def test_the_page_opens_at_a_moment_plays_and_zooms(page: SimpleNamespace):
     assert len(texts(driver, ".pick")) == 9
     driver.find_element(By.CSS_SELECTOR, ".pick .moment").click()
     wait(driver, "return document.querySelector('video').currentTime < 20")
-    driver.find_element(By.CSS_SELECTOR, "canvas.time-line").click()
-    press(driver, "+", "+", "+", Keys.SPACE)
     line = driver.find_element(By.CSS_SELECTOR, "canvas.time-line")
     assert line.get_attribute("role") == "slider"
-    assert line.get_attribute("aria-valuetext")
+    driver.execute_script("document.querySelector('video').pause()")
+    line.click()
+    wait(driver, "return Math.abs(document.querySelector('video').currentTime - 28) < 5")
+    assert line.get_attribute("aria-valuetext") in ("0:26", "0:27", "0:28", "0:29", "0:30")
+    shown = "return document.querySelector('canvas.time-line').dataset.seconds === '{}'"
+    wait(driver, shown.format("60.0"))
+    press(driver, "+")
+    wait(driver, shown.format("40.0"))
+    press(driver, *"+" * 15)
+    wait(driver, shown.format("1.0"))
+    press(driver, "0", Keys.SPACE)
+    wait(driver, shown.format("60.0"))
+    wait(driver, "return !document.querySelector('video').paused")
+    press(driver, Keys.SPACE)
     press(driver, "j")
     wait(driver, "return document.querySelector('.pick.chosen')")
 
@@ -163,21 +221,87 @@ def test_an_archive_is_searched_sorted_and_walked_by_keys(page: SimpleNamespace)
     driver = see(page, page.archive)
     wait(driver, "return document.querySelectorAll('.row-name').length")
     assert len(texts(driver, ".strip-row")) < 40, "only rows in view are made"
-    driver.find_element(By.ID, "search").send_keys("shift-0123")
-    wait(driver, "return document.querySelector('.tools .quiet').textContent.startsWith('1 of')")
-    assert texts(driver, ".row-name") == ["shift-0123.mp4"]
+    driver.find_element(By.ID, "search").send_keys("shift-0113")
+    wait(driver, "return document.querySelector('.count').textContent.startsWith('1 of')")
+    assert texts(driver, ".row-name") == ["shift-0113.mp4"]
     field = driver.find_element(By.ID, "search")
     field.clear()
     field.send_keys(" ", Keys.BACKSPACE, Keys.ESCAPE)
     wait(driver, "return document.querySelectorAll('.row-name').length > 5")
+    driver.execute_script(
+        "const sort = document.getElementById('sort'); sort.value = 'name';"
+        "sort.dispatchEvent(new Event('change'))"
+    )
+    wait(driver, "return document.querySelector('.row-name')?.textContent.startsWith('<img')")
     press(driver, Keys.END)
     last = "return [...document.querySelectorAll('.row-name')].at(-1)?.textContent"
-    wait(driver, f"{last} === 'shift-0259.mp4'")
+    wait(driver, f"{last} === 'shift-0119.mp4'")
     press(driver, Keys.HOME, "j", "j", Keys.ENTER)
     wait(driver, "return location.pathname.split('/').length === 4")
     wait(driver, "return document.querySelector('canvas.time-line')")
     press(driver, "u")
     wait(driver, "return location.pathname.split('/').length === 3")
+
+
+def test_an_archive_is_filtered_and_the_address_says_how(page: SimpleNamespace):
+    driver = see(page, page.archive)
+    driver.find_element(By.CSS_SELECTOR, ".filter-panel summary").click()
+    sound = driver.find_element(By.CSS_SELECTOR, "[aria-label='Only with this sound']")
+    sound.send_keys("hammer")
+    wait(driver, "return document.querySelector('.count').textContent.startsWith('2 of')")
+    wait(driver, "return document.querySelectorAll('datalist option').length === 2")
+    script = (
+        "for (const [label, value] of Object.entries(arguments[0])) {"
+        "const input = document.querySelector(`[aria-label='${label}']`); input.value = value;"
+        "input.dispatchEvent(new Event('input')); }"
+    )
+    driver.execute_script(script, {"From this day": "2026-05-05", "Actions an hour, at least": "1"})
+    wait(driver, "return document.querySelector('.count').textContent.startsWith('1 of')")
+    wait(driver, "return location.search.includes('since=2026-05-05')")
+    address = driver.current_url
+    driver.execute_script("document.activeElement.blur()")
+    press(driver, Keys.ENTER)
+    wait(driver, "return document.querySelector('canvas.time-line')")
+    press(driver, "u")
+    wait(driver, "return location.href === arguments[0]", address)
+    wait(driver, "return document.querySelector('.row-name')?.textContent === 'shift-0004.mp4'")
+    see(page, address)
+    wait(driver, "return document.querySelector('.count').textContent.startsWith('1 of')")
+    assert driver.find_element(By.CSS_SELECTOR, ".filter-panel").get_attribute("open")
+
+
+def test_corrections_and_clips_are_downloaded(page: SimpleNamespace):
+    real = f"{page.base}/run/{run_named(page.client, 'real')}"
+    driver = see(page, real)
+    wait(driver, "return document.querySelector('.row-name')")
+    press(driver, Keys.ENTER)
+    wait(driver, "return document.querySelectorAll('.pick .clip').length")
+    driver.find_element(By.CSS_SELECTOR, "[download='corrections.jsonl']").click()
+    press(driver, "j", "d")
+    got = page.folder / "got"
+    WebDriverWait(driver, 60).until(lambda _: len([*got.glob("*.mp4"), *got.glob("*.jsonl")]) == 2)
+    (clip,) = got.glob("*.mp4")
+    with av.open(str(clip)) as video:
+        assert 4.0 <= video.duration / 1e6 <= 7.0
+
+
+@pytest.mark.parametrize("key", ["web", "s3"])
+def test_the_video_plays_from_the_web_and_from_s3(page: SimpleNamespace, bucket: str, key: str):
+    if key == "s3" and not bucket:
+        pytest.skip("moto, boto3 or s3fs is not installed")
+    driver = see(page, f"{page.remote}/{key}#t=21.5")
+    wait(driver, "return document.querySelector('video').readyState >= 2")
+    assert driver.execute_script("return document.querySelector('video').currentTime") == 21.5
+    assert "08:12:21" in texts(driver, ".clock")[0], "the time of day"
+
+
+def test_no_address_leads_out_of_the_folders(page: SimpleNamespace):
+    out = ("/run/..%2f..%2fetc%2fpasswd", "/static/..%2fserved.py")
+    for path in (f"/media/{page.hostile}/a/0", f"/media/{page.hostile}/b/0", *out):
+        page.driver.get(f"{page.base}{path}")
+        shown = page.driver.find_element(By.TAG_NAME, "body").text
+        assert "root:" not in shown
+        assert SECRET not in shown
 
 
 def test_hostile_captions_and_names_stay_text(page: SimpleNamespace):
@@ -194,7 +318,11 @@ def test_hostile_captions_and_names_stay_text(page: SimpleNamespace):
 
 def test_a_run_at_work_shows_how_far_it_is_while_another_person_corrects(page: SimpleNamespace):
     driver = see(page, page.archive)
-    with Ledger.open(page.folder / "archive", PLAN):
+    recordings = "return document.querySelectorAll('.figure .value')[1]?.textContent === '{}'"
+    wait(driver, recordings.format(120))
+    with Ledger.open(page.folder / "archive", PLAN) as ledger:
+        ledger.add(RecordingRow("late", "/cams/late.mp4", 60.0, 1000))
+        wait(driver, recordings.format(121))
         wait(driver, "return document.querySelector('.live .pill')?.textContent === 'asking'")
         bar = driver.find_element(By.CSS_SELECTOR, ".live progress")
         assert float(bar.get_attribute("value")) > 100
@@ -205,13 +333,35 @@ def test_a_run_at_work_shows_how_far_it_is_while_another_person_corrects(page: S
     wait(driver, "return !document.querySelector('.live .pill')")
 
 
-def test_without_the_token_there_is_nothing_to_see(page: SimpleNamespace, tmp_path: Path):
-    with chromium(tmp_path / "profile") as stranger:
-        stranger.get(f"{page.base}/?token=wrong")
-        assert "carries the token" in stranger.find_element(By.TAG_NAME, "body").text
-        stranger.get(page.archive)
-        assert "carries the token" in stranger.find_element(By.TAG_NAME, "body").text
-        assert stranger.get_cookies() == []
+def test_without_the_token_there_is_nothing_to_see(page: SimpleNamespace, other: Any):
+    for address in (f"{page.base}/?token=wrong", page.archive):
+        other.get(address)
+        assert "carries the token" in other.find_element(By.TAG_NAME, "body").text
+    assert other.get_cookies() == []
+
+
+def test_two_people_see_what_the_other_says_as_it_is_said(page: SimpleNamespace, other: Any):
+    other.get(f"{page.base}/?token={TOKEN}")
+    for driver, name in ((page.driver, "Ada"), (other, "Bo")):
+        driver.get(page.desk)
+        wait(driver, "return document.querySelectorAll('.judge .right').length")
+        driver.execute_script(
+            "localStorage.setItem('earmark-author', arguments[0]);"
+            "document.getElementById('author').value = arguments[0]",
+            name,
+        )
+    say = "document.querySelectorAll('.judge .{}')[{}].click()"
+    every = "[...document.querySelectorAll('.verdict')].map((one) => one.firstChild.data)"
+    page.driver.execute_script(say.format("right", 0))
+    wait(other, f"return {every}.includes('Ada: right')")
+    other.execute_script(say.format("wrong", 0) + ";" + say.format("wrong", 1))
+    wait(page.driver, "return document.querySelectorAll('.verdict.wrong').length === 2")
+    for driver in (page.driver, other):
+        said = driver.execute_script(f"return {every}")
+        assert said == ["Ada: right", "Bo: wrong", "Bo: wrong"]
+    with Run.open(page.folder / "desk") as run:
+        kept = [(one.author, one.verdict) for one in run.corrections()]
+    assert kept == [("Ada", "right"), ("Bo", "wrong"), ("Bo", "wrong")]
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1200), ("light", 360)])
@@ -235,24 +385,21 @@ def test_nothing_is_wider_than_the_window_and_all_is_named(
 
 @pytest.mark.slow
 def test_ten_thousand_recordings_with_two_hundred_thousand_picks_are_scrolled(
-    page: SimpleNamespace, tmp_path: Path
+    page: SimpleNamespace,
 ):
-    write_large_archive(tmp_path / "large", recordings=10_000, picks=20)
-    with serving(tmp_path) as client:
-        driver = page.driver
-        driver.get(f"{client.base_url}/?token={TOKEN}")
-        driver.get(f"{client.base_url}/run/{run_named(client, 'large')}")
-        wait(driver, "return document.querySelectorAll('.row-name').length > 5")
-        press(driver, Keys.END)
-        last = "return [...document.querySelectorAll('.row-name')].at(-1)?.textContent"
-        wait(driver, f"{last} === 'shift-10000.mp4'")
-        for part in (0.13, 0.57, 0.91, 0.02):
-            driver.execute_script(
-                "const box = document.querySelector('.scroller');"
-                "box.scrollTop = arguments[0] * box.scrollHeight",
-                part,
-            )
-            seen = f"shift-{int(part * 10_000) + 3:05d}.mp4"
-            names = "[...document.querySelectorAll('.row-name')].map((one) => one.textContent)"
-            wait(driver, f"return {names}.includes({seen!r})")
-            assert len(texts(driver, ".strip-row")) < 60
+    write_large_archive(page.folder / "large", recordings=10_000, picks=20)
+    driver = see(page, f"{page.base}/run/{key_of((page.folder / 'large').resolve())}")
+    wait(driver, "return document.querySelectorAll('.row-name').length > 5")
+    press(driver, Keys.END)
+    last = "return [...document.querySelectorAll('.row-name')].at(-1)?.textContent"
+    wait(driver, f"{last} === 'shift-10000.mp4'")
+    for part in (0.13, 0.57, 0.91, 0.02):
+        driver.execute_script(
+            "const box = document.querySelector('.scroller');"
+            "box.scrollTop = arguments[0] * box.scrollHeight",
+            part,
+        )
+        seen = f"shift-{int(part * 10_000) + 3:05d}.mp4"
+        names = "[...document.querySelectorAll('.row-name')].map((one) => one.textContent)"
+        wait(driver, f"return {names}.includes({seen!r})")
+        assert len(texts(driver, ".strip-row")) < 60

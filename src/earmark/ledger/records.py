@@ -264,8 +264,21 @@ class RecordingFacts:
     """Of its picks; None where there are none."""
     said: int = 0
     """Stretches of speech with a transcript."""
+    sounds: int = 0
+    """Stretches of a named sound."""
     corrections: int = 0
     """Of people, those withdrawn left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class StripFacts:
+    """What the strips of some recordings are drawn from."""
+
+    scores: list[FloatArray]
+    """Of the windows of each; none before it was heard."""
+    marks: list[tuple[int, float, float, str]]
+    """The place of the recording among those asked for; from and to when it has something that is
+    `picked`, `answered`, `failed` or `corrected`."""
 
 
 @dataclass(frozen=True, slots=True)

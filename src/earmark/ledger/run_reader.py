@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
@@ -26,13 +28,14 @@ from earmark.ledger.records import (
     RecordingSummary,
     SearchHit,
     StoredAnswer,
+    StripFacts,
     Totals,
 )
 from earmark.ledger.row_values import unpack
 from earmark.ledger.schema import FILE, clearly, connect
 from earmark.ledger.text_index import TextIndex, split_tags
 from earmark.selection.pick import Pick
-from earmark.timeline import Span, Track
+from earmark.timeline import FloatArray, Span, Track
 
 _PICKS = """
 SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason,
@@ -115,6 +118,21 @@ FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
 GROUP BY r.number ORDER BY r.path, r.id
 """
+
+
+_MARKS = """
+SELECT w.key, p."start", p."end",
+    CASE WHEN a.kind = 'caption' THEN 'answered' WHEN state = 'failed' THEN 'failed'
+        ELSE 'picked' END
+FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
+    CROSS JOIN picks p ON p.plan = ?2 AND p.recording = r.number
+    LEFT JOIN calls ON calls.id = p.call LEFT JOIN answers a ON a.call = p.call
+UNION ALL
+SELECT w.key, c."start", c."end", 'corrected'
+FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
+    CROSS JOIN corrections c ON c.recording = r.number AND withdrawn IS NULL
+"""
+"""In the order written: SQLite would begin with all picks."""
 
 
 class Run:
@@ -205,11 +223,24 @@ class Run:
         rows = self._rows(
             "SELECT id, (SELECT max(score) FROM picks WHERE plan = ? AND recording = number),"
             " (SELECT count(*) FROM evidence WHERE recording = number AND kind = 'said'),"
+            " (SELECT count(*) FROM evidence WHERE recording = number AND kind = 'heard'),"
             " (SELECT count(*) FROM corrections WHERE recording = number AND withdrawn IS NULL)"
             " FROM present",
             self._plan,
         )
         return {key: RecordingFacts(*values) for key, *values in rows}
+
+    def strips(self, recordings: Sequence[str]) -> StripFacts:
+        """What the strips of `recordings` are drawn from, read in one go."""
+        wanted = json.dumps(list(recordings))
+        scores: list[FloatArray] = [np.zeros(0) for _ in recordings]
+        for place, blob in self._rows(
+            "SELECT w.key, scores FROM json_each(?) w CROSS JOIN recordings r ON r.id = value"
+            " CROSS JOIN heard ON recording = number",
+            wanted,
+        ):
+            scores[place] = unpack(blob)
+        return StripFacts(scores, list(self._rows(_MARKS, wanted, self._plan)))
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""

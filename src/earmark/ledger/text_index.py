@@ -55,6 +55,15 @@ SELECT id FROM present WHERE number IN (
         SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
 """
 
+_SOUNDING = """
+SELECT id FROM present WHERE number IN (
+    SELECT recording FROM tags WHERE id IN (SELECT -rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM calls JOIN answers ON call = id
+        WHERE kind = 'tags' AND id IN (SELECT rowid FROM words WHERE words MATCH ?1)
+    UNION SELECT recording FROM evidence WHERE kind = 'heard' AND id IN (
+        SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class TextIndex:
@@ -81,6 +90,23 @@ class TextIndex:
         query = _as_query(words)
         rows = self._read(_RECORDINGS, query) if query else iter(())
         return {key for (key,) in rows}
+
+    def recordings_with_sound(self, words: str) -> set[str]:
+        """The ids of the recordings in which a sound that holds all of `words` was named."""
+        query = _as_query(words)
+        rows = self._read(_SOUNDING, query) if query else iter(())
+        return {key for (key,) in rows}
+
+    def named_sounds(self, *, most: int) -> list[tuple[str, int]]:
+        """The sounds that were named, and in how many recordings, the most common first."""
+        rows = self._read(
+            "SELECT sound, count(DISTINCT recording) FROM ("
+            " SELECT text AS sound, recording FROM evidence WHERE kind = 'heard'"
+            " UNION ALL SELECT value, recording FROM tags, json_each(words))"
+            " JOIN present ON number = recording GROUP BY sound ORDER BY 2 DESC, 1 LIMIT ?",
+            most,
+        )
+        return [(name, count) for name, count in rows]
 
     def _windows_with(self, query: str, most: int) -> Iterator[SearchHit]:
         found: set[tuple[int, float, float]] = set()

@@ -23,6 +23,7 @@ from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
 from earmark.reporting.report_data import load_report
 from earmark.reporting.report_page import save_page
+from earmark.timeline import Span
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
 """What is written beside the page, and its name."""
@@ -104,6 +105,20 @@ def _cut_one(
         start = cut_clip(recording, pick.span, folder / name, muted=muted, blur=plan.question.blur)
         cut.append((name, start))
     return sorted(cut, key=lambda one: one[1])
+
+
+def cut_kept(
+    run: Run, row: RecordingRow, span: Span, path: Path, *, blur: FaceBlur | None = None
+) -> None:
+    """Cut `span` of a recording of `run` to `path`, muted and blurred as the run is, or as asked.
+
+    Raises:
+        MediaError: it is no local file, has changed since, or cannot be cut.
+        ModelMissing: faces are to be blurred, and what finds them is not here.
+    """
+    recording, plan = open_kept(row), plan_of_clips(run, voices=True, blur=blur, store=None)
+    muted = speech_to_mute(recording, plan)
+    cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 
 
 def plan_of_clips(

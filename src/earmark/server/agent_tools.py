@@ -30,7 +30,7 @@ from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
 from earmark.selection import Pick
 from earmark.selection.cost_forecast import CallCost
-from earmark.server.archive_view import ArchiveQuery, read_page
+from earmark.server.archive_view import ArchiveQuery, find_rows
 from earmark.server.media_stream import files_of
 from earmark.server.recording_view import find_recording
 from earmark.server.run_library import ServedRun
@@ -89,11 +89,11 @@ class AgentTools:
             ]
             shown = places[first : first + most]
             return {"notice": NOTICE, "found": len(places), "recordings": shown}
-        page = read_page(self.library[run], ArchiveQuery(words=words), offset=first, limit=most)
-        rows = [asdict(one.row) for one in page.rows]
+        found = find_rows(self.library[run], ArchiveQuery(words=words))
+        rows = [asdict(row) for row in found[first : first + most]]
         for row in rows:
             del row["path"]
-        return {"notice": NOTICE, "found": page.found, "recordings": rows}
+        return {"notice": NOTICE, "found": len(found), "recordings": rows}
 
     def search(
         self, words: str, run: str = "", meaning: bool = False, limit: int = 20

@@ -93,6 +93,7 @@ class ArchiveRow:
     score: float | None
     """Of the best pick."""
     said: int
+    sounds: int
     corrections: int
 
 
@@ -193,6 +194,14 @@ class TimelineView:
     corrections: list[Correction]
     is_whole: bool
     """False where there is more than can be shown: every so many are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SoundCount:
+    """A named sound, and in how many recordings it is."""
+
+    name: str
+    recordings: int
 
 
 @dataclass(frozen=True, slots=True)

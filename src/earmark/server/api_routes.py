@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import asdict
@@ -22,11 +23,12 @@ from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.pipeline.ask_window import WindowQuote, ask_window, quote_window
+from earmark.pipeline.bundle import cut_kept
 from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
-from earmark.reporting.report_page import name_of
+from earmark.reporting.report_page import name_of, title_of
 from earmark.server.api_records import (
     ArchivePage,
     CorrectionWish,
@@ -40,10 +42,12 @@ from earmark.server.api_records import (
     RunListing,
     RunWish,
     SessionView,
+    SoundCount,
     SourceView,
     TimelineView,
 )
 from earmark.server.archive_view import ArchiveQuery, read_page
+from earmark.server.media_stream import files_of, why_not
 from earmark.server.recording_view import (
     UnknownRecording,
     agreement_of,
@@ -60,6 +64,12 @@ from earmark.version import VERSION
 
 EVERY = 0.5
 """Seconds between two looks at a run that is followed."""
+
+MOST_CLIP = 600.0
+"""Seconds of one clip."""
+
+MOST_SOUNDS = 200
+"""Names of sounds to choose from."""
 
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -102,7 +112,13 @@ def show_run(served: Served) -> RunDetail:
     """One run: what it has come to, and how often the model was right."""
 
     def read(run: Run) -> tuple[Any, ...]:
-        return run.opened(), run.totals(), agreement_of(run), run.plan(), run.failed_recordings()
+        return (
+            run.opened(),
+            run.totals(),
+            agreement_of(run.corrections()),
+            run.plan(),
+            run.failed_recordings(),
+        )
 
     opened, totals, agreement, plan, missed = served.remember("detail", read)
     can_continue = (served.folder / PLAN).is_file() or "ask" in plan
@@ -120,15 +136,16 @@ def show_run(served: Served) -> RunDetail:
     )
 
 
-@api.get("/runs/{run}/recordings")
+@api.get("/runs/{run}/recordings", response_model=ArchivePage)
 def list_recordings(
     served: Served,
     query: Annotated[ArchiveQuery, Depends()],
     offset: Offset = 0,
     limit: Limit = 100,
-) -> ArchivePage:
+) -> Response:
     """A window of rows of an archive, as sorted and filtered."""
-    return read_page(served, query, offset=offset, limit=limit)
+    page = read_page(served, query, offset=offset, limit=limit)
+    return Response(page, media_type="application/json")
 
 
 @api.get("/runs/{run}/recordings/{recording}")
@@ -176,6 +193,32 @@ def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -
     if not picture:
         raise UnknownRecording("there is no picture of that span")
     return Response(picture, media_type="image/jpeg", headers={"cache-control": "private"})
+
+
+@api.get(
+    "/runs/{run}/recordings/{recording}/clip",
+    response_class=Response,
+    responses={200: {"content": {"video/mp4": {}}}},
+)
+def cut_span(served: Served, recording: str, start: Seconds, end: Seconds) -> Response:
+    """A stretch of a recording as a video of its own, its packets copied from the key frame before.
+
+    Of a run made without voices, speech is muted; where faces are blurred, they are in it too.
+    """
+    span = Span(start, min(end, start + MOST_CLIP))
+    with served.open() as run, tempfile.TemporaryDirectory() as scratch:
+        row = find_recording(run, recording)
+        if not 0 <= start < span.end <= row.duration + 1 or any(
+            why_not(path) for path, _ in files_of(row)
+        ):
+            raise UnknownRecording("there is no such stretch of a recording to cut")
+        path = Path(scratch) / "clip.mp4"
+        cut_kept(run, row, span, path, blur=served.blur)
+        content = path.read_bytes()
+    stem = re.sub(r"[^\w.-]+", "-", title_of(row).rpartition(".")[0], flags=re.ASCII)[:80]
+    name = f'attachment; filename="{stem or "clip"}-{start:.0f}s.mp4"'
+    headers = {"content-disposition": name, "cache-control": "private"}
+    return Response(content, media_type="video/mp4", headers=headers)
 
 
 @api.get("/runs/{run}/recordings/{recording}/corrections")
@@ -234,6 +277,13 @@ def ask(service: Services, served: Served, recording: str, wish: MomentWish) -> 
         return read_picks(run, find_recording(run, recording), offset=0, limit=500, words="")
 
 
+@api.get("/runs/{run}/sounds")
+def list_sounds(served: Served) -> list[SoundCount]:
+    """The sounds that were named in a run, those of most recordings first."""
+    counts = served.remember("sounds", lambda run: run.texts.named_sounds(most=MOST_SOUNDS))
+    return [SoundCount(*each) for each in counts]
+
+
 @api.get("/runs/{run}/search")
 def search(
     served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
@@ -260,7 +310,8 @@ def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> 
         raise ValueError(f"a run is exported as one file in another format than {format!r}")
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
-        name = f'attachment; filename="run.{format}"'
+        file = "corrections.jsonl" if format == "corrections" else f"run.{format}"
+        name = f'attachment; filename="{file}"'
         content = path.read_bytes()
     return Response(
         content,
@@ -274,14 +325,18 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
     """How far a run has come, as server-sent events, for as long as somebody listens."""
 
     def look() -> dict[str, Any]:
+        said: list[Correction] = []
         try:
             totals: Totals = served.remember("totals", lambda run: run.totals())
+            said = served.remember("said", lambda run: run.corrections())
         except LedgerError:  # it is being made just now
             totals = Totals()
         job = service.jobs.of(served.folder)
         return {
             "is_at_work": is_at_work(served.folder),
             "totals": asdict(totals),
+            "agreement": asdict(agreement_of(said)),
+            "said": [len(said), sum(bool(one.withdrawn) for one in said)],
             "job": asdict(job.view()) if job else None,
         }
 

@@ -1,7 +1,7 @@
 // Which view an address means, and what all views share: the trail, the name, the keys.
 import { $, make, plural, lasting, whole } from "./parts.js";
 import { call, say, tell } from "./api.js";
-import { showArchive } from "./archive.js";
+import { archiveAddress, showArchive } from "./archive.js";
 import { showRecording } from "./recording.js";
 import { offerRun } from "./planning.js";
 
@@ -61,7 +61,7 @@ async function showRuns(place) {
 const KEYS = [["/", "search"], ["?", "these keys"], ["j, k or ↓, ↑", "next and previous recording or pick"], ["Enter", "open, or play from there"],
   ["Space", "play and pause"], ["←, →", "a second back and on; with Shift ten"], ["+, −, 0", "zoom in, out, all of it"],
   ["r, w", "the answer is right, wrong"], ["e", "better words"], ["m", "a missed moment begins, and ends"], ["a", "ask about the window here, price first"],
-  ["c", "copy a link to this moment"], ["u", "up: the archive, the runs"], ["Escape", "close, leave a field"]];
+  ["c", "copy a link to this moment"], ["d", "download the pick as a clip"], ["u", "up: the archive, the runs"], ["Escape", "close, leave a field"]];
 
 function showKeys() {
   $("key-list").replaceChildren(...KEYS.flatMap(([key, words]) => [make("dt", "", key), make("dd", "", words)]));
@@ -75,7 +75,7 @@ document.addEventListener("keydown", (event) => {
   if (isTyping || document.querySelector("dialog[open]")) return;
   if (event.key === "?") { showKeys(); event.preventDefault(); }
   else if (event.key === "/") { document.querySelector("[type=search]")?.focus(); event.preventDefault(); }
-  else if (event.key === "u") go(location.pathname.split("/").length > 3 ? location.pathname.split("/").slice(0, 3).join("/") : "/");
+  else if (event.key === "u") go(location.pathname.split("/").length > 3 ? archiveAddress(decodeURIComponent(location.pathname.split("/")[2])) : "/");
   else if (view?.onKey?.(event)) event.preventDefault();
 });
 document.addEventListener("click", (event) => {

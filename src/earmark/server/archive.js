@@ -3,27 +3,41 @@ import { figure, lasting, make, percent, plural, share, whole } from "./parts.js
 import { at, call, say, tell } from "./api.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
-const SORTS = [["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
-  ["activity", "Activity"], ["doubt", "Doubt"], ["score", "Score"], ["said", "Speech"], ["corrections", "Corrections"]];
+const SORTS = [["found", "With something first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
+  ["activity", "Activity"], ["doubt", "Doubt"], ["score", "Score"], ["said", "Speech"], ["sounds", "Named sounds"], ["corrections", "Corrections"]];
 const FILTERS = [["all", "All"], ["found", "With captions"], ["open", "Not all captioned"], ["failed", "With failures"], ["speech", "With speech"], ["corrected", "Corrected"]];
+const LEAST = [["activity", "Actions an hour", "1"], ["doubt", "Actions not reached", "0.1"], ["score", "Best score", "0.01"]];
+const PLAIN = { sort: "found", falls: "false", only: "all", words: "", sound: "", since: "", until: "", activity: "", doubt: "", score: "" };
+const MARKS = [["sound", "heard"], ["sound-picked", "picked"], ["mark", "captioned"], ["bad", "failed"], ["good", "corrected"]];
+
+const seen = new Map(); // how each archive was last looked at
+
+/** The address of an archive as it was last sorted and filtered. */
+export const archiveAddress = (run) => `/run/${encodeURIComponent(run)}${seen.get(run) || ""}`;
 
 export async function showArchive(place, run, { trail, go }) {
   const detail = await call(at(run));
   trail([detail.name]);
   const figures = make("section", "totals"), live = make("section", "live"), list = new VirtualRows(run, go);
   figures.setAttribute("aria-label", "Totals");
-  place.append(make("h1", "", detail.name), live, figures, ...missed(detail), list.bar, list.box);
+  place.append(make("h1", "", detail.name), live, figures, ...missed(detail), list.bar, list.panel, list.box, legend());
   drawFigures(figures, detail.totals, detail.agreement);
   const source = new EventSource(`/api${at(run)}/events`);
-  let before = detail.totals.answered + detail.totals.picks;
+  let before = "";
   source.addEventListener("progress", (event) => {
     const now = JSON.parse(event.data);
     drawLive(live, run, now, detail.can_continue);
-    drawFigures(figures, now.totals, detail.agreement);
-    if (now.totals.answered + now.totals.picks !== before) { before = now.totals.answered + now.totals.picks; list.reload(true); }
+    drawFigures(figures, now.totals, now.agreement);
+    const state = [now.totals.answered, now.totals.failed, now.totals.picks, ...now.said].join();
+    if (before && state !== before) list.reload(true);
+    before = state;
   });
   await list.reload();
   return { close() { source.close(); list.close(); }, onKey: (event) => list.onKey(event) };
+}
+
+function legend() {
+  return make("p", "legend", ...MARKS.map(([colour, words]) => make("span", `key-${colour}`, words)));
 }
 
 function missed(detail) {
@@ -74,8 +88,11 @@ function drawLive(place, run, now, canContinue) {
 /** Rows of a list of any length: a tall box, and in it only the rows in view. */
 class VirtualRows {
   constructor(run, go) {
-    Object.assign(this, { run, go, pages: new Map(), found: 0, total: 0, chosen: 0, sort: "name", falls: false, only: "all", words: "" });
+    const given = new URLSearchParams(location.search);
+    this.query = Object.fromEntries(Object.entries(PLAIN).map(([name, value]) => [name, given.get(name) ?? value]));
+    Object.assign(this, { run, go, pages: new Map(), found: 0, total: 0, chosen: 0 });
     this.makeBar();
+    this.makePanel();
     this.body = make("div", "rows");
     this.box = make("div", "scroller", this.body);
     this.box.tabIndex = 0;
@@ -88,33 +105,65 @@ class VirtualRows {
 
   close() { this.observer.disconnect(); this.stopped?.abort(); }
 
-  makeBar() {
-    const search = make("input");
-    Object.assign(search, { type: "search", placeholder: "Names, captions, sounds", autocomplete: "off", spellcheck: false, id: "search" });
-    search.setAttribute("aria-label", "Search names, captions and sounds");
+  /** Another order or filter: the address says so, so that it can be kept and sent. */
+  set(name, value) {
+    this.query[name] = value;
+    const asked = new URLSearchParams(Object.entries(this.query).filter(([key, each]) => each !== PLAIN[key]));
+    seen.set(this.run, asked.size ? `?${asked}` : "");
+    history.replaceState(null, "", archiveAddress(this.run));
+    this.reload();
+  }
+
+  field(name, words, kind, more = {}) {
+    const input = Object.assign(make("input"), { type: kind, value: this.query[name], autocomplete: "off", spellcheck: false, ...more });
+    input.setAttribute("aria-label", words);
     let wait = 0;
-    search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => { this.words = search.value; this.reload(); }, 150); });
-    const select = (choices, words, change) => {
-      const box = make("select", "", ...choices.map(([value, text]) => { const option = make("option", "", text); option.value = value; return option; }));
-      box.setAttribute("aria-label", words);
-      box.addEventListener("change", () => { change(box.value); this.reload(); });
-      return box;
-    };
-    const turn = make("button", "turn", "↑");
+    input.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(() => this.set(name, input.value), 150); });
+    return input;
+  }
+
+  select(name, choices, words, change = (value) => this.set(name, value)) {
+    const box = make("select", "", ...choices.map(([value, text]) => { const option = make("option", "", text); option.value = value; return option; }));
+    Object.assign(box, { id: name, value: this.query[name] });
+    box.setAttribute("aria-label", words);
+    box.addEventListener("change", () => change(box.value));
+    return box;
+  }
+
+  makeBar() {
+    const turn = make("button", "turn"), show = () => { turn.textContent = this.query.falls === "true" ? "↓" : "↑"; };
     turn.type = "button";
     turn.setAttribute("aria-label", "Turn the order round");
-    turn.addEventListener("click", () => { this.falls = !this.falls; turn.textContent = this.falls ? "↓" : "↑"; this.reload(); });
-    this.count = make("span", "quiet");
+    turn.addEventListener("click", () => { this.set("falls", String(this.query.falls !== "true")); show(); });
+    show();
+    this.count = make("span", "quiet count");
     this.count.setAttribute("role", "status");
-    const sort = select(SORTS, "Sort by", (value) => { this.sort = value; this.falls = value !== "name"; turn.textContent = this.falls ? "↓" : "↑"; });
-    sort.id = "sort";
-    const filter = select(FILTERS, "Show", (value) => { this.only = value; });
-    filter.id = "filter";
-    this.bar = make("div", "tools", search, make("label", "", "Sort ", sort), turn, make("label", "", "Show ", filter), this.count);
+    const sort = this.select("sort", SORTS, "Sort by", (value) => { this.query.falls = String(!["name", "found"].includes(value)); this.set("sort", value); show(); });
+    this.bar = make("div", "tools", this.field("words", "Search names, captions and sounds", "search", { id: "search", placeholder: "Names, captions, sounds" }),
+      make("label", "", "Sort ", sort), turn, make("label", "", "Show ", this.select("only", FILTERS, "Show")), this.count);
+  }
+
+  makePanel() {
+    const names = make("datalist"), labelled = (words, input) => make("label", "field", make("span", "quiet", words), input);
+    names.id = "sound-names";
+    const sound = this.field("sound", "Only with this sound", "search", { placeholder: "any" });
+    sound.setAttribute("list", names.id);
+    sound.addEventListener("focus", async () => {
+      const found = await call(`${at(this.run)}/sounds`).catch((error) => { tell(error); return []; });
+      names.replaceChildren(...found.map((one) => { const option = make("option", "", plural(one.recordings, "recording")); option.value = one.name; return option; }));
+    }, { once: true });
+    const least = LEAST.map(([name, words, step]) => labelled(`${words}, at least`, this.field(name, `${words}, at least`, "number", { min: "0", step, placeholder: "0" })));
+    const clear = make("button", "", "Clear");
+    clear.type = "button";
+    clear.addEventListener("click", () => { seen.delete(this.run); this.go(archiveAddress(this.run)); });
+    this.panel = make("details", "filter-panel", make("summary", "", "Filter by sound, date, activity, doubt, score"),
+      make("div", "tools", labelled("Sound", sound), names, labelled("From", this.field("since", "From this day", "date")), labelled("Until", this.field("until", "Until this day", "date")), ...least, clear));
+    this.panel.open = ["sound", "since", "until", "activity", "doubt", "score"].some((name) => this.query[name]);
   }
 
   async fetchPage(page) {
-    const query = new URLSearchParams({ offset: page * PAGE, limit: PAGE, sort: this.sort, falls: this.falls, words: this.words, only: this.only });
+    const asked = Object.entries(this.query).filter(([, value]) => value !== "");
+    const query = new URLSearchParams([...asked, ["offset", page * PAGE], ["limit", PAGE]]);
     return call(`${at(this.run)}/recordings?${query}`, { signal: this.stopped.signal });
   }
 
@@ -128,6 +177,7 @@ class VirtualRows {
     Object.assign(this, { found: answer.found, total: answer.total });
     if (!isQuiet) { this.box.scrollTop = 0; this.chosen = 0; }
     this.body.style.height = `${this.found * ROW}px`;
+    if (!this.found) this.body.replaceChildren();
     this.count.textContent = this.found === this.total ? plural(this.total, "recording") : `${whole(this.found)} of ${plural(this.total, "recording")}`;
     this.draw();
   }
@@ -139,6 +189,7 @@ class VirtualRows {
     const rows = [];
     for (let place = first; place < last; place += 1) rows.push(this.row(place));
     this.body.replaceChildren(...rows);
+    this.box.setAttribute("aria-activedescendant", `row-${this.chosen}`);
   }
 
   want(page) {
@@ -151,6 +202,7 @@ class VirtualRows {
     const made = this.pages.get(Math.floor(place / PAGE))?.[place % PAGE];
     const row = make("a", place === this.chosen ? "strip-row chosen" : "strip-row");
     row.style.top = `${place * ROW}px`;
+    row.id = `row-${place}`;
     row.setAttribute("role", "option");
     row.setAttribute("aria-selected", String(place === this.chosen));
     row.setAttribute("aria-setsize", this.found);

@@ -1,31 +1,37 @@
 """An archive at a glance: every recording as a row with a strip, sorted and filtered here.
 
-Rows are added up once for as long as the run stays the same; strips are drawn only of those rows
-that are asked for.
+Rows are added up once for as long as the run stays the same. Strips are drawn of those rows that
+are asked for, from two queries for all that a page lacks, and kept as the bytes that are sent.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from earmark.ledger.records import RecordingFacts, RecordingSummary
+from earmark.ledger.records import RecordingFacts, RecordingSummary, StripFacts
 from earmark.ledger.run_reader import Run
 from earmark.reporting.report_page import scale_curve, title_of
-from earmark.server.api_records import ArchivePage, ArchiveRow, StripRow
+from earmark.server.api_records import ArchiveRow, StripRow
 from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray
 
 CELLS = 120
 """Of a strip."""
 
+MOST_STRIPS = 50_000
+"""Kept of one run, less than a kilobyte each."""
+
 COLUMNS = (
+    "found",
     "name",
     "began",
     "duration",
@@ -36,9 +42,10 @@ COLUMNS = (
     "doubt",
     "score",
     "said",
+    "sounds",
     "corrections",
 )
-"""What an archive is sorted by."""
+"""What an archive is sorted by; `found` begins with recordings that have something."""
 
 FILTERS: dict[str, Callable[[ArchiveRow], bool]] = {
     "all": lambda row: True,  # noqa: ARG005
@@ -50,9 +57,11 @@ FILTERS: dict[str, Callable[[ArchiveRow], bool]] = {
 }
 """Which rows are shown."""
 
-_MARKS = {"not asked": "p", "in flight": "p", "answered": "a", "failed": "f"}
-_ORDER = ".pafc"
-"""What is shown where several fall into one cell: the last of these."""
+_STRIP = TypeAdapter(StripRow)
+_MARKS = ("picked", "answered", "failed", "corrected")
+"""Where several fall into one cell, the last of these is shown."""
+_LETTERS = np.frombuffer(b".pafc", dtype=np.uint8)
+_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +76,62 @@ class ArchiveQuery:
     """To be found in names, or in captions and tags."""
     only: str = "all"
     """One of `FILTERS`."""
+    sound: str = ""
+    """To be found among the named sounds."""
+    since: str = ""
+    until: str = ""
+    """Days, such as 2026-05-31, between which recordings began; both count."""
+    activity: float = 0.0
+    score: float = 0.0
+    doubt: float = 0.0
+    """The least there may be of each; 0 lets all through."""
 
     def __post_init__(self) -> None:
         if self.sort not in COLUMNS or self.only not in FILTERS:
             raise ValueError(
                 f"sort by one of {', '.join(COLUMNS)}; show one of {', '.join(FILTERS)}"
             )
+        if not (_DAY.fullmatch(self.since) and _DAY.fullmatch(self.until)):
+            raise ValueError("give days as 2026-05-31")
+
+    def filters(self) -> Iterator[Callable[[ArchiveRow], bool]]:
+        """What a row has to be to be shown, its texts aside."""
+        if self.only != "all":
+            yield FILTERS[self.only]
+        if self.since or self.until:
+            yield (
+                lambda row: self.since <= row.began[:10] <= (self.until or "9") and row.began != ""
+            )
+        for name in ("activity", "score", "doubt"):
+            if getattr(self, name) > 0:
+                yield partial(self._reaches, name)
+
+    def _reaches(self, name: str, row: ArchiveRow) -> bool:
+        return (getattr(row, name) or 0.0) >= float(getattr(self, name))
 
 
-def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int) -> ArchivePage:
-    """The rows from `offset` on, `limit` at most, as sorted and filtered."""
+def find_rows(served: ServedRun, query: ArchiveQuery) -> list[ArchiveRow]:
+    """All rows that `query` asks for, in its order."""
     rows = served.remember("archive rows", read_rows)
-    found = served.remember(("found", query), lambda run: _find(run, rows, query))
-    strips = [
-        served.remember(("strip", row), partial(draw_strip, row))
-        for row in found[offset : offset + limit]
-    ]
-    return ArchivePage(len(rows), len(found), offset, strips)
+    return served.remember(("found", query), lambda run: _find(run, rows, query))
+
+
+def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int) -> bytes:
+    """The `ArchivePage` from `offset` on, `limit` rows at most, as JSON."""
+    rows, found = served.remember("archive rows", read_rows), find_rows(served, query)
+    shown = found[offset : offset + limit]
+    drawn: dict[ArchiveRow, bytes] = served.remember("strips", lambda _: {})
+    strips = {row: strip for row in shown if (strip := drawn.get(row))}
+    missing = [row for row in shown if row not in strips]
+    if missing:
+        with served.open() as run:
+            fresh = draw_strips(missing, run.strips([row.id for row in missing]))
+        strips |= {strip.row: _STRIP.dump_json(strip) for strip in fresh}
+        if len(drawn) > MOST_STRIPS:
+            drawn.clear()
+        drawn |= strips
+    head = f'{{"total":{len(rows)},"found":{len(found)},"offset":{offset},"rows":['
+    return b"".join((head.encode(), b",".join(strips[row] for row in shown), b"]}"))
 
 
 def read_rows(run: Run) -> list[ArchiveRow]:
@@ -92,18 +140,28 @@ def read_rows(run: Run) -> list[ArchiveRow]:
     return [_row(one, facts[one.recording.id]) for one in run.summaries()]
 
 
-def draw_strip(row: ArchiveRow, run: Run) -> StripRow:
-    """The strip of a row: scores along the recording, and what was picked and found."""
-    heard = run.heard(row.id)
-    scores = shrink(heard.scores, CELLS) if heard else np.zeros(0)
-    marks = ["."] * CELLS
-    spans = [(pick.span, _MARKS[pick.status]) for pick in run.picks(row.id)]
-    spans += [(one.span, "c") for one in run.corrections(row.id) if not one.withdrawn]
-    for span, mark in spans:
-        first = _cell(span.start, row.duration)
-        for cell in range(first, max(first, _cell(span.end - 1e-6, row.duration)) + 1):
-            marks[cell] = max(marks[cell], mark, key=_ORDER.index)
-    return StripRow(row, scale_curve(scores), "".join(marks))
+def draw_strips(rows: Sequence[ArchiveRow], facts: StripFacts) -> list[StripRow]:
+    """The strips of rows: scores along each recording, and what was picked and found."""
+    curves = [scale_curve(shrink(scores, CELLS)) for scores in facts.scores]
+    marks = _draw_marks(np.array([row.duration for row in rows]), facts.marks)
+    return [StripRow(*each) for each in zip(rows, curves, marks, strict=True)]
+
+
+def _draw_marks(durations: FloatArray, marks: list[tuple[int, float, float, str]]) -> list[str]:
+    """A letter for each cell of each recording."""
+    codes = np.zeros((len(durations), CELLS), dtype=np.uint8)
+    if marks:
+        places, starts, ends, kinds = map(np.array, zip(*marks, strict=True))
+        lengths = np.maximum(durations, 1e-9)[places]
+        first = np.clip(CELLS * starts / lengths, 0, CELLS - 1).astype(int)
+        last = np.clip(CELLS * (ends - 1e-6) / lengths, first, CELLS - 1).astype(int)
+        for code, name in enumerate(_MARKS):
+            this = kinds == name
+            edges = np.zeros((len(durations), CELLS + 1), dtype=int)
+            np.add.at(edges, (places[this], first[this]), 1)
+            np.add.at(edges, (places[this], last[this] + 1), -1)
+            codes[np.cumsum(edges[:, :-1], axis=1) > 0] = code + 1
+    return [row.tobytes().decode() for row in _LETTERS[codes]]
 
 
 def shrink(values: FloatArray, most: int) -> FloatArray:
@@ -112,10 +170,6 @@ def shrink(values: FloatArray, most: int) -> FloatArray:
         return values
     edges = np.linspace(0, len(values), most, endpoint=False).astype(int)
     return np.maximum.reduceat(values, edges)
-
-
-def _cell(time: float, duration: float) -> int:
-    return min(CELLS - 1, max(0, int(CELLS * time / duration))) if duration > 0 else 0
 
 
 def _row(summary: RecordingSummary, facts: RecordingFacts) -> ArchiveRow:
@@ -136,6 +190,7 @@ def _row(summary: RecordingSummary, facts: RecordingFacts) -> ArchiveRow:
         doubt=max(0.0, totals.expected - totals.touched) if is_heard else None,
         score=score if score is not None and math.isfinite(score) else None,
         said=facts.said,
+        sounds=facts.sounds,
         corrections=facts.corrections,
     )
 
@@ -143,26 +198,33 @@ def _row(summary: RecordingSummary, facts: RecordingFacts) -> ArchiveRow:
 def _find(run: Run, rows: list[ArchiveRow], query: ArchiveQuery) -> list[ArchiveRow]:
     parts = query.words.casefold().split()
     saying = run.texts.recordings_with(query.words) if parts else set()
+    sounding = run.texts.recordings_with_sound(query.sound) if query.sound.strip() else None
 
-    def holds(row: ArchiveRow) -> bool:
-        if not FILTERS[query.only](row):
-            return False
+    def says(row: ArchiveRow) -> bool:
         place = f"{row.name} {row.path}".casefold()
         return row.id in saying or all(part in place for part in parts)
 
     def value(row: ArchiveRow) -> Any:
+        if query.sort == "found":
+            return row.answered == 0, row.picks == 0, _natural(row.name)
         found = getattr(row, query.sort)
-        return None if found == "" else found
+        return _natural(found) if query.sort == "name" else None if found == "" else found
 
-    found = [row for row in rows if holds(row)]
-    known = [row for row in found if value(row) is not None]
-    known.sort(key=lambda row: _natural(value(row)), reverse=query.falls)
-    return known + [row for row in found if value(row) is None]  # last, whichever way
+    for lets_through in query.filters():
+        rows = list(filter(lets_through, rows))
+    if sounding is not None:
+        rows = [row for row in rows if row.id in sounding]
+    if parts:
+        rows = list(filter(says, rows))
+    keyed = [(value(row), row) for row in rows]
+    known = [each for each in keyed if each[0] is not None]
+    known.sort(key=itemgetter(0), reverse=query.falls)
+    # Last, whichever way, come those of which it is not known.
+    return [row for _, row in known] + [row for key, row in keyed if key is None]
 
 
-def _natural(value: Any) -> Any:
-    """Text as people sort it: numbers in it by their value."""
-    if not isinstance(value, str):
-        return value
-    pieces = re.split(r"([0-9]+)", value.casefold())
+@lru_cache(maxsize=1 << 16)
+def _natural(text: str) -> list[tuple[int, str]]:
+    """What people sort a text by: numbers in it by their value."""
+    pieces = re.split(r"([0-9]+)", text.casefold())
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

@@ -1,6 +1,7 @@
 // One recording: the video, the time line, the picks, and what people say of them.
 import { clock, lasting, make, makeMarks, plural } from "./parts.js";
 import { at, author, call, inRecording, say, tell } from "./api.js";
+import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
 const PAGE = 100;
@@ -8,7 +9,7 @@ const VERDICTS = { right: "right", wrong: "wrong", reworded: "better words", mis
 
 export async function showRecording(place, run, recording, { trail }) {
   const [detail, parent, session] = await Promise.all([call(inRecording(run, recording)), call(at(run)), call("/session")]);
-  trail([parent.name, `/run/${run}`], [detail.name]);
+  trail([parent.name, archiveAddress(run)], [detail.name]);
   const view = new RecordingView(place, run, recording, detail, session);
   await view.loadPicks();
   view.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0), false);
@@ -37,17 +38,20 @@ class RecordingView {
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
       ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
-      make("section", "stage", this.video, this.unplayable, this.clock, this.tools()), makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas,
-      make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed."),
-      this.searchBar(), this.list, this.more);
+      make("div", "review",
+        make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
+        make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),
+        make("section", "side", this.searchBar(), this.list, this.more)));
     this.video.addEventListener("timeupdate", () => this.onTime());
     this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
     this.video.addEventListener("loadedmetadata", () => { if (this.wanted !== undefined) this.video.currentTime = this.wanted; });
     this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
     window.addEventListener("hashchange", this.onHash);
+    this.events = new EventSource(`/api${at(run)}/events`);
+    this.events.addEventListener("progress", (event) => this.onProgress(JSON.parse(event.data)));
   }
 
-  close() { window.removeEventListener("hashchange", this.onHash); this.line.close(); this.video.pause(); this.video.removeAttribute("src"); this.video.load(); }
+  close() { this.events.close(); window.removeEventListener("hashchange", this.onHash); this.line.close(); this.video.pause(); this.video.removeAttribute("src"); this.video.load(); }
 
   tools() {
     const box = make("div", "tools",
@@ -69,6 +73,13 @@ class RecordingView {
     this.count = make("span", "quiet");
     this.count.setAttribute("role", "status");
     return make("div", "tools", search, this.count);
+  }
+
+  /** Somebody else, or the run itself, has said something: show it. */
+  onProgress({ said, totals }) {
+    const state = [...said, totals.answered, totals.failed, totals.picks].join();
+    if (this.state !== undefined && state !== this.state && !this.isSending) this.changed("").catch(tell);
+    this.state = state;
   }
 
   // ---- playing ------------------------------------------------------------------------------
@@ -120,9 +131,11 @@ class RecordingView {
   }
 
   drawPicks() {
+    const held = document.activeElement, place = [...this.list.children].findIndex((card) => card.contains(held));
     this.list.replaceChildren(...this.picks.map((each, place) => this.card(each, place)));
     this.more.hidden = this.picks.length >= this.total;
     this.count.textContent = plural(this.total, "pick");
+    if (place >= 0 && held.className) this.list.children[place]?.querySelector(`.${held.className}`)?.focus({ preventScroll: true });
   }
 
   card(each, place) {
@@ -138,17 +151,27 @@ class RecordingView {
     const text = each.failure ? make("p", "failure", `Failed: ${each.failure}`) : make("p", each.caption === null ? "unasked" : "caption", each.caption ?? "Caption not asked");
     const tags = make("ul", "tags", ...each.tags.map((tag) => make("li", "", tag)));
     const body = make("div", "pick-body", when, text, each.tags.length ? tags : null, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
-    if (each.caption !== null) body.append(this.judge(each, place));
+    body.append(make("div", "judge", ...(each.caption === null ? [] : this.judge(each, place)), this.clip(start, end)));
+    body.lastChild.setAttribute("role", "group");
+    body.lastChild.setAttribute("aria-label", `The pick at ${clock(start)}`);
     body.append(...each.verdicts.map((one) => this.verdict(one)));
     card.append(body);
     return card;
   }
 
   judge(each, place) {
-    const group = make("div", "judge", button("right", "Right", () => this.correct(place, "right")), button("wrong", "Wrong", () => this.correct(place, "wrong")), button("reword", "Better words …", () => this.reword(place)));
-    group.setAttribute("role", "group");
-    group.setAttribute("aria-label", `Judge the answer at ${clock(each.pick.start)}`);
-    return group;
+    return [button("right", "Right", () => this.correct(place, "right")), button("wrong", "Wrong", () => this.correct(place, "wrong")), button("reword", "Better words …", () => this.reword(place))];
+  }
+
+  /** A link to a stretch as a file of its own; none where the recording lies on another machine. */
+  clip(start, end) {
+    if (this.detail.recording.path.includes("://") || this.detail.parts.some((part) => part.why_not)) return null;
+    const link = make("a", "button clip", "Clip");
+    link.href = `/api${inRecording(this.run, this.recording, `/clip?${new URLSearchParams({ start, end })}`)}`;
+    link.download = "";
+    link.title = "Download this pick as a video";
+    link.setAttribute("aria-label", `Download the clip at ${clock(start)}`);
+    return link;
   }
 
   verdict(one) {
@@ -169,19 +192,22 @@ class RecordingView {
       document.getElementById("author").focus();
       throw new Error("Say who you are first: your name is kept with what you say.");
     }
-    await call(inRecording(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...wish } });
-    await this.changed(`${VERDICTS[wish.verdict]}: kept`);
+    this.isSending = true;
+    try {
+      await call(inRecording(this.run, this.recording, "/corrections"), { method: "POST", body: { author: author(), ...wish } });
+      await this.changed(`${VERDICTS[wish.verdict]}: kept`);
+    } finally { this.isSending = false; }
   }
 
   async changed(words) {
-    this.line.draft = null;
+    if (words) this.line.draft = null;
     this.line.refresh();
     const wanted = Math.max(PAGE, this.picks.length);
     const page = await call(inRecording(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
     this.picks = page.picks;
     this.total = page.total;
     this.drawPicks();
-    say(words);
+    if (words) say(words);
   }
 
   correct(place, verdict, text = "") {
@@ -243,6 +269,7 @@ class RecordingView {
       Enter: () => this.chosen >= 0 && this.goTo(this.picks[this.chosen].pick.start, true),
       r: () => this.correct(this.chosen, "right"), w: () => this.correct(this.chosen, "wrong"), e: () => this.reword(this.chosen),
       m: () => this.markHere(), a: () => this.session.model && this.ask().catch(tell), c: () => this.copy(),
+      d: () => this.list.children[Math.max(0, this.chosen)]?.querySelector(".clip")?.click(),
     };
     if (event.target.closest("button, a, summary") && [" ", "Enter"].includes(event.key)) return false;
     if (!(event.key in keys)) return false;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -101,9 +101,9 @@ def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: s
     return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
 
 
-def agreement_of(run: Run) -> AgreementView:
-    """How often the model was right in a run, as far as people have said."""
-    found = Agreement.of(run.corrections())
+def agreement_of(said: Sequence[Correction]) -> AgreementView:
+    """How often the model was right, as far as people have said."""
+    found = Agreement.of(said)
     low, high = found.interval or (None, None)
     return AgreementView(
         found.right, found.judged, found.reworded, found.missed, found.share, low, high

@@ -26,8 +26,8 @@ LOOK_AGAIN = 2.0
 LOOK_FOR = 0.3
 """The same for somebody who asks for a run that is not on it."""
 
-MOST_KEPT = 20_000
-"""Values remembered of one run at a time: the strips of a large archive, some kilobytes each."""
+MOST_KEPT = 500
+"""Values remembered of one run at a time: the rows that a query finds are 80 kB of 10,000."""
 
 Value = TypeVar("Value")
 Edition = tuple[tuple[int, int, int], ...]

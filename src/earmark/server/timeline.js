@@ -2,7 +2,7 @@
 import { clock, drawFlag } from "./parts.js";
 import { colours } from "./archive.js";
 
-const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 24], ["corrections", "corrections", 22]];
+const LANES = [["ruler", "", 22], ["level", "sound", 46], ["score", "score", 46], ["sounds", "named sounds", 20], ["speech", "speech", 20], ["picks", "picks", 20], ["answers", "answers", 24], ["corrections", "corrections", 22]];
 const SHORTEST = 1, MARGIN = 4;
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400];
 
@@ -30,8 +30,12 @@ export class TimeLine {
 
   close() { this.observer.disconnect(); this.dark.removeEventListener("change", this.onScheme); clearTimeout(this.wait); }
 
-  x(time) { return ((time - this.start) / (this.end - this.start)) * this.canvas.clientWidth; }
-  time(x) { return this.start + (x / this.canvas.clientWidth) * (this.end - this.start); }
+  /** Room for the names of the lanes, where there is any. */
+  get gutter() { return this.canvas.clientWidth > 600 ? 92 : 0; }
+  get room() { return this.canvas.clientWidth - this.gutter; }
+
+  x(time) { return this.gutter + ((time - this.start) / (this.end - this.start)) * this.room; }
+  time(x) { return this.start + (Math.max(0, x - this.gutter) / this.room) * (this.end - this.start); }
 
   show(start, end) {
     const length = Math.min(this.duration, Math.max(SHORTEST, end - start));
@@ -54,6 +58,8 @@ export class TimeLine {
   }
 
   refresh() {
+    this.canvas.setAttribute("aria-description", `shows ${clock(this.start)} to ${clock(this.end)}`);
+    this.canvas.dataset.seconds = (this.end - this.start).toFixed(1);
     this.draw();
     clearTimeout(this.wait);
     this.wait = setTimeout(async () => {
@@ -61,7 +67,11 @@ export class TimeLine {
       const room = (this.end - this.start) / 2; // some more on either side, for panning
       const [start, end] = [Math.max(0, this.start - room), Math.min(this.duration, this.end + room)];
       const data = await this.load(start, end, Math.min(4000, Math.max(50, this.canvas.clientWidth * 2)));
-      if (turn === this.asked && data) { this.data = data; this.draw(); }
+      if (turn !== this.asked || !data) return;
+      data.answers = data.picks.filter((pick) => pick.kind === "answered");
+      data.picks = data.picks.map((pick) => ({ ...pick, text: "" })); // what was said has a lane of its own
+      this.data = data;
+      this.draw();
     }, this.data ? 80 : 0);
   }
 
@@ -84,16 +94,21 @@ export class TimeLine {
     pen.clearRect(0, 0, wide, high);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    const kinds = { answered: colour("mark"), failed: colour("bad"), right: colour("good"), wrong: colour("bad"), reworded: colour("score"), missed: colour("mark") };
     for (const lane of this.lanesAt()) {
       pen.fillStyle = colour("line");
       pen.fillRect(0, lane.top + lane.high - 1, wide, 1);
-      if (lane.name === "ruler") this.paintRuler(pen, wide, lane, colour);
+      pen.fillStyle = colour("quiet");
+      if (this.gutter) pen.fillText(lane.words, 8, lane.top + lane.high / 2);
+    }
+    pen.save();
+    pen.beginPath();
+    pen.rect(this.gutter, 0, this.room, high);
+    pen.clip();
+    const kinds = { answered: colour("mark"), failed: colour("bad"), right: colour("good"), wrong: colour("bad"), reworded: colour("score"), missed: colour("mark") };
+    for (const lane of this.lanesAt()) {
+      if (lane.name === "ruler") this.paintRuler(pen, lane, colour);
       else if (data && (lane.name === "level" || lane.name === "score")) this.paintCurve(pen, lane, data, colour(lane.name === "level" ? "sound" : "score"));
       else if (data) this.paintEntries(pen, lane, data[lane.name], (entry) => kinds[entry.status || entry.kind || entry.verdict] || colour("sound-picked"), colour);
-      pen.fillStyle = colour("quiet");
-      const isFree = !(data?.[lane.name] || []).some((entry) => entry.start !== undefined && this.x(entry.start) < 100 && this.x(entry.end) > 0);
-      if (lane.words && wide > 420 && isFree) pen.fillText(lane.words, 6, lane.top + 8);
     }
     if (this.draft) {
       const [a, b] = this.draft.map((time) => this.x(time));
@@ -105,10 +120,11 @@ export class TimeLine {
     pen.fillStyle = colour("ink");
     for (const mark of this.marks) drawFlag(pen, this.x(mark), 0, high);
     pen.fillRect(this.x(this.now) - 1, 0, 2, high);
+    pen.restore();
   }
 
-  paintRuler(pen, wide, lane, colour) {
-    const span = this.end - this.start, step = STEPS.find((each) => (wide * each) / span > 74) || STEPS.at(-1);
+  paintRuler(pen, lane, colour) {
+    const span = this.end - this.start, step = STEPS.find((each) => (this.room * each) / span > 74) || STEPS.at(-1);
     pen.fillStyle = colour("quiet");
     for (let time = Math.ceil(this.start / step) * step; time <= this.end; time += step) {
       pen.fillRect(this.x(time), lane.top + lane.high - 6, 1, 6);
@@ -144,7 +160,7 @@ export class TimeLine {
         pen.rect(x, lane.top, wide, lane.high);
         pen.clip();
         pen.fillStyle = colour("ink");
-        pen.fillText(text, Math.max(4, x + 4), lane.top + lane.high / 2);
+        pen.fillText(text, Math.max(this.gutter + 4, x + 4), lane.top + lane.high / 2);
         pen.restore();
       }
     }
@@ -153,7 +169,7 @@ export class TimeLine {
   onWheel(event) {
     event.preventDefault();
     if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      const by = ((event.deltaX || event.deltaY) / this.canvas.clientWidth) * (this.end - this.start);
+      const by = ((event.deltaX || event.deltaY) / this.room) * (this.end - this.start);
       this.show(this.start + by, this.end + by);
     } else this.zoom(1.2 ** Math.sign(event.deltaY), this.time(event.offsetX));
   }
@@ -170,7 +186,7 @@ export class TimeLine {
     if (!held) return;
     held.moved ||= Math.abs(event.offsetX - held.x) > 4;
     if (!held.moved) return;
-    const by = ((event.offsetX - held.x) / this.canvas.clientWidth) * (held.end - held.start);
+    const by = ((event.offsetX - held.x) / this.room) * (held.end - held.start);
     if (held.isMark) { this.draft = [this.time(held.x), this.time(event.offsetX)]; this.draw(); }
     else this.show(held.start - by, held.end - by);
   }
