@@ -5,13 +5,17 @@
 
 Every reader is a client of its own that does what a person does: a window of rows somewhere in the
 archive, sorted and filtered in some way, then a recording with its time line and picks. Readers
-pause a second between two steps, as people do. Server and readers share this machine.
+pause a second between two steps, as people do. Server and readers share this machine; where others
+do too, the processor time of a request says what the latency cannot. Linux.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import os
 import random
+import re
 import sys
 import tempfile
 import threading
@@ -23,33 +27,87 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from chromium import CHROMIUM, DRIVER, chromium
 from large_archive import write_large_archive
-from served import run_named, serving
+from served import TOKEN, run_named, serving
 
-SORTS = ("name", "began", "activity", "doubt", "score")
+SORTS = ("found", "name", "began", "activity", "doubt", "score")
 
 
-def read(base: httpx.Client, run: str, until: float, seed: int, took: list[float]) -> None:
-    """What one person asks, one thing after the other."""
-    rng = random.Random(seed)
-    with httpx.Client(base_url=base.base_url, headers=base.headers, timeout=60) as client:
-        while time.monotonic() < until:
-            query = {"offset": 100 * rng.randrange(100), "limit": 100, "sort": rng.choice(SORTS)}
-            page = ask(client, f"/api/runs/{run}/recordings", query, took).json()["rows"]
-            time.sleep(rng.uniform(0.5, 1.5))
-            place = f"/api/runs/{run}/recordings/{rng.choice(page)['row']['id']}"
+class Reader(threading.Thread):
+    """One person, who asks one thing after the other over one connection."""
+
+    def __init__(self, client: httpx.Client, run: str, until: float, seed: int) -> None:
+        super().__init__()
+        self.run_id, self.until, self.rng = run, until, random.Random(seed)
+        self.line = http.client.HTTPConnection(client.base_url.host, client.base_url.port)
+        self.took: list[float] = []
+
+    def run(self) -> None:
+        """Look at a window of rows, and at one recording of it, again and again."""
+        time.sleep(self.rng.uniform(0, 2))  # nobody comes on the same stroke as fifty others
+        while time.monotonic() < self.until:
+            offset, sort = 100 * self.rng.randrange(100), self.rng.choice(SORTS)
+            rows = f"/api/runs/{self.run_id}/recordings"
+            page = self.ask(f"{rows}?offset={offset}&limit=100&sort={sort}")
+            time.sleep(self.rng.uniform(0.5, 1.5))
+            one = self.rng.choice(re.findall(rb'"id":"(\w+)"', page)).decode()
             for rest in ("", "/timeline", "/picks"):
-                ask(client, place + rest, {}, took)
-            time.sleep(rng.uniform(0.5, 1.5))
+                self.ask(f"{rows}/{one}{rest}")
+            time.sleep(self.rng.uniform(0.5, 1.5))
+
+    def ask(self, path: str) -> bytes:
+        """What the server answers; how long it took is kept."""
+        began = time.perf_counter()
+        self.line.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
+        answer = self.line.getresponse()
+        said = answer.read()
+        self.took.append(time.perf_counter() - began)
+        if answer.status != 200:
+            raise SystemExit(f"{path}: {answer.status} {said[:200]!r}")
+        return said
 
 
-def ask(
-    client: httpx.Client, path: str, query: dict[str, object], took: list[float]
-) -> httpx.Response:
-    began = time.perf_counter()
-    answer = client.get(path, params=query)
-    took.append(time.perf_counter() - began)
-    return answer.raise_for_status()
+def processor_time() -> float:
+    """Seconds that the server, our one child, has used so far."""
+    own = os.getpid()
+    (child,) = Path(f"/proc/{own}/task/{own}/children").read_text().split()
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def first_paint(client: httpx.Client, run: str, scratch: Path) -> str:
+    """When a browser that opens the archive has painted something, and when rows."""
+    with chromium(scratch / "profile") as driver:
+        driver.get(f"{client.base_url}/?token={TOKEN}")
+        driver.get(f"{client.base_url}/run/{run}")
+        script = (
+            "const [done] = arguments; const look = () => document.querySelector('.row-name')"
+            " ? requestAnimationFrame(() => done([performance.now(),"
+            " performance.getEntriesByName('first-contentful-paint')[0].startTime]))"
+            " : setTimeout(look, 5); look()"
+        )
+        rows, paint = driver.execute_async_script(script)
+    return f"in a browser: first paint after {paint:.0f} ms, rows after {rows:.0f} ms"
+
+
+def measure(client: httpx.Client, run: str, readers: int, seconds: float) -> None:
+    """Print what `readers` find in so many seconds."""
+    until, used = time.monotonic() + seconds, processor_time()
+    every = [Reader(client, run, until, seed) for seed in range(readers)]
+    for reader in every:
+        reader.start()
+    for reader in every:
+        reader.join()
+    used = processor_time() - used
+    took = [each for reader in every for each in reader.took]
+    p50, p95, p99 = (1000 * np.quantile(took, share) for share in (0.5, 0.95, 0.99))
+    print(f"{readers} readers: {len(took)} requests, {len(took) / seconds:.0f} a second")
+    print(f"median {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms")
+    print(
+        f"server: {1000 * used / len(took):.1f} ms of processor time a request,"
+        f" {100 * used / seconds:.0f}% of one core; load of the machine {os.getloadavg()[0]:.1f}"
+    )
 
 
 def main() -> None:
@@ -65,22 +123,15 @@ def main() -> None:
         with serving(folder, options=("--rate", "100000")) as client:
             run = run_named(client, "run")
             for words in ("first", "second"):
-                took: list[float] = []
-                ask(client, f"/api/runs/{run}/recordings", {"limit": 100}, took)
-                print(f"{words} page of rows: {1000 * took[0]:.0f} ms")
-            took, until = [], time.monotonic() + options.seconds
-            readers = [
-                threading.Thread(target=read, args=(client, run, until, seed, took))
-                for seed in range(options.readers)
-            ]
-            for reader in readers:
-                reader.start()
-            for reader in readers:
-                reader.join()
-    p50, p95, p99 = (1000 * np.quantile(took, share) for share in (0.5, 0.95, 0.99))
-    rate = len(took) / options.seconds
-    print(f"{options.readers} readers: {len(took)} requests, {rate:.0f} a second")
-    print(f"median {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms")
+                began, used = time.perf_counter(), processor_time()
+                client.get(f"/api/runs/{run}/recordings", params={"limit": 100}).raise_for_status()
+                took = 1000 * (time.perf_counter() - began)
+                spent = 1000 * (processor_time() - used)
+                print(f"{words} page of rows: {took:.0f} ms, {spent:.0f} ms of processor time")
+            for _ in ("strips not drawn yet", "some drawn"):
+                measure(client, run, options.readers, options.seconds)
+            if CHROMIUM and DRIVER:
+                print(first_paint(client, run, folder))
 
 
 if __name__ == "__main__":
