@@ -36,7 +36,9 @@ function makeLanes(recording) {
     lanes.get(name).push(entry);
   }
   const lasts = (entries) => entries.reduce((sum, [start, end]) => sum + end - start, 0);
-  const shown = [...lanes].sort((a, b) => lasts(b[1]) - lasts(a[1])).slice(0, MOST_LANES);
+  const isFromPicks = (entries) => entries[0][2] === "read" || entries[0][2] === "seen";
+  const shown = [...lanes].sort(([, a], [, b]) =>
+    isFromPicks(a) - isFromPicks(b) || b.length - a.length || lasts(b) - lasts(a)).slice(0, MOST_LANES);
   const list = make("div", "lanes", ...shown.map(([name, entries]) => makeLane(recording, name, entries)));
   list.hidden = !shown.length;
   return list;

@@ -29,7 +29,7 @@ MOST_TIMES = 5
 """Times given of one sound."""
 
 MOST_SOUNDS = 8
-"""Sounds told, those heard longest first."""
+"""Sounds told, those heard most often first."""
 
 MOST_ACTIVITIES = 12
 
@@ -75,7 +75,7 @@ class RecordingOverview:
     active: float | None
     """Seconds; None where nothing was listened to."""
     sounds: tuple[SoundTally, ...] = ()
-    """Heard longest first; speech is apart."""
+    """Heard most often first, then longest; speech is apart."""
     speech: tuple[Span, ...] = ()
     busiest: tuple[Span, ...] = ()
     """By time."""
@@ -184,7 +184,7 @@ def _active_windows(
 
 
 def _tally(entries: Iterable[EvidenceEntry]) -> list[SoundTally]:
-    """Sounds by family, the longest heard first."""
+    """Sounds by family, the most often heard first, then the longest."""
     every = list(entries)
     present = {entry.text for entry in every}
     families: dict[str, list[EvidenceEntry]] = {}
@@ -194,7 +194,11 @@ def _tally(entries: Iterable[EvidenceEntry]) -> list[SoundTally]:
     for name, own in families.items():
         kinds = tuple(sorted({entry.text for entry in own} - {name}))
         tallies.append(SoundTally(name, kinds, tuple(merge((e.span for e in own), gap=PAUSE / 12))))
-    return sorted(tallies, key=lambda each: (-sum(s.duration for s in each.spans), each.name))
+
+    def place(one: SoundTally) -> tuple[int, float, str]:
+        return -len(one.spans), -sum(span.duration for span in one.spans), one.name
+
+    return sorted(tallies, key=place)
 
 
 def _busiest(
