@@ -7,11 +7,12 @@ from importlib.util import find_spec
 import pytest
 
 import earmark
+from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import ModelMissing
 from earmark.models import ModelStore
 from earmark.models.catalogue import MEANING, PPOCR, SETS, WHISPER
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.pipeline.run_plan import SpeechPlan, make_plan
+from earmark.pipeline.run_plan import make_plan
 from making import make_video
 
 PARTS = {
@@ -26,10 +27,9 @@ LIBRARIES = ("ai_edge_litert", "cv2", "tokenizers")
 
 def works(store: ModelStore) -> dict[str, str]:
     """The parts that work with the models in `store`; of others, the one line that is said."""
-    plan = make_plan([], store=store, sounds=None)
-    look = plan.open_picture_evidence()
-    told = {reader.kind: "" for reader in look.readers} if look else {}
-    told |= {"heard": ""} if plan.open_namer() else {}
+    plan = make_plan([], store=store, sounds=None).with_evidence()
+    told = {reader.kind: "" for reader in plan.look.readers} if plan.look else {}
+    told |= {"heard": ""} if plan.namer else {}
     told |= {"meant": ""} if SentenceEncoder.at_hand(store) else {}
     try:
         SpeechPlan(speech=True).open_listener(store)
