@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure, Tally
-from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer
+from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer, UnreadableFile
 from fault_server import fault_server
 from stills import ask_about
 
@@ -390,6 +390,45 @@ def test_an_unreadable_answer_is_paid_for():
     limits = Limits(concurrency=1, max_tokens=300)
     _, tally, count = run(then="empty", count=5, limits=limits)
     assert tally.failed == count == 2 and tally.tokens == 220
+
+
+@pytest.mark.parametrize(
+    ("taken", "given", "tokens"), [(7, None, 17), (None, 3, 137), (7, 3, 10), (0, 0, 0)]
+)
+def test_of_an_unreadable_answer_what_is_not_said_is_counted_at_the_most(taken, given, tokens):
+    def does(_):
+        raise UnreadableAnswer("no", prompt_tokens=taken, completion_tokens=given)
+
+    tally = Outcome().of(requests(1), Scripted(does), Limits(concurrency=1))
+    most = next(requests(1)).most_input_tokens
+    assert (tally.failed, most) == (1, 134)
+    assert tally.tokens == tokens
+
+
+def test_a_picture_that_cannot_be_made_ready_is_no_attempt():
+    def does(request):
+        if request.span.start == 4.0:
+            raise UnreadableFile("a.mp4 is cut off")
+        return Answer("A hand stirs.", "scripted", prompt_tokens=1, completion_tokens=1)
+
+    outcome = Outcome()
+    tally = outcome.of(requests(3), Scripted(does), Limits(concurrency=1))
+    assert sorted(outcome.answers) == [0.0, 8.0]
+    assert (outcome.failures[4.0], outcome.attempts[4.0]) == ("a.mp4 is cut off", 0)
+    assert tally.attempts == 2 and tally.failures_in_a_row == 0
+
+
+def test_a_cap_may_be_spent_to_the_last():
+    """Two of three calls take all that is allowed."""
+
+    def does(_):
+        return Answer("A hand stirs.", "scripted", prompt_tokens=134, completion_tokens=10)
+
+    priced = Limits(concurrency=1, input_price=1e6, output_price=1e6)
+    for capped in (replace(priced, max_spend=288.0), replace(priced, max_tokens=288)):
+        tally = Outcome().of(requests(3), Scripted(does), capped)
+        assert (tally.answered, tally.tokens, tally.spend) == (2, 288, 288.0)
+        assert "is reached" in tally.stopped
 
 
 def test_out_of_memory_in_the_parser_costs_one_answer_and_is_paid_for(monkeypatch):

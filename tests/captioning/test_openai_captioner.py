@@ -350,3 +350,30 @@ def test_content_that_is_no_text_is_unreadable_and_paid(content):
     with fault_server(f"json:{said}") as server, pytest.raises(UnreadableAnswer) as caught:
         ask(server.url)
     assert (caught.value.prompt_tokens, caught.value.completion_tokens) == (100, 10)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [["odd", {"name": "no id"}, {"id": "good"}, None], [{"id": "good"}], [["id"], {"id": "good"}]],
+)
+def test_a_list_of_models_is_read_as_far_as_it_makes_sense(monkeypatch, listed):
+    monkeypatch.setattr(Endpoint, "_ask", lambda *_, **__: {"data": listed})
+    assert Endpoint("http://127.0.0.1:9/v1").models() == ["good"]
+
+
+def test_a_list_of_models_that_is_none_is_said(monkeypatch):
+    monkeypatch.setattr(Endpoint, "_ask", lambda *_, **__: {"data": {"id": "good"}})
+    with pytest.raises(UnreadableAnswer, match="does not list models"):
+        Endpoint("http://127.0.0.1:9/v1").models()
+
+
+def test_of_many_models_those_with_a_name_like_it_are_told(monkeypatch):
+    served = [f"model-{letter}" for letter in "abcdefghij"]
+    monkeypatch.setattr(Endpoint, "models", lambda _: served)
+    endpoint = Endpoint("http://127.0.0.1:9/v1")
+    endpoint.check_model("model-j")
+    with pytest.raises(CallRejected, match=r"it serves model-j, .* and 2 more") as caught:
+        endpoint.check_model("model-jj")
+    assert str(caught.value).count("model-") == 1 + 8
+    monkeypatch.setattr(Endpoint, "models", lambda _: ["llava:latest"])
+    endpoint.check_model("llava")

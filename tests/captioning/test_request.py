@@ -48,6 +48,24 @@ def test_a_hair_of_arithmetic_does_not_change_the_identity():
     assert exact.identity == hair.identity
 
 
+def test_moments_are_told_apart_to_the_microsecond():
+    first, same, other = (
+        ask_about([time], frames=False).identity for time in (1.25, 1.2500004, 1.250001)
+    )
+    assert first == same != other
+    spans = [Span(0.0, end) for end in (4.0, 4.0000004, 4.000001)]
+    first, same, other = (ask_about([1.0], span=one, frames=False).identity for one in spans)
+    assert first == same != other
+
+
+def test_what_small_models_find_makes_another_answer_only_where_it_is_the_answer():
+    for model, is_another in (("tags", True), ("m1", False)):
+        plain = ask_about([1.0], frames=False, model=model)
+        looked = replace(plain, is_looked_at=True)
+        assert (plain.identity != looked.identity) == is_another
+        assert looked.most_input_tokens > plain.most_input_tokens
+
+
 def test_frames_are_made_to_fit_the_allowance():
     request = ask_about([1.0, 2.0], tokens=100, size=(1280, 720))
     taken = (image_tokens(frame.width, frame.height) for frame in request.frames)
