@@ -88,9 +88,11 @@ def test_the_question_is_the_one_a_server_would_be_asked(tmp_path):
 
 @pytest.mark.parametrize("way", ["export", "engine"])
 def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(way, tmp_path, monkeypatch):
-    look = PictureEvidence((Sees(),))
+    def wanted_look(wanted=None, store=None):
+        return None if wanted is False else PictureEvidence((Sees(),))
+
     for module in ("evidence.picture_evidence", "pipeline.batch"):
-        monkeypatch.setattr(f"earmark.{module}.picture_evidence", lambda _: look)
+        monkeypatch.setattr(f"earmark.{module}.picture_evidence", wanted_look)
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
     choices = {"budget": "2", "frontline": "flux", "sounds": False}
     if way == "export":

@@ -47,10 +47,10 @@ def mute(tmp_path_factory) -> Path:
 def unheard(monkeypatch) -> None:
     """Nobody may listen."""
 
-    def listen_all(*_: object, **__: object) -> NoReturn:
+    def listen_each(*_: object, **__: object) -> NoReturn:
         raise AssertionError("somebody listened")
 
-    monkeypatch.setattr(select_module, "listen_all", listen_all)
+    monkeypatch.setattr(select_module, "listen_each", listen_each)
 
 
 def starts(selection: Selection) -> list[float]:

@@ -184,6 +184,7 @@ class Recording:
                     **part,
                     "uri": uri,
                     "audio_tracks": tuple(AudioTrack(**track) for track in part["audio_tracks"]),
+                    "marks": tuple(part.get("marks", ())),
                     "video": VideoTrack(**part["video"]) if part["video"] else None,
                 }
             )
