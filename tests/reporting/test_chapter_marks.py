@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import av
 import pytest
 
+from earmark.errors import MediaError
+from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run
-from earmark.media.demo_scene import make_scene
 from earmark.reporting.chapter_marks import GAP
 from earmark.reporting.export_formats import export
 from ledger_runs import fill, open_run
+from making import make_video
 
 CAPTION = "a = hammer; #1 \\ falls\n[CHAPTER]\nSTART=0"
 
@@ -51,16 +54,35 @@ def test_ffmpeg_reads_a_chapter_a_pick(marks: Path):
     ]
 
 
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch) -> Iterator[Run]:
+    """A run of a real recording with one captioned pick."""
+    monkeypatch.chdir(tmp_path)
+    make_video(tmp_path / "a.mp4", duration=24.0, fps=2, clicks=[5.0])
+    with open_run(tmp_path / "run", tags={3: ("water",)}) as ledger:
+        fill(ledger, {1: CAPTION})
+    with Run.open(tmp_path / "run") as run:
+        yield run
+
+
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
-def test_a_copy_of_the_recording_has_them(marks: Path, tmp_path: Path, suffix: str):
-    scene = make_scene(tmp_path / "a.mp4", duration=24.0).path
-    copy = tmp_path / f"copy.{suffix}"
-    with av.open(str(scene)) as given, av.open(str(copy), "w") as made:
-        with av.open(str(marks), format="ffmetadata") as told:
-            made.set_chapters(told.chapters())
-        streams = {one.index: made.add_stream_from_template(one) for one in given.streams}
-        for packet in given.demux():
-            if packet.dts is not None:
-                packet.stream = streams[packet.stream.index]
-                made.mux(packet)
+def test_a_copy_of_the_recording_has_them(run: Run, tmp_path: Path, suffix: str):
+    (marks,) = export(run, tmp_path / "marks", format="chapters")
+    (copy,) = export(run, tmp_path / "copies", format=suffix)
+    assert copy == tmp_path / "copies" / f"a.{suffix}"
     assert read(copy) == read(marks, "ffmetadata")
+    with av.open(str(tmp_path / "a.mp4")) as given, av.open(str(copy)) as made:
+        assert [one.type for one in made.streams][:2] == ["video", "audio"]
+        assert len(list(made.decode(video=0))) == len(list(given.decode(video=0)))
+
+
+def test_no_copy_is_made_of_what_is_to_be_blurred_or_is_gone(run: Run, tmp_path: Path):
+    with (
+        Run.open(tmp_path / "run", blur=FaceBlur()) as hidden,
+        pytest.raises(MediaError, match="faces are blurred in this run"),
+    ):
+        export(hidden, tmp_path / "copies", format="mp4")
+    (tmp_path / "a.mp4").unlink()
+    with pytest.raises(MediaError, match=r"a\.mp4 cannot be copied with chapters"):
+        export(run, tmp_path / "copies", format="mkv")
+    assert not list((tmp_path / "copies").glob("*.m*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Iterator
@@ -23,7 +24,10 @@ def run(tmp_path: Path) -> Iterator[Run]:
             yield run
 
 
-@pytest.mark.parametrize(("name", "adapter"), [("otio", "otio_json"), ("fcpxml", "fcpx_xml")])
+@pytest.mark.parametrize(
+    ("name", "adapter"),
+    [("otio", "otio_json"), ("fcpxml", "fcpx_xml"), ("premiere", "fcp_xml")],
+)
 def test_opentimelineio_opens_the_picks_as_clips(run: Run, tmp_path: Path, name: str, adapter: str):
     otio = pytest.importorskip("opentimelineio", reason="earmark[editing] is not installed")
     (path,) = export(run, tmp_path / f"a.{name}", format=name)
@@ -34,8 +38,13 @@ def test_opentimelineio_opens_the_picks_as_clips(run: Run, tmp_path: Path, name:
         for clip in clips
     ]
     assert spans == [(4.0, 4.0), (12.0, 4.0)]
+    first, second = clips
+    if name == "premiere":
+        assert [clip.markers[0].name for clip in clips] == [
+            "a | hammer falls & <b>rests</b>",
+            "water",
+        ]
     if name == "otio":
-        first, second = clips
         assert first.media_reference.target_url.endswith("/a.mp4")
         assert first.markers[0].name == "a | hammer falls & <b>rests</b>"
         assert second.markers[0].name == "water"
@@ -63,6 +72,40 @@ def test_resolve_finds_a_marker_a_pick(run: Run, tmp_path: Path):
         ("00:00:04:00", "a / hammer falls & <b>rests</b>", "60"),
         ("00:00:12:00", "water", "60"),
     ]
+
+
+def test_premiere_gets_its_own_list_of_markers(run: Run, tmp_path: Path):
+    """In the form that Premiere itself writes: UTF-16 with a mark, tabs, time codes, a kind."""
+    (path,) = export(run, tmp_path / "marks", format="premiere-markers")
+    assert path == tmp_path / "marks" / "a.csv"
+    head, *rows = csv.reader(path.read_text(encoding="utf-16").splitlines(), delimiter="\t")
+    assert head == ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"]
+    said = "a | hammer falls & <b>rests</b>"
+    assert rows == [
+        ["answered", said, "00:00:04:00", "00:00:08:00", "00:00:04:00", "Comment"],
+        ["not asked", "water", "00:00:12:00", "00:00:16:00", "00:00:04:00", "Comment"],
+    ]
+    assert path.read_bytes().startswith(b"\xff\xfe")
+
+
+def test_label_studio_itself_takes_the_tasks(run: Run, tmp_path: Path):
+    interface = pytest.importorskip(
+        "label_studio_sdk.label_interface",
+        reason="label-studio-sdk is not installed; it brings another OpenCV, so it is no part of "
+        "`dev`",
+    )
+    (path,) = export(run, tmp_path / "tasks.json", format="labelstudio")
+    (task,) = json.loads(path.read_text(encoding="utf-8"))
+    project = interface.LabelInterface(
+        '<View><TimelineLabels name="label" toName="video"><Label value="picked"/></TimelineLabels>'
+        '<Video name="video" value="$video"/></View>'
+    )
+    assert project.validate_task(task, validate_regions_only=False)
+    (prediction,) = task["predictions"]
+    assert project.validate_prediction(prediction)
+    assert not project.validate_prediction(
+        {**prediction, "result": [{**prediction["result"][0], "from_name": "other"}]}
+    )
 
 
 def test_label_studio_gets_a_task_a_recording(run: Run, tmp_path: Path):

@@ -55,6 +55,8 @@ def export(
 
       earmark export runs/tuesday --format parquet --out tuesday.parquet
 
+      earmark export runs/tuesday --format mp4 --out chaptered/
+
       earmark export runs/tuesday --format corrections --out said.jsonl
 
       earmark export runs/tuesday --format batch --model gpt-5-mini --out requests.jsonl
@@ -62,7 +64,7 @@ def export(
     if format == BATCH:
         _export_batch(folder, to, model, make_plan(blur=blur, store=model_store()))
         return
-    with Run.open(folder) as run:
+    with Run.open(folder, blur=face_blur(blur)) as run:
         for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")
         if to is None:

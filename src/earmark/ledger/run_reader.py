@@ -182,6 +182,11 @@ class Run:
         """Whether all pictures of the run are blurred, and are to be for good."""
         return bool(self.note(BLURRED))
 
+    @property
+    def hides_faces(self) -> bool:
+        """Whether no picture of its recordings may be shown as it is."""
+        return self.is_blurred or self._blur is not None
+
     def opened(self) -> str:
         """When the present plan was first used, in UTC."""
         row = self._row("SELECT opened FROM plans WHERE id = ?", self._plan)

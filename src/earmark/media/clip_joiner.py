@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from av.packet import Packet
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
 from earmark.media.blurred_video import CLOCK, add_video, at_time
+from earmark.media.chapter_writer import MILLISECONDS, as_chapters
 from earmark.media.clip_writer import move
 
-MILLISECONDS = Fraction(1, 1000)
 RATE = 48_000
 """Samples a second of sound that is encoded anew."""
 
@@ -105,21 +104,11 @@ def _length(path: Path) -> float:
 
 
 def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:
-    cues = [
-        (start + cue.start, start + cue.end, cue.title)
+    return as_chapters(
+        (round((start + cue.start) * 1000), round((start + cue.end) * 1000), cue.title)
         for clip, start in zip(clips, starts, strict=True)
         for cue in clip.cues
-    ]
-    return [
-        {
-            "id": number,
-            "start": round(begin * 1000),
-            "end": round(end * 1000),
-            "time_base": MILLISECONDS,
-            "metadata": {"title": title},
-        }
-        for number, (begin, end, title) in enumerate(cues, start=1)
-    ]
+    )
 
 
 def _add_subtitles(made: Any) -> Any:

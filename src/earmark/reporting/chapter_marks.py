@@ -1,13 +1,15 @@
-"""Picks as chapters of a recording, in the text that ffmpeg writes into MP4 and Matroska files."""
+"""Picks as chapters of a recording: as text for ffmpeg, or written into a copy of it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+from earmark.errors import MediaError
+from earmark.media.chapter_writer import Chapter, copy_with_chapters
 from earmark.reporting.edl import one_line
-from earmark.reporting.exporter import Export, Exporter, ExportRow
+from earmark.reporting.exporter import Export, Exporter
 
 GAP = "not picked"
 """The title between picks. MP4 has no gaps: a chapter lasts until the next, the first from 0."""
@@ -24,28 +26,60 @@ class Chapters(Exporter):
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
-        duration = max((one.duration for one in export.recordings), default=0.0)
-        text = "".join((";FFMETADATA1\n", *_marks(export.rows, round(1000 * duration))))
+        text = "".join((";FFMETADATA1\n", *map(_mark, _chapters(export))))
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _marks(rows: Iterable[ExportRow], last: int) -> Iterator[str]:
-    """Chapters that fill a recording of so many milliseconds."""
+class ChapteredMp4(Exporter):
+    """A copy of each recording, as recorded, with a chapter a pick: MP4, for any player."""
+
+    is_per_recording = True
+    is_text = False
+    suffix = "mp4"
+    kind = "mp4"
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        (recording,) = export.recordings
+        if export.is_blurred:
+            raise MediaError(
+                "faces are blurred in this run, and a copy of its recording would show them; "
+                "`--format chapters` writes the chapters alone"
+            )
+        if recording.chapters:
+            raise MediaError(
+                f"{one_line(recording.path)} has several files, and a copy holds one; "
+                "`--format chapters` writes the chapters alone"
+            )
+        copy_with_chapters(recording.path, _chapters(export), path, self.kind)
+
+
+class ChapteredMkv(ChapteredMp4):
+    """A copy of each recording, as recorded, with a chapter a pick: Matroska."""
+
+    suffix = "mkv"
+    kind = "matroska"
+
+
+def _chapters(export: Export) -> Iterator[Chapter]:
+    """Chapters that fill a recording."""
+    last = round(1000 * max((one.duration for one in export.recordings), default=0.0))
     place = 0
-    for row in rows:
+    for row in export.rows:
         start, end = max(place, round(1000 * row.start)), round(1000 * row.end)
         if end <= start:
             continue
         if start > place:
-            yield _mark(place, start, GAP)
-        yield _mark(start, end, row.caption or ", ".join(row.tags) or row.reason)
+            yield place, start, GAP
+        yield start, end, one_line(row.caption or ", ".join(row.tags) or row.reason)
         place = end
     if last > place:
-        yield _mark(place, last, GAP)
+        yield place, last, GAP
 
 
-def _mark(start: int, end: int, title: str) -> str:
-    words = _quoted(one_line(title))
+def _mark(chapter: Chapter) -> str:
+    start, end, title = chapter
+    words = _quoted(title)
     return f"\n[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={words}\n"
 
 

@@ -1,7 +1,8 @@
-"""Picks for editors and annotation tools: OpenTimelineIO, Final Cut Pro, Resolve, Label Studio."""
+"""Picks for editors (OpenTimelineIO, Final Cut, Premiere, Resolve) and for Label Studio."""
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -10,6 +11,7 @@ from typing import Any
 from earmark.errors import MissingExtra
 from earmark.ledger.records import RecordingRow
 from earmark.media.source import is_remote, name_of
+from earmark.reporting.csv_rows import as_cell
 from earmark.reporting.edl import FRAME_RATE, Clip, in_chapter, one_line, time_code
 from earmark.reporting.exporter import Export, Exporter, ExportRow
 
@@ -52,6 +54,47 @@ class FinalCut(OpenTimeline):
     rates = (24.0, 25.0, 30.0, 50.0, 60.0)
 
 
+class Premiere(OpenTimeline):
+    """Premiere Pro (File > Import), as Final Cut Pro 7 XML by way of OpenTimelineIO.
+
+    Needs `earmark[editing]`.
+    """
+
+    adapter = "fcp_xml"
+    rates = (24.0, 25.0, 30.0, 50.0, 60.0)
+    suffix = "xml"
+
+
+class PremiereMarkers(Exporter):
+    """Markers as Premiere Pro's own list (File > Export > Markers), one file each.
+
+    Tab-separated, in UTF-16, as Premiere writes it; scripts and panels that take markers read it.
+    Times are those of the recording.
+    """
+
+    is_per_recording = True
+    is_text = False
+    suffix = "csv"
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        rate = _rate_of(export)
+        lines = ["Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type"]
+        for row in export.rows:
+            note = as_cell(one_line(row.caption or ", ".join(row.tags) or row.reason))
+            times = (row.start, row.end, row.end - row.start)
+            codes = "\t".join(time_code(time, rate) for time in times)
+            lines.append(f"{row.status}\t{note}\t{codes}\tComment")
+        text = "".join(f"{line}\r\n" for line in lines)
+        path.write_bytes(codecs.BOM_UTF16_LE + text.encode("utf-16-le", "replace"))
+
+
+def _rate_of(export: Export) -> float:
+    """Frames a second to count in."""
+    rate = export.recordings[0].frame_rate if export.recordings else 0
+    return rate if round(rate) else FRAME_RATE
+
+
 class ResolveMarkers(Exporter):
     """Markers for DaVinci Resolve (Timelines > Import > Timeline Markers from EDL), one file each.
 
@@ -63,8 +106,7 @@ class ResolveMarkers(Exporter):
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
-        rate = export.recordings[0].frame_rate if export.recordings else 0
-        rate = rate if round(rate) else FRAME_RATE
+        rate = _rate_of(export)
         lines = [f"TITLE: {one_line(export.title)}", "FCM: NON-DROP FRAME", ""]
         for number, row in enumerate(export.rows, start=1):
             frames = max(1, round((row.end - row.start) * rate))

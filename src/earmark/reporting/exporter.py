@@ -82,13 +82,16 @@ class Export:
     """What people agree on, by recording and time, read as they are come to."""
     said: Iterable[EvidenceEntry] = ()
     """Every sentence that was written down, by recording and time."""
+    is_blurred: bool = False
+    """Whether no picture of a recording may be shown as it is."""
 
     @classmethod
     def of(cls, run: Run, recordings: Sequence[RecordingRow]) -> Export:
         """The picks of some recordings of `run`."""
         title = run.folder.resolve().name
         said = (one for each in recordings for one in run.evidence(each.id, kinds=("said",)))
-        return cls(title, recordings, _rows(run, recordings), _corrected(run, recordings), said)
+        rows, corrected = _rows(run, recordings), _corrected(run, recordings)
+        return cls(title, recordings, rows, corrected, said, run.hides_faces)
 
 
 class Exporter(Protocol):
