@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs gate hooks dist release-check browser voice clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -48,6 +48,9 @@ mutation: $(VENV)/.dev ## Break media, ledger, selection and captioning on purpo
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py
+
+screenshots: $(VENV)/.dev browser ## Make the pictures of docs/ anew, in Chromium
+	$(BIN)/python scripts/screenshots.py
 
 # DATA holds resound/, shift/ and epic/; what was listened to and trained is kept in RUNS.
 RUNS ?= runs

@@ -13,7 +13,7 @@ from earmark.pipeline.run_plan import make_plan
 from earmark.server.agent_tools import AgentTools
 from earmark.server.run_library import RunLibrary
 from earmark.server.service import Service
-from face_film import faces_in, film_face, pictures_in, require_faces
+from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
 from served import run_named, serving
 
 CHOICES = {"budget": "1", "frontline": "energy", "pictures": False}
@@ -30,7 +30,7 @@ def archive(tmp_path_factory) -> Path:
     return folder
 
 
-def test_pictures_and_questions_are_blurred_and_recordings_stay_on_their_machine(archive):
+def test_what_is_sent_is_blurred_and_recordings_stay_on_their_machine(archive, tmp_path):
     with annotation_server(reply="A person stands.") as model:
         words = ("--blur", "faces", "--vlm", model.url, "--model", MODEL, "--no-cache")
         with serving(archive, options=(*words, "--allow-host", "review.example.org")) as client:
@@ -41,6 +41,9 @@ def test_pictures_and_questions_are_blurred_and_recordings_stay_on_their_machine
             span = {name: shown["pick"][name] for name in ("start", "end")}
             assert shown["has_picture"]
             assert faces_in(client.get(f"{place}/picture", params=span).content) == 0
+            clip = client.get(f"{place}/clip", params=span)
+            (tmp_path / "clip.mp4").write_bytes(clip.content)
+            assert set(faces_in_video(tmp_path / "clip.mp4")) == {0}
             other = 2.0 if span["start"] >= 4 else 10.0
             assert client.post(f"{place}/ask", json={"time": other}).status_code == 200
             assert [*map(faces_in, pictures_in(model.asked()))] == [0]

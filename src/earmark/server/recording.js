@@ -41,7 +41,7 @@ class RecordingView {
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
         make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),
-        make("section", "side", this.searchBar(), this.list, this.more)));
+        this.side = make("section", "side", this.searchBar(), this.list, this.more)));
     this.video.addEventListener("timeupdate", () => this.onTime());
     this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
     this.video.addEventListener("loadedmetadata", () => { if (this.wanted !== undefined) this.video.currentTime = this.wanted; });
@@ -107,7 +107,16 @@ class RecordingView {
     this.tellTime(time);
   }
 
+  /** Choose the pick at a moment; its card comes into view where the picks scroll by themselves. */
+  follow(time) {
+    const holds = (each) => each && each.pick.start <= time && time < each.pick.end;
+    if (holds(this.picks[this.chosen])) return;
+    const place = this.picks.findIndex(holds);
+    if (place >= 0) this.choose(place, this.side.scrollHeight > this.side.clientHeight);
+  }
+
   tellTime(time) {
+    this.follow(time);
     const began = Date.parse(this.detail.recording.began);
     const day = Number.isNaN(began) ? "" : ` · ${new Date(began + time * 1000).toISOString().slice(11, 19)}`;
     this.clock.textContent = `${clock(time)} of ${clock(this.detail.recording.duration)}${day}`;
@@ -179,10 +188,10 @@ class RecordingView {
     return make("p", `verdict ${one.verdict}`, words, " ", button("undo", "take back", () => call(`${at(this.run)}/corrections/${one.id}`, { method: "DELETE" }).then(() => this.changed("taken back")).catch(tell)));
   }
 
-  choose(place) {
+  choose(place, isShown = true) {
     this.chosen = Math.min(this.picks.length - 1, Math.max(0, place));
     [...this.list.children].forEach((card, each) => card.classList.toggle("chosen", each === this.chosen));
-    this.list.children[this.chosen]?.scrollIntoView({ block: "nearest" });
+    if (isShown) this.list.children[this.chosen]?.scrollIntoView({ block: "nearest" });
   }
 
   // ---- what people say ----------------------------------------------------------------------
