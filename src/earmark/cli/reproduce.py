@@ -19,6 +19,7 @@ from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.reporting.console import Format, emit_json, err, print_table
 from earmark.reproduction.material import Material, ReproductionPlan
+from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.reproduction.reproduction_run import check_names, list_artefacts
 from earmark.reproduction.reproduction_run import reproduce as run_reproduction
 
@@ -140,7 +141,7 @@ def reproduce(
             has_hands=hands,
             has_sounds=sounds,
         )
-    if not material.lacks("train"):
+    if any("train" in ARTEFACTS[name].needs for name in chosen) and not material.lacks("train"):
         from earmark.training.optimisation import use_threads
 
         use_threads(threads)

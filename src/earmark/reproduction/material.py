@@ -158,18 +158,18 @@ class Material:
     @cached_property
     def media(self) -> dict[str, Source]:
         """Media of annotated EPIC-KITCHENS recordings, by name."""
-        known = {
-            name for marked in (self.epic, self.trained_on) if marked for name in marked.recordings
-        }
         folders = [*([self.plan.epic] if self.plan.epic else []), *self.plan.audio]
         found: dict[str, Source] = {}
         for place in folders:
             try:
-                found |= {n: each for n, each in find_media([place]).items() if n in known}
+                found |= find_media([place])
             except EarmarkError:
                 if place in self.plan.audio:
                     raise
-        return found
+        if not found:
+            return {}
+        marked = [each.recordings for each in (self.epic, self.trained_on) if each]
+        return {name: each for name, each in found.items() if any(name in one for one in marked)}
 
     def recording(self, name: str) -> Recording:
         """An opened recording."""
@@ -227,7 +227,13 @@ class Material:
         return self.folder / "kept" / f"{name}-{digest}"
 
     def fingerprint(self) -> str:
-        """A short hash of the plan and of the annotations."""
-        parts = [json.dumps(self.plan.to_json(), sort_keys=True), *sorted(self.media)]
-        parts += [each.fingerprint for each in (self.epic, self.events, self.trained_on) if each]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+        """A short hash of the plan, of the annotation files and of the names of the media."""
+        return self.once("fingerprint", self._fingerprint)
+
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256(json.dumps(self.plan.to_json(), sort_keys=True).encode())
+        digest.update("\n".join(sorted(self.media)).encode())
+        for name in filter(self._has, (VALIDATION, *TRAINING, *EVENTS)):
+            assert self.plan.epic is not None
+            digest.update((self.plan.epic / name).read_bytes())
+        return digest.hexdigest()[:16]
