@@ -7,10 +7,9 @@ question ──▶ sounds that are meant ──▶ chances ──▶ exact rule 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,7 @@ from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import EarmarkError, MediaError
-from earmark.evidence.sound_listener import SoundListener
-from earmark.evidence.sound_query import SoundMatch, match_sounds
-from earmark.evidence.sound_track import SoundTrack
+from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
 from earmark.ledger.call_recorder import CallRecorder
@@ -35,6 +32,7 @@ from earmark.ledger.run_reader import Run
 from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
 from earmark.media.clip_writer import cut_clip
+from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.blurred_run import blurred_like, open_ledger
@@ -45,6 +43,7 @@ from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.progress import Progress
 from earmark.reporting.text_format import counted
 from earmark.search.meaning_index import MeaningIndex
+from earmark.search.sound_relevance import SoundFinder, sound_finders
 from earmark.search.target_windows import (
     MissedEstimate,
     TargetWindows,
@@ -239,14 +238,21 @@ class _Search:
         self.recordings = {one.key: one for one in recordings.values()}
         self.notes: list[str] = []
         encoder = SentenceEncoder.at_hand(plan.store)
-        listener = plan.listening.beside
-        names = listener.encoder.names if listener else ()
-        self.matches = match_sounds(question, names, encoder)
-        if not self.matches:
-            why = "no sound that has a name means it" if listener else "sounds have no names here"
-            self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
-        relevance = self._relevance(listener, backend)
         listening = plan.listening
+        finders = list(
+            sound_finders(
+                question,
+                listening.beside,
+                length=listening.grid.length,
+                meaning=encoder,
+                store=plan.store or ModelStore(),
+            )
+        )
+        self.matches = {name: each for one in finders for name, each in one.matches.items()}
+        if not self.matches:
+            why = "no sound that has a name means it" if finders else "sounds have no names here"
+            self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
+        relevance = self._relevance([one for one in finders if one.matches], backend)
         key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
         self.many = []
         for name in self.recordings:
@@ -257,20 +263,19 @@ class _Search:
             self.many.append(TargetWindows(name, windows, spread[: len(windows.scores)]))
         self._read_captions(question, encoder)
 
-    def _relevance(self, listener: SoundListener | None, backend: Backend) -> dict[str, FloatArray]:
+    def _relevance(self, finders: Sequence[SoundFinder], backend: Backend) -> dict[str, FloatArray]:
         """How likely a sound that is meant is in each window, by recording."""
-        if listener is None or not self.matches:
-            return {}
-        names = listener.encoder.names
-        weights = np.array([self.matches[n].weight if n in self.matches else 0.0 for n in names])
         heard = [one for one in self.recordings.values() if one.has_audio]
         found: dict[str, FloatArray] = {}
-        work = partial(_listen_again, listener=listener)
-        for one, track in backend.map(work, heard):
-            if isinstance(track, EarmarkError):
-                self.notes.append(f"{one.source.name}: its sounds have no names: {track}")
-                continue
-            found[one.key] = on_windows(track, weights, self.plan.listening.grid.length)
+        for finder in finders:
+            for one, likely in backend.map(finder, heard):
+                if isinstance(likely, EarmarkError):
+                    self.notes.append(f"{one.source.name}: its sounds have no names: {likely}")
+                elif one.key in found:
+                    size = min(len(found[one.key]), len(likely))
+                    found[one.key] = np.maximum(found[one.key][:size], likely[:size])
+                else:
+                    found[one.key] = likely
         return found
 
     def _read_captions(self, question: str, encoder: SentenceEncoder | None) -> None:
@@ -377,18 +382,3 @@ class _Search:
 
 def _reason(window: int, chance: float) -> str:  # noqa: ARG001 - as reasons are told
     return f"{chance:.0%} likely before looking"
-
-
-def _listen_again(recording: Recording, *, listener: SoundListener) -> SoundTrack:
-    return listener(recording)
-
-
-def on_windows(track: SoundTrack, weights: FloatArray, length: float) -> FloatArray:
-    """The strongest of the weighted sounds in each window of so many seconds."""
-    cells = track.strongest(weights)
-    count = int(np.ceil(cells.duration / length)) + 1
-    found = np.zeros(count)
-    places = np.arange(len(cells)) * cells.hop
-    for edge in (places, places + cells.hop - 1e-9):  # a cell may reach into two windows
-        np.maximum.at(found, (edge / length).astype(int), cells.values)
-    return found

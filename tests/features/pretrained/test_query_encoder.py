@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import TensorProto, helper, save
 
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.query_encoder import QueryEncoder
 from earmark.features.pretrained.vocabulary import read_names
 from earmark.media import Sound
+from query_model import answer_model
 
 QUERIES = "# in the kitchen\nchopping vegetables\n\nwater running\n"
 
@@ -65,34 +66,6 @@ def test_posteriors_are_pooled_onto_the_clock(queries):
 def test_as_a_detector_every_query_counts(queries):
     encoder = asked(Loudness(), queries, reads="activity")
     assert rows_of(encoder, clicking(3.21)).max() == pytest.approx(0.75)
-
-
-def answer_model(path: Path, *, asks_for_queries: bool, sample_rate: str | None = None) -> Path:
-    """Averages the sound down to ten rows; the first column of the embeddings scales it."""
-    value, floats = helper.make_tensor_value_info, TensorProto.FLOAT
-    constants = [
-        numpy_helper.from_array(np.array([0, 1, 10, -1]), "cells"),
-        numpy_helper.from_array(np.array([[0.5], [1.0]], np.float32), "own"),
-        numpy_helper.from_array(np.array([3]), "last"),
-    ]
-    scale = "queries" if asks_for_queries else "own"
-    nodes = [
-        helper.make_node("Abs", ["sound"], ["loud"]),
-        helper.make_node("Reshape", ["loud", "cells"], ["stacked"]),
-        helper.make_node("ReduceMax", ["stacked", "last"], ["most"], keepdims=0),
-        helper.make_node("Mul", ["most", scale], ["answer"]),
-    ]
-    inputs = [value("sound", floats, ["chunks", 320_000])]
-    if asks_for_queries:
-        inputs.append(value("queries", floats, ["n", 1]))
-    constants[0] = numpy_helper.from_array(np.array([-1, 1, 10, 32_000]), "cells")
-    outputs = [value("answer", floats, None)]
-    graph = helper.make_graph(nodes, "answers", inputs, outputs, constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    if sample_rate:
-        helper.set_model_props(model, {"sample_rate": sample_rate})
-    save(model, path)
-    return path
 
 
 def test_an_onnx_file_with_its_queries_inside(queries, tmp_path):

@@ -1,0 +1,207 @@
+"""How much `find` finds for how many calls, and how often its range of what was missed holds.
+
+    python scripts/find_table.py ../shared/data --recordings 12
+    python scripts/find_table.py ../shared/data --recordings 12 --ranges 400
+
+Truth are the annotated sound events of one class (EPIC-SOUNDS), in the composites of `resound`. An
+event is found when a window that touches it is asked about. Beside `find`: calls evenly spaced, and
+the windows that `select` would caption, searched afterwards by a search that misses nothing.
+
+With `--ranges` so many times a class, one, three or all of the recordings and 5 to 40 calls are
+drawn, and the moments that were missed (windows in a row that hold the class, none of them asked
+about or joined to one that was) are held against the range that is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from earmark.evidence.sound_names import sound_namer
+from earmark.evidence.sound_query import SoundMatch, match_sounds
+from earmark.evidence.sound_track import SoundTrack
+from earmark.grid import Windows
+from earmark.media import open_recording
+from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.pipeline.listen import listen
+from earmark.pipeline.run_plan import make_plan
+from earmark.search.sound_relevance import on_windows
+from earmark.search.target_windows import TargetWindows, estimate_missed, next_windows
+from earmark.selection import Budget, Coverage, allocate
+from earmark.selection.rules.strata import Strata
+from earmark.timeline import Span
+
+QUESTIONS = {
+    "tap running": "water runs from a tap",
+    "cut / chop": "someone chops food",
+    "beep": "something beeps",
+    "paper rustle": "paper rustles",
+    "footstep": "someone walks",
+}
+CALLS = (5, 10, 20, 40, 80)
+
+Truths = dict[tuple[str, str], list[Span]]
+"""When there is what, by class and recording."""
+
+
+def seconds(clock: str) -> float:
+    hours, minutes, rest = clock.split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + float(rest)
+
+
+def events(data: Path, names: set[str]) -> Truths:
+    found: Truths = {}
+    with (data / "epic" / "EPIC_Sounds_validation.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["video_id"] in names:
+                span = Span(seconds(row["start_timestamp"]), seconds(row["stop_timestamp"]))
+                found.setdefault((row["description"], row["video_id"]), []).append(span)
+    return found
+
+
+def touches(window: int, truth: list[Span]) -> bool:
+    span = Span(4.0 * window, 4.0 * window + 4.0)
+    return any(span.overlaps(each) for each in truth)
+
+
+def find(many: list[TargetWindows], truth: list[list[Span]], calls: int) -> list[set[int]]:
+    """The windows that `find` asks about, its answers played."""
+    for turn in range(3):
+        left = calls - sum(len(one.asked) for one in many)
+        share = left if turn == 2 else -(-left // 2)
+        for one, own, new in zip(
+            many, truth, next_windows(many, share, first=turn == 0), strict=True
+        ):
+            one.asked |= {window: touches(window, own) for window in new}
+    return [set(one.asked) for one in many]
+
+
+def recall(asked: list[set[int]], truth: list[list[Span]]) -> float:
+    hits = [
+        any(Span(4.0 * w, 4.0 * w + 4.0).overlaps(event) for w in own)
+        for own, spans in zip(asked, truth, strict=True)
+        for event in spans
+    ]
+    return float(np.mean(hits)) if hits else float("nan")
+
+
+@dataclass(frozen=True)
+class Heard:
+    """All that is known of one recording."""
+
+    name: str
+    windows: Windows
+    track: SoundTrack
+
+    def target(self, matches: Mapping[str, SoundMatch]) -> TargetWindows:
+        """Its windows, by how likely the sounds are that are meant."""
+        names = self.track.names
+        weights = np.array([matches[n].weight if n in matches else 0.0 for n in names])
+        relevance = on_windows(self.track, weights, 4.0)[: len(self.windows)]
+        return TargetWindows(self.name, self.windows, relevance)
+
+
+def hear(data: Path, count: int, first: int, cache: Path | None) -> list[Heard]:
+    """So many recordings, evenly taken from all."""
+    paths = sorted((data / "resound").glob("*.opus"))
+    paths = paths[first :: max(1, len(paths) // count)][:count]
+    namer = sound_namer(True, cache)
+    assert namer is not None and namer.listener is not None
+    plan = make_plan(list(map(str, paths)), cache=cache)
+    return [
+        Heard(
+            path.stem, listen(source, plan.listening).windows, namer.listener(open_recording(path))
+        )
+        for path, source in zip(paths, plan.sources(), strict=True)
+    ]
+
+
+def print_recall(heard: list[Heard], truths: Truths) -> None:
+    """One row a question and a rule."""
+    encoder, windows = SentenceEncoder.at_hand(), [one.windows for one in heard]
+    print("class | question | events | rule | " + " | ".join(map(str, CALLS)))
+    for label, question in QUESTIONS.items():
+        matches = match_sounds(question, heard[0].track.names, encoder)
+        truth = [truths.get((label, one.name), []) for one in heard]
+        rows: dict[str, list[str]] = {"find": [], "select": [], "even": []}
+        for calls in CALLS:
+            asked = find([one.target(matches) for one in heard], truth, calls)
+            rows["find"].append(f"{recall(asked, truth):.2f}")
+            for name, rule in (("select", Coverage()), ("even", Strata())):
+                chosen = allocate(rule, windows, Budget(count=calls), across=True)
+                asked = [{pick.window for pick in choice.picks} for choice in chosen]
+                rows[name].append(f"{recall(asked, truth):.2f}")
+        for name, cells in rows.items():
+            count = sum(map(len, truth))
+            print(f"{label} | {question} | {count} | {name} | {' | '.join(cells)}", flush=True)
+
+
+def missed(one: TargetWindows, truth: list[Span]) -> int:
+    """Moments of `truth` that were neither asked about nor joined to one that was."""
+    settled = set(one.asked)
+    for window, seen in one.asked.items():
+        settled |= set(one.stretch(window)) if seen else set()
+    shown = [window for window in range(len(one.windows)) if touches(window, truth)]
+    moments: list[list[int]] = []
+    for window in shown:
+        if moments and moments[-1][-1] == window - 1:
+            moments[-1].append(window)
+        else:
+            moments.append([window])
+    return sum(settled.isdisjoint(moment) for moment in moments)
+
+
+def print_ranges(heard: list[Heard], truths: Truths, trials: int) -> None:
+    """How often the range of what was missed holds, by the calls that were made."""
+    rng, encoder = np.random.default_rng(0), SentenceEncoder.at_hand()
+    labels = sorted({label for label, _ in truths})
+    matches = {label: match_sounds(label, heard[0].track.names, encoder) for label in labels}
+    found: dict[str, list[tuple[float, float, float, float]]] = {}
+    for _ in range(trials):
+        label, calls = str(rng.choice(labels)), int(rng.choice((5, 10, 20, 40)))
+        size = int(rng.choice((1, 3, len(heard))))
+        some = [heard[place] for place in sorted(rng.choice(len(heard), size, replace=False))]
+        truth = [truths.get((label, one.name), []) for one in some]
+        many = [one.target(matches[label]) for one in some]
+        find(many, truth, calls)
+        left = sum(missed(one, own) for one, own in zip(many, truth, strict=True))
+        told = estimate_missed(many)
+        row = (left, told.expected, told.low, told.high)
+        for name in (f"{calls} calls", f"{size} recordings", "all"):
+            found.setdefault(name, []).append(row)
+    print("| | trials | missed | expected | range holds | below it | above it | median width |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in sorted(found, key=lambda each: (each.split()[-1], len(each), each)):
+        left, expected, low, high = np.array(found[name]).T
+        print(
+            f"| {name} | {len(left)} | {left.mean():.2f} | {expected.mean():.2f} "
+            f"| {np.mean((low <= left) & (left <= high)):.1%} | {np.mean(left < low):.1%} "
+            f"| {np.mean(left > high):.1%} | {np.median(high - low):.0f} |"
+        )
+
+
+def main() -> None:
+    """Hear, play the answers, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--recordings", type=int, default=12)
+    parser.add_argument("--first", type=int, default=0, help="place of the first one taken")
+    parser.add_argument("--ranges", type=int, default=0, help="trials of the range")
+    parser.add_argument("--cache", type=Path, default=None)
+    said = parser.parse_args()
+    heard = hear(said.data, said.recordings, said.first, said.cache)
+    truths = events(said.data, {one.name for one in heard})
+    print(f"{len(heard)} composites, {sum(len(one.windows) for one in heard)} windows of 4 s")
+    if said.ranges:
+        print_ranges(heard, truths, said.ranges)
+    else:
+        print_recall(heard, truths)
+
+
+if __name__ == "__main__":
+    main()
