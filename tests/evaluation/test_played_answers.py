@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.played_answers import AnswerPlayer, play_rounds
+from earmark.evaluation.played_answers import AnswerPlayer, play_apart, play_rounds
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget
@@ -59,3 +60,27 @@ def test_rounds_find_what_even_spacing_steps_over():
         spans = [(pick.start, pick.end) for pick in picks]
         found[count] = sum(any(a.start < e and s < a.end for s, e in spans) for a in actions)
     assert found[3] >= found[1] + 6
+
+
+def test_many_runs_played_together_are_each_as_if_alone():
+    """Without sound, with sound, and too short for a second round."""
+    rng = np.random.default_rng(0)
+    heard = replace(windows(120), rates=rng.gamma(1, 0.3, 120), scores=rng.random(120))
+    many = [windows(160), heard, windows(12)]
+    actions = [Action(place * 9.0, place * 9.0 + 5, f"a{place // 6}") for place in range(40)]
+    player = AnswerPlayer.parse("noisy")
+    said = [player.activities(f"r{place}", actions, one) for place, one in enumerate(many)]
+    calls = [40, 30, 3]
+    together = play_apart(many, said, calls)
+    for one, words, count, picks in zip(many, said, calls, together, strict=True):
+        (alone,) = play_rounds([one], [words], Budget(count=count), Rounds(None))
+        assert [pick.start for pick in picks] == [pick.start for pick in alone]
+
+
+def test_where_answers_tell_nothing_auto_is_one_round():
+    """Without sound too, where `strata` lays the calls."""
+    many, said = windows(160), [f"a{place}" for place in range(160)]
+    once, auto = (
+        play_rounds([many], [said], Budget(count=24), Rounds(count))[0] for count in (1, None)
+    )
+    assert [pick.start for pick in auto] == [pick.start for pick in once]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,14 @@ from earmark.selection.answer_evidence import (
 from earmark.selection.round_schedule import Rounds, Turn
 from earmark.selection.stopping import Asking, as_answered
 
-FACTORS = GapFactors((1.0, 10.0), same=(0.1, 0.1), empty=(0.05, 0.05), one_empty=(0.5, 0.5))
+FACTORS = GapFactors(
+    (1.0, 10.0),
+    same=(0.1, 0.1),
+    bridged=(0.3, 0.3),
+    idle=(0.02, 0.02),
+    empty=(0.05, 0.05),
+    one_empty=(0.5, 0.5),
+)
 
 
 def windows(count: int, *, owned: tuple[int, ...] = (), rate: float = 0.5) -> Windows:
@@ -47,9 +56,30 @@ def revised(*drawings: str) -> RevisedWindows:
     return RevisedWindows(many, answers, agree=equal, factors=FACTORS)
 
 
-def test_two_answers_are_the_same_empty_half_empty_or_different():
-    kinds = [kind_of(*pair, equal) for pair in ("aa", "ab", ("", ""), ("a", ""), ("", "a"))]
-    assert kinds == ["same", "differ", "empty", "one_empty", "one_empty"]
+@pytest.mark.parametrize(
+    ("drawing", "kind"),
+    [
+        (".aa.", "same"),
+        (".ab.", "differ"),
+        ("cabd", "differ"),
+        (".--.", "idle"),
+        ("----", "idle"),
+        ("a--.", "empty"),
+        (".--a", "empty"),
+        (".a-.", "one_empty"),
+        (".-a.", "one_empty"),
+        (".a-a", "bridged"),  # nothing between two that agree may be a miss
+        ("a-a.", "bridged"),
+        (".aba", "bridged"),  # another word for the same
+        ("acba", "bridged"),
+        ("-aba", "bridged"),
+        ("-a-b", "one_empty"),
+    ],
+)
+def test_what_two_answers_are_to_one_another_beside_their_neighbours(drawing, kind):
+    said = [{"-": NOTHING, ".": None}.get(sign, sign) for sign in drawing]
+    before, first, last, after = said
+    assert kind_of(str(first), str(last), equal, before=before, after=after) == kind
 
 
 def test_a_stretch_between_answers_that_differ_expects_most():
@@ -86,8 +116,8 @@ def test_beside_an_answer_that_does_not_say_nothing_is_known():
     ("drawing", "tells"),
     [
         ("a....b....c....d....e....e....f....g....h....i....j....k", False),
-        ("a....a....b....-....-....c....c....d....d", True),
-        ("a....a....b....-....-", False),
+        ("a....a....a....b....-....-....-....-....c....c....c....d....e....e", True),
+        ("a....a....b", False),
     ],
 )
 def test_auto_goes_by_the_sound_where_answers_tell_little(drawing, tells):
@@ -136,6 +166,6 @@ def test_windows_that_lie_on_no_grid_are_told_apart_too():
 
 def test_factors_are_above_nothing_and_one_a_length():
     with pytest.raises(ValueError, match="above 0"):
-        GapFactors((1.0,), same=(0.0,), empty=(0.1,), one_empty=(0.1,))
+        replace(FACTORS, same=(0.0, 0.1))
     with pytest.raises(ValueError, match="one for each length"):
-        GapFactors((1.0,), same=(0.1, 0.2), empty=(0.1,), one_empty=(0.1,))
+        replace(FACTORS, same=(0.1,))

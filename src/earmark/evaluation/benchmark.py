@@ -26,13 +26,12 @@ from earmark.evaluation.metrics.coverage_counts import (
     forecast_error,
     holding,
 )
-from earmark.evaluation.played_answers import AnswerPlayer, play_rounds
+from earmark.evaluation.played_answers import AnswerPlayer, play_apart
 from earmark.evaluation.tables.table import percent
 from earmark.grid import Windows
 from earmark.media.atomic_file import replacing
 from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
-from earmark.selection.round_schedule import Rounds
 from earmark.selection.rules.random_spans import RandomSpans
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.selection.rules.strata import Strata
@@ -169,10 +168,7 @@ def run_case(
 def play_budgets(case: Case, calls: Sequence[int], answers: str) -> list[list[Pick]]:
     """What `coverage` picks for each number of calls, asked in rounds and answered by `answers`."""
     said = AnswerPlayer.parse(answers).activities(case.recording, case.actions, case.windows)
-    return [
-        play_rounds([case.windows], [said], Budget(count=each), Rounds(None))[0] if each else []
-        for each in calls
-    ]
+    return play_apart([case.windows] * len(calls), [said] * len(calls), calls)
 
 
 def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:

@@ -174,7 +174,7 @@ def evaluate(
         else EvaluationPlan(spans=spans, **choices)  # type: ignore[arg-type]
     )
     folder = None if out is None else Path(out)
-    source, left_out = _open_source(plan)
+    source, left_out = open_source(plan)
     chooses = plan.downsample or plan.operating_points
     development = _development(plan, source) if chooses else []
     minute = _minute(plan.strip, source.evaluated) if plan.strip else None
@@ -199,7 +199,7 @@ def evaluate(
     return EvaluationResult(plan, tuple(ran.rows), report)
 
 
-def _open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
+def open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
     """What scores the recordings, and a line for every kind of recording left out."""
     durations = read_durations(plan.durations) if plan.durations else {}
     marked = read_annotations(plan.spans, format=plan.spans_format, durations=durations)

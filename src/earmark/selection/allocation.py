@@ -55,9 +55,8 @@ def allocate(
         paths = rule.solve_many(many, budget, across=across, weights=weights)
         for windows, path in zip(many, paths, strict=True):
             picks = rule.explain(windows, path)
-            is_unread = bool(picks) and not windows.owned and _is_unreadable(rule, windows)
-            laid = Strata()(windows, budget=len(picks)) if is_unread else picks
-            yield _choice(rule, windows, laid, wanted, is_unread=is_unread)
+            blind = lay_blindly(rule, windows, len(picks))
+            yield _choice(rule, windows, blind or picks, wanted, is_unread=blind is not None)
         return
 
     def safe(windows: Windows, *, budget: int) -> list[Pick]:
@@ -67,6 +66,19 @@ def allocate(
     for windows, calls in zip(many, _calls(safe, many, budget, across, weights), strict=True):
         is_unread = _is_unreadable(rule, windows)
         yield _choice(rule, windows, safe(windows, budget=calls), wanted, is_unread=is_unread)
+
+
+def lay_blindly(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
+    """So many calls as `strata` lays them, where `rule` has nothing to go by.
+
+    None where it has, and where calls were paid that are none of these: then the rest is best laid
+    beside them.
+    """
+    if not calls or not _is_unreadable(rule, windows):
+        return None
+    laid = Strata()(windows, budget=calls)
+    places = {windows.window_at(pick.start) for pick in laid} if windows.owned else set()
+    return laid if places.issuperset(windows.owned) else None
 
 
 def _is_unreadable(rule: Rule, windows: Windows) -> bool:

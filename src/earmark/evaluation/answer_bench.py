@@ -1,0 +1,212 @@
+"""What answers are worth, with the model played from annotations: rounds, enough, audit.
+
+Half of the recordings are for development, whatever is set is set there; the other half is judged.
+People are kept together: see `is_development`.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from earmark.evaluation.benchmark import Case, choose, count_picks
+from earmark.evaluation.metrics.significance import compare_paired
+from earmark.evaluation.played_answers import AnswerPlayer, play_apart, play_rounds
+from earmark.evaluation.tables.table import Cells, Table
+from earmark.selection.audit_sample import (
+    chance_of_activity,
+    draw_evenly,
+    estimate_share,
+    foretell_width,
+)
+from earmark.selection.budget import Budget
+from earmark.selection.pick import Pick
+from earmark.selection.round_schedule import Rounds
+from earmark.selection.rules.coverage import Coverage
+
+ANSWERS = ("perfect", "noisy")
+
+LADDER = 15
+"""Budgets that the best in hindsight is sought among."""
+
+AUDITED = 0.1
+"""Share of the windows that are asked before a recording is audited."""
+
+DRAWN = 40
+"""Windows an audit asks."""
+
+AUDITS = 25
+"""Of each recording, with other seeds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BenchMaterial:
+    """Recordings of one kind, all of them judged."""
+
+    name: str
+    cases: Sequence[Case]
+    """Those with an action."""
+    budgets: tuple[float, ...]
+    """Shares of the windows."""
+
+
+def is_development(recording: str) -> bool:
+    """Whether a recording is one that rules may be set on: the CRC-32 of its person is even.
+
+    The person is the part of the name before `_` where that is `P` and digits, else its whole name.
+
+    >>> is_development("P01_11") == is_development("P01_shift")
+    True
+    """
+    person, _, rest = recording.partition("_")
+    known = rest and person[0] == "P" and person[1:].isdigit()
+    return zlib.crc32((person if known else recording).encode()) % 2 == 0
+
+
+def coverages(cases: Sequence[Case], plans: Sequence[Sequence[Pick]]) -> list[float]:
+    """Per cent of the actions of each case that its picks touch."""
+    pairs = zip(cases, plans, strict=True)
+    return [100 * count_picks(case, picks).coverage for case, picks in pairs]
+
+
+def rounds_table(materials: Sequence[BenchMaterial]) -> Table:
+    """`--rounds auto` against one round, recording by recording."""
+    rows: list[Cells] = []
+    for material in materials:
+        cases = material.cases
+        said = {words: _said(cases, words) for words in ANSWERS}
+        for budget in material.budgets:
+            calls = [Budget(share=budget).calls(len(case.windows)) for case in cases]
+            once = coverages(cases, _plan_once(cases, calls))
+            cells = []
+            for words in ANSWERS:
+                plans = play_apart([case.windows for case in cases], said[words], calls)
+                cells.append(_gain(coverages(cases, plans), once))
+            rows.append(
+                (f"{material.name} ({len(cases)})", f"{100 * budget:g} %", _mean(once), *cells)
+            )
+    return Table(
+        "Rounds: mean coverage in per cent",
+        ("judged half (recordings)", "calls", "one round", *ANSWERS),
+        rows,
+        "What `--rounds auto` adds to one round, with the 95 % interval of the paired mean.",
+    )
+
+
+def _plan_once(cases: Sequence[Case], calls: Sequence[int]) -> list[list[Pick]]:
+    """The plans of one round; those that have sound made together."""
+    heard = [place for place, case in enumerate(cases) if case.windows.has_evidence]
+    many = [cases[place].windows for place in heard]
+    found = dict(zip(heard, Coverage().each(many, budgets=[calls[p] for p in heard]), strict=True))
+    return [
+        found[place] if place in found else choose(case, "coverage", [calls[place]])[0]
+        for place, case in enumerate(cases)
+    ]
+
+
+def _said(cases: Sequence[Case], words: str) -> list[list[str]]:
+    player = AnswerPlayer.parse(words)
+    return [player.activities(case.recording, case.actions, case.windows) for case in cases]
+
+
+def _gain(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    paired = compare_paired(ours, theirs)
+    low, high = paired.low, paired.high
+    return f"{paired.mean:+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
+
+
+def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> Table:
+    """What stopping by the answers leaves, beside the best budget in hindsight.
+
+    The best of `LADDER` budgets of one round, for each recording its own.
+    """
+    budget = Budget.parse(price)
+    assert budget.price is not None
+    rows: list[Cells] = []
+    for material in materials:
+        cases = material.cases
+        many = [case.windows for case in cases]
+        best = _best(cases, budget.price)
+        shares = []
+        for rounds, words in ((Rounds(1), "perfect"), *((Rounds(None), each) for each in ANSWERS)):
+            plans = play_rounds(many, _said(cases, words), budget, rounds)
+            left = math.fsum(_worth(*pair, budget.price) for pair in zip(cases, plans, strict=True))
+            shares.append(f"{100 * left / best:.0f} %" if best > 0 else "-")
+        rows.append((f"{material.name} ({len(cases)})", *shares))
+    return Table(
+        f"Enough: covered actions less {budget.price:g} a call, of the best budget in hindsight",
+        ("judged half (recordings)", "one round", *(f"rounds, {each}" for each in ANSWERS)),
+        rows,
+        "All recordings of a kind are one run.",
+    )
+
+
+def _worth(case: Case, picks: Sequence[Pick], price: float) -> float:
+    return count_picks(case, picks).covered - price * len(picks)
+
+
+def _best(cases: Sequence[Case], price: float) -> float:
+    """The most that one round leaves, each recording at its own best budget."""
+    ladders = [np.rint(np.geomspace(1, len(case.windows), LADDER - 1)) for case in cases]
+    calls = np.stack(ladders, axis=1).astype(int)  # (budgets, recordings)
+    plans = _plan_once([*cases] * len(calls), calls.flatten().tolist())
+    worth = [_worth(*pair, price) for pair in zip([*cases] * len(calls), plans, strict=True)]
+    return float(np.maximum(np.reshape(worth, calls.shape).max(axis=0), 0.0).sum())
+
+
+def audit_table(materials: Sequence[BenchMaterial]) -> Table:
+    """How often the interval of an audit holds what the model would say of all windows."""
+    rows: list[Cells] = []
+    for material in materials:
+        for words in ANSWERS:
+            found = [
+                each
+                for case, said in zip(material.cases, _said(material.cases, words), strict=True)
+                for each in _audits(case, said)
+            ]
+            held, width, foretold, share = (
+                np.mean(found, axis=0).tolist() if found else [math.nan] * 4
+            )
+            name = f"{material.name} ({len(material.cases)})"
+            rows.append((name, words, 100 * share, 100 * held, 100 * width, 100 * foretold))
+    return Table(
+        f"Audit: {DRAWN} draws, {AUDITS} times a recording, after {AUDITED:.0%} of the windows",
+        (
+            "judged half (recordings)",
+            "answers",
+            "active, %",
+            "interval holds, %",
+            "width",
+            "foretold",
+        ),
+        rows,
+        "Active: of the windows not asked, by the answers. Widths in points; an interval is to "
+        "hold 95 % of the time.",
+    )
+
+
+def _audits(case: Case, said: Sequence[str]) -> list[tuple[bool, float, float, float]]:
+    """Whether each audit's interval holds, how wide it is, how wide it was to be, and the truth."""
+    asked = Budget(share=AUDITED).calls(len(case.windows))
+    picks = _plan_once([case], [asked])[0]
+    touched = {case.windows.window_at(pick.start) for pick in picks}
+    rest = np.array([place for place in range(len(said)) if place not in touched], dtype=np.intp)
+    if len(rest) <= DRAWN:
+        return []
+    active = np.array([bool(said[place]) for place in rest.tolist()])
+    chances = chance_of_activity(replace(case.windows, owned=tuple(sorted(touched))))[rest]
+    foretold, truth = foretell_width(chances, DRAWN), float(active.mean())
+    found = []
+    for seed in range(AUDITS):
+        drawn = draw_evenly(chances, DRAWN, np.random.default_rng(seed))
+        told = estimate_share(active[drawn].tolist(), among=len(rest))
+        found.append((told.low <= truth <= told.high, told.width, foretold, truth))
+    return found
