@@ -113,6 +113,7 @@ def test_names_for_messages():
     assert Source(("a/b.mp4",)).name == "a/b.mp4"
     assert Source(("a/GX010001.MP4", "a/GX020001.MP4")).name == "a/GX010001.MP4 and 1 more"
     assert name_of("https://host/") == "host"
+    assert (name_of("a/b.mp4"), name_of("/")) == ("b.mp4", "/")
     assert place_of("a\nb.mp4") == "'a\\nb.mp4'"
     assert place_of("s3://bucket/a?b.mp4") == "s3://bucket/a?b.mp4"
     assert is_remote("S3://bucket/a") and not is_remote("a/b://c")

@@ -12,8 +12,7 @@ import pytest
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import UnreadableFile
 from earmark.grid import ScoredRecording
-from earmark.media import Recording, Source, find
-from earmark.media.shard import Shard
+from earmark.media import Recording, find
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.listen import listen, listen_all, listen_unless_known
@@ -116,20 +115,6 @@ def test_any_fault_in_one_recording_is_a_row_and_the_others_are_done(archive, mo
     bug, broken = selection.failures
     assert "1.mp4: a bug in earmark (RecursionError: maximum depth)" in bug.error
     assert "broken.mp4" in broken.error
-
-
-def test_shards_are_disjoint_and_whole():
-    sources = [Source((f"s3://bucket/{number}.mp4",)) for number in range(200)]
-    parts = [[s for s in sources if Shard(number, 5).holds(s)] for number in range(1, 6)]
-    assert sorted(s.uris for part in parts for s in part) == sorted(s.uris for s in sources)
-    assert min(map(len, parts)) > 20
-    assert Shard(3, 5).holds(Source(("s3://bucket/0.mp4",))) == (sources[0] in parts[2])
-
-
-@pytest.mark.parametrize("text", ["0/4", "5/4", "3", "a/b", "-1/4", "1/0"])
-def test_a_bad_shard_is_refused(text):
-    with pytest.raises(ValueError, match="shard"):
-        Shard.parse(text)
 
 
 def test_weights_move_calls_and_leave_expectations(archive):
