@@ -66,6 +66,17 @@ def test_every_window_is_as_likely_to_be_drawn_as_any_other():
     assert counts / 7000 == pytest.approx(np.full(7, 3 / 7), abs=0.03)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_drawn_comes_in_order_of_its_chance(seed):
+    """The scatter is judged by pairs of neighbours, which must be alike."""
+    rng = np.random.default_rng(seed)
+    chances = rng.random(40)
+    for calls in (1, 7, 39, 40):
+        places = draw_evenly(chances, calls, rng)
+        assert len(set(places.tolist())) == calls
+        assert (np.diff(chances[places]) >= 0).all()
+
+
 def test_sound_that_tells_makes_the_interval_narrower():
     truth, rng = MATERIAL["clear"], np.random.default_rng(5)
     active = rng.random(len(truth)) < truth
