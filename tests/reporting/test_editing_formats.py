@@ -100,7 +100,7 @@ def test_label_studio_itself_takes_the_tasks(run: Run, tmp_path: Path):
         '<View><TimelineLabels name="label" toName="video"><Label value="picked"/></TimelineLabels>'
         '<Video name="video" value="$video"/></View>'
     )
-    assert project.validate_task(task, validate_regions_only=False)
+    assert project.validate_task({"data": task["data"]}, validate_regions_only=False)
     (prediction,) = task["predictions"]
     assert project.validate_prediction(prediction)
     assert not project.validate_prediction(

@@ -108,7 +108,13 @@ def _cut_one(
 
 
 def cut_kept(
-    run: Run, row: RecordingRow, span: Span, path: Path, *, blur: FaceBlur | None = None
+    run: Run,
+    row: RecordingRow,
+    span: Span,
+    path: Path,
+    *,
+    blur: FaceBlur | None = None,
+    store: ModelStore | None = None,
 ) -> None:
     """Cut `span` of a recording of `run` to `path`, muted and blurred as the run is, or as asked.
 
@@ -116,7 +122,7 @@ def cut_kept(
         MediaError: it is no local file, has changed since, or cannot be cut.
         ModelMissing: faces are to be blurred, and what finds them is not here.
     """
-    recording, plan = open_kept(row), plan_of_clips(run, voices=True, blur=blur, store=None)
+    recording, plan = open_kept(row), plan_of_clips(run, voices=True, blur=blur, store=store)
     muted = speech_to_mute(recording, plan)
     cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
 

@@ -200,7 +200,9 @@ def show_picture(served: Served, recording: str, start: Seconds, end: Seconds) -
     response_class=Response,
     responses={200: {"content": {"video/mp4": {}}}},
 )
-def cut_span(served: Served, recording: str, start: Seconds, end: Seconds) -> Response:
+def cut_span(
+    service: Services, served: Served, recording: str, start: Seconds, end: Seconds
+) -> Response:
     """A stretch of a recording as a video of its own, its packets copied from the key frame before.
 
     Of a run made without voices, speech is muted; where faces are blurred, they are in it too.
@@ -213,7 +215,8 @@ def cut_span(served: Served, recording: str, start: Seconds, end: Seconds) -> Re
         ):
             raise UnknownRecording("there is no such stretch of a recording to cut")
         path = Path(scratch) / "clip.mp4"
-        cut_kept(run, row, span, path, blur=served.blur)
+        asked = service.plan
+        cut_kept(run, row, span, path, blur=asked.question.blur, store=asked.store)
         content = path.read_bytes()
     stem = re.sub(r"[^\w.-]+", "-", title_of(row).rpartition(".")[0], flags=re.ASCII)[:80]
     name = f'attachment; filename="{stem or "clip"}-{start:.0f}s.mp4"'
