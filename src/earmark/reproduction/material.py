@@ -173,7 +173,7 @@ class Material:
 
     def recording(self, name: str) -> Recording:
         """An opened recording."""
-        return open_recording(self.media[name])
+        return self.once(f"recording {name}", lambda: open_recording(self.media[name]))
 
     @property
     def marked(self) -> Annotations:
