@@ -46,6 +46,14 @@ TELLING = 0.1
 """Chance from which the sound tells something of a window."""
 
 
+SHAPES, RATES = (0.3, 0.1), (0.35, 0.2)
+"""Of the factor between chances and what is there, before any answer, of windows without and with
+a telling sound; these and the next from answers played on composites, see `experiments/LOG.md`."""
+
+ANSWER = 0.25
+"""How much an answer says of windows that were not asked: they were chosen for being other."""
+
+
 @dataclass(slots=True, eq=False)
 class TargetWindows:
     """The windows of one recording, and what is known of each."""
@@ -127,7 +135,7 @@ class MissedEstimate:
     expected: float
     low: float
     high: float
-    """The range holds with nine chances in ten, if sounds tell as much as is taken for granted."""
+    """The range is meant to hold nine times in ten; `scripts/find_table.py` says how often."""
 
 
 def next_windows(many: Sequence[TargetWindows], calls: int, *, first: bool) -> list[list[int]]:
@@ -171,33 +179,41 @@ def _spread(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
 def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
     """The moments that were probably not found, from the answers and the chances of the rest.
 
-    Windows with and without a telling sound are reckoned apart. What their chances say counts like
-    ten answers; the answers of each sort are added to it.
+    Windows with and without a telling sound are reckoned apart. How many times likelier than their
+    chances the windows of a sort are is gamma distributed, first by `SHAPES` and `RATES` and then
+    by the answers; the moments in the rest are then negative binomial, and their sum is that of
+    both sorts.
     """
-    from scipy.stats import beta
+    from scipy.stats import nbinom
 
     if not many:
         return MissedEstimate(0.0, 0.0, 0.0)
     found = [span for one in many for span in one.moments()]
     length = many[0].windows.length
     lasting = max(1.0, sum(span.duration for span in found) / length / max(1, len(found)))
-    sums = np.zeros(3)
-    for is_telling in (True, False):
-        rest = np.concatenate([_of_sort(one.unsettled(), is_telling) for one in many])
-        if not len(rest):
+    expected, sums = 0.0, np.ones(1)
+    for sort, is_telling in enumerate((False, True)):
+        left = sum(float(_of_sort(one.unsettled(), is_telling).sum()) for one in many) / lasting
+        if not left:
             continue
-        answers = [seen for one in many for seen in _answers(one, is_telling)]
-        yes = 10 * float(rest.mean()) + sum(answers)
-        no = 10 * (1 - float(rest.mean())) + len(answers) - sum(answers)
-        shares = [yes / (yes + no), *beta.ppf([0.05, 0.95], yes, no)]
-        sums += np.array(shares) * len(rest) / lasting
-    return MissedEstimate(*(round(float(value), 2) for value in sums))
+        answers = [each for one in many for each in _answers(one, is_telling)]
+        shape = SHAPES[sort] + ANSWER * sum(seen for _, seen in answers)
+        rate = RATES[sort] + ANSWER * sum(chance for chance, _ in answers)
+        moments = nbinom(shape, rate / (rate + left))
+        expected += shape / rate * left
+        likely = moments.pmf(np.arange(int(moments.ppf(0.9999)) + 1))
+        sums = np.convolve(sums, likely)
+    low, high = np.searchsorted(np.cumsum(sums) / sums.sum(), [0.05, 0.95])
+    return MissedEstimate(round(expected, 2), float(low), float(high))
 
 
 def _of_sort(chances: FloatArray, is_telling: bool) -> FloatArray:
     return np.asarray(chances[(chances >= TELLING) == is_telling])
 
 
-def _answers(one: TargetWindows, is_telling: bool) -> Iterator[bool]:
+def _answers(one: TargetWindows, is_telling: bool) -> Iterator[tuple[float, bool]]:
+    """The chances of the windows of a sort that were asked, and their answers."""
     chances = one.chances
-    return (seen for w, seen in one.asked.items() if (chances[w] >= TELLING) == is_telling)
+    for window, seen in one.asked.items():
+        if (chances[window] >= TELLING) == is_telling:
+            yield float(chances[window]), seen
