@@ -57,6 +57,20 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
         assert 2 <= clip.duration / 1e6 <= 30
 
 
+def test_asking_a_run_may_buy_calls_first(shift, cache, tmp_path):
+    path, _ = shift
+    reply = {"seen": True, "what": "a drill turns", "sentences": [], "unknown": "who drilled"}
+    earmark.caption([path], run=tmp_path / "run", budget="1", cache=cache)
+    with annotation_server(reply=json.dumps(reply)) as server:
+        whom = {"server": server.url, "model": MODEL, "cache": cache}
+        told = earmark.ask(tmp_path / "run", "When was the drill used?", calls=2, **whom)
+        *bought, last = server.asked()
+    assert told.bought == len(bought) == 2
+    assert all("image_url" in json.dumps(body) for body in bought)
+    given = json.loads(last["messages"][-1]["content"])["entries"]
+    assert {"a drill turns", "Yes. a drill turns"} & {entry["text"] for entry in given}
+
+
 def test_nothing_is_found_where_there_is_none(tmp_path, cache):
     require_yamnet()
     path = tmp_path / "other.mp4"
