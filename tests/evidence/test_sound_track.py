@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,31 @@ def test_every_name_of_the_table_is_a_class_and_none_is_a_kind_of_itself():
     assert all(name not in narrower(name) for name in kinds())
     assert broader("Drill") == {"Power tool", "Tools"}
     assert family_of("Drill", {"Tools", "Power tool"}) == "Power tool"
+
+
+class Deaf:
+    """Hears nothing, a block at a time."""
+
+    cell, names = CELL, NAMES
+
+    def hear_cells(self, sound, _):
+        for block in sound:
+            yield 0, len(block) // 640, np.zeros(0, np.intp), np.zeros((0, len(NAMES)))
+
+
+def test_what_was_passed_on_is_let_go():
+    held = []
+
+    def blocks():
+        for place in range(20):
+            samples = np.zeros(16_000, np.float32)
+            held.append(weakref.ref(samples))
+            yield Sound(samples, float(place), 16_000)
+
+    most = 0
+    for _ in SoundTracker(Deaf()).overhear(blocks()):
+        most = max(most, sum(each() is not None for each in held))
+    assert len(held) == 20 and most <= 3
 
 
 @pytest.mark.slow

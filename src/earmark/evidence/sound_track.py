@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, tee
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,14 +192,19 @@ class SoundTracker:
         self._steps = 0
 
     def overhear(self, sound: Iterable[Sound]) -> Iterator[Sound]:
-        """Pass `sound`, from its beginning, on as it is."""
-        own, passed = tee(sound)
-        heard = self.encoder.hear_cells(own, QuietCells())
-        for block in passed:
-            yield block
-            self._note(next(heard, None))  # reads at least this block, and at most a cell ahead
-        for some in heard:
+        """Pass `sound`, from its beginning, on as it is; no more is held than was just heard."""
+        read: deque[Sound] = deque()
+
+        def reading() -> Iterator[Sound]:
+            for block in sound:
+                read.append(block)
+                yield block
+
+        for some in self.encoder.hear_cells(reading(), QuietCells()):
             self._note(some)
+            while read:
+                yield read.popleft()
+        yield from read
 
     def track(self) -> SoundTrack:
         """What was noted."""
@@ -213,9 +218,7 @@ class SoundTracker:
             np.concatenate([*self._logits, empty]).astype(np.float32),
         )
 
-    def _note(self, heard: tuple[int, int, IndexArray, FloatArray] | None) -> None:
-        if heard is None:
-            return
+    def _note(self, heard: tuple[int, int, IndexArray, FloatArray]) -> None:
         first, steps, places, rows = heard
         self._steps += steps
         cells, classes = np.nonzero(rows >= np.log(LEAST / (1 - LEAST)))
