@@ -1,81 +1,154 @@
-"""What every part of the evidence costs, beside decoding the sound alone.
+"""What every part of the evidence costs, beside decoding the sound alone, and what it holds.
 
     python benchmarks/evidence.py [--minutes 5]
 
-Makes its own scene and measures in processor seconds on one thread, the best of several. What runs
-over everything is held against the floor: decoding the same sound and throwing it away. What runs
-on speech, or on the frames of a pick, is told by the second of speech and by the frame. A model
-that is not here is left out, and said to be.
+Makes its own recordings: a quiet one with a sound now and then, and a busy one in which every
+moment stands out; as a camera writes sound (AAC, 48 kHz, stereo) and as a small recorder does
+(16 kHz, mono), which is decoded in a third of the time. Processor seconds on one thread, the best
+of several turns; what runs over everything is held against decoding the same sound and throwing it
+away. The most memory is that of a process of its own, for two lengths. A model that is not here is
+left out, and said to be.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 
 from earmark.errors import EarmarkError
 from earmark.evidence.object_detector import ObjectTagger
+from earmark.evidence.sound_listener import SoundListener
+from earmark.evidence.sound_track import CELL
 from earmark.evidence.text_reader import TextReader
 from earmark.evidence.voice_activity import VoiceActivity
 from earmark.evidence.whisper_model import WhisperModel
 from earmark.features.yamnet import YAMNet
+from earmark.gate.frontline_registry import default_frontline
 from earmark.media import Meter, Recording, open_recording
 from earmark.media.demo_scene import Script, film
 from earmark.media.demo_workshop import WORKSHOP_NOISES
 from earmark.timeline import Span
 
 RATE = 16_000
+KINDS = {
+    "camera, quiet": (48_000, "stereo", False),
+    "camera, busy": (48_000, "stereo", True),
+    "recorder, quiet": (16_000, "mono", False),
+    "recorder, busy": (16_000, "mono", True),
+}
 
 
 def main() -> None:
-    """Make the scene, measure, print."""
+    """Make the recordings, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=5.0, help="length of the scene")
+    parser.add_argument("--minutes", type=float, default=5.0, help="length of the recordings")
     parser.add_argument("--turns", type=int, default=3, help="times each measurement is taken")
+    parser.add_argument("--hold", help=argparse.SUPPRESS)  # a file: hear it, tell the most memory
     options = parser.parse_args()
+    if options.hold:
+        listen_for_names(open_recording(options.hold))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
     with tempfile.TemporaryDirectory() as folder:
-        script = Script.compose(duration=60 * options.minutes, is_vivid=True)
-        film(Path(folder, "scene.mp4"), script, size=(640, 352), fps=2)
-        recording = open_recording(Path(folder, "scene.mp4"))
-        report(recording, options.turns)
+        print(
+            f"| over everything, {options.minutes:g} min | s an hour | x decoding |\n|---|---|---|"
+        )
+        for name, (rate, layout, is_busy) in KINDS.items():
+            path = record(Path(folder, f"{name}.m4a"), 60 * options.minutes, rate, layout, is_busy)
+            tell_whole(name, open_recording(path), options.turns)
+        tell_memory(Path(folder), options.minutes)
+        tell_some(Path(folder), options.turns)
 
 
-def report(recording: Recording, turns: int) -> None:
-    """One row a part."""
-    floor = best_of(turns, lambda: sum(len(block) for block in recording.sound()))
-    print(f"| over everything, {recording.duration / 60:.0f} min | s an hour | x floor |")
-    print("|---|---|---|")
-    whole = {
-        "floor: the sound decoded": lambda: sum(len(block) for block in recording.sound()),
+def record(path: Path, seconds: float, rate: int, layout: str, is_busy: bool) -> Path:
+    """A recording of made sounds, one after the other or one a minute, at ever other levels."""
+    rng = np.random.default_rng(1)
+    pieces = [make(rng, 2 * rate, rate) for make in WORKSHOP_NOISES.values()]
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=rate)
+        stream.layout, stream.bit_rate = layout, 64_000 * (rate // 16_000)
+        for part in range(int(seconds / 2)):
+            sound = 0.0005 * rng.standard_normal(2 * rate)
+            if part % 30 == 1 or (is_busy and part % 30):  # a quiet moment a minute in either
+                sound += rng.uniform(0.03, 0.3) * np.roll(pieces[part % len(pieces)], 99 * part)
+            channels = np.repeat(sound[None].astype(np.float32), 1 + (layout == "stereo"), axis=0)
+            frame = av.AudioFrame.from_ndarray(channels, "fltp", layout)
+            frame.sample_rate, frame.pts = rate, part * 2 * rate
+            frame.time_base = Fraction(1, rate)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
+
+
+def listen_for_names(recording: Recording) -> None:
+    """What `earmark sounds` does with a recording."""
+    SoundListener(YAMNet(cell=CELL))(recording).events()
+
+
+def tell_whole(name: str, recording: Recording, turns: int) -> None:
+    """One row a part that runs over everything."""
+
+    def decode() -> int:
+        return sum(len(block) for block in recording.sound(sample_rate=RATE, meter=Meter()))
+
+    frontline = default_frontline()
+    floor, hours = best_of(turns, decode), recording.duration / 3600
+    print(f"| {name}: the sound decoded | {floor / hours:.1f} | 1.00 |", flush=True)
+    parts: dict[str, Callable[[], object]] = {
+        "the gate": lambda: list(frontline(recording, meter=Meter())),
         "voice activity (Silero)": lambda: list(VoiceActivity()(recording.sound())),
-        "named sounds (YAMNet)": lambda: list(YAMNet()(recording, meter=Meter())),
+        "named sounds (YAMNet)": lambda: listen_for_names(recording),
     }
-    hours = recording.duration / 3600
-    for name, job in whole.items():
-        tell(name, turns, job, lambda took: f"{took / hours:.1f} | {took / floor:.2f}")
-    print("\n| where there is something | processor seconds |\n|---|---|")
+    for part, job in parts.items():
+        tell(f"{name}: {part}", turns, job, lambda took: f"{took / hours:.1f} | {took / floor:.2f}")
+
+
+def tell_memory(folder: Path, minutes: float) -> None:
+    """The most memory of a process that hears a busy recording, for two lengths."""
+    print("\n| named sounds, busy | most memory, MB |\n|---|---|")
+    for length in (minutes, 4 * minutes):
+        path = record(folder / f"{length:g}.m4a", 60 * length, 48_000, "stereo", True)
+        command = [sys.executable, __file__, "--hold", str(path)]
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        most = f"{float(told.stdout):.0f}" if told.returncode == 0 else "not here"
+        print(f"| {length:g} min | {most} |", flush=True)
+
+
+def tell_some(folder: Path, turns: int) -> None:
+    """One row a part that runs where there is something."""
+    film(folder / "s.mp4", Script.compose(duration=60.0, is_vivid=True), size=(640, 352), fps=2)
+    recording = open_recording(folder / "s.mp4")
+    floor = best_of(turns, lambda: sum(len(block) for block in recording.sound()))
+    second = floor / recording.duration
+    print("\n| where there is something | s | as decoding so much sound |\n|---|---|---|")
     frames = recording.frames([recording.duration / 2])
     tagger, reader, whisper = ObjectTagger(), TextReader(), WhisperModel()
     voice = 0.3 * WORKSHOP_NOISES["voice"](np.random.default_rng(0), 20 * RATE, RATE)
-    some = {
+    some: dict[str, Callable[[], object]] = {
+        "a frame decoded": lambda: recording.frames([recording.duration / 2]),
         "objects of a frame (EfficientDet-Lite0)": lambda: tagger(frames),
         "text of a frame (PP-OCR)": lambda: reader(frames, Span(0, 4)),
         "words of 20 s of speech (Whisper-base)": lambda: whisper(voice.astype(np.float32)),
     }
     for name, job in some.items():
-        tell(name, turns, job, lambda took: f"{took:.2f}")
+        tell(name, turns, job, lambda took: f"{took:.2f} | {took / second / 60:.1f} min")
 
 
 def tell(name: str, turns: int, job: Callable[[], object], as_text: Callable[[float], str]) -> None:
     """The row of one part, or why there is none."""
     try:
         job()  # what is opened once is opened
-        print(f"| {name} | {as_text(best_of(turns, job))} |")
+        print(f"| {name} | {as_text(best_of(turns, job))} |", flush=True)
     except EarmarkError as error:
         print(f"| {name} | not here: {error} |")
 

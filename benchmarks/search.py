@@ -37,8 +37,8 @@ def fill(folder: Path, entries: int) -> None:
             some = []
             for place in range(entries // 1000):
                 span = Span(18.0 * place, 18.0 * place + 4)
-                if place % 2:
-                    text = f"A {' '.join(rng.sample(WORDS, 6))} {rng.randrange(1000)}."
+                if place % 10:
+                    text = f"A {' '.join(rng.sample(WORDS, 6))} {rng.randrange(10**6)}."
                     some.append(EvidenceEntry(span, "said", text, 0.9, "w"))
                 else:
                     some.append(EvidenceEntry(span, "heard", rng.choice(SOUNDS), 0.8, ORIGIN))
