@@ -41,9 +41,9 @@ fuzz: $(VENV)/.dev ## Fuzz how media, replies and annotations are read, SECONDS 
 	  $(BIN)/python tests/fuzz/run.py $$target $(SECONDS) build/fuzz/$$target || exit 1; done
 
 # Of each package so many changes are tried; what no test notices is listed.
-MUTANTS ?= 80
-mutation: $(VENV)/.dev ## Break media, ledger, selection and captioning on purpose, and count what the tests notice
-	for package in media ledger selection captioning; do \
+MUTANTS ?= 120
+mutation: $(VENV)/.dev ## Break media, ledger, selection and the client on purpose, and count what the tests notice
+	for package in media ledger selection client; do \
 	  $(BIN)/python scripts/mutation.py $$package --mutants $(MUTANTS) || exit 1; done
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code

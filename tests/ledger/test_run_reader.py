@@ -57,6 +57,18 @@ def test_a_pick_that_is_answered_stays_of_its_round(tmp_path: Path, turn, kept):
     assert (waiting.round, waiting.pick.reason) == (turn or 1, "anew")
 
 
+def test_one_more_pick_is_kept_beside_the_others_with_what_is_heard(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        plain, tagged = explain(windows(".9.8.7"), np.array([4, 5]), said)
+        ledger.add_pick("a", plain)
+        ledger.add_pick("a", tagged, ("knocking",))
+        ledger.add_pick("a", replace(tagged, reason="again"))
+        with ledger.run() as run:
+            kept = {row.pick.window: (row.tags, row.pick.reason) for row in run.picks("a")}
+    assert sorted(kept) == [1, 3, 4, 5]
+    assert (kept[4], kept[5]) == (((), plain.reason), (("knocking",), tagged.reason))
+
+
 def test_windows_come_back_as_often_as_they_are_gone_over(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         stored = StoredWindows(ledger, "v1", SHORT, ["a"], [(1, 3)])
@@ -69,6 +81,21 @@ def test_windows_come_back_as_often_as_they_are_gone_over(tmp_path: Path):
         assert windows(".9.8.7") not in stored
         with pytest.raises(ValueError, match="zip"):
             list(replace(stored, paid=[]))
+
+
+def test_what_was_heard_is_told_and_what_was_not_is_none(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        ledger.hear("a", windows(".9.8.7"), key="v1", sound_bytes=50, warnings=["a hole"])
+        ledger.add(row("b"))
+        with ledger.run() as run:
+            heard = run.heard("a")
+            assert heard is not None
+            assert (heard.warnings, run.heard("b"), run.heard("nobody")) == (
+                ("a hole",),
+                None,
+                None,
+            )
+            np.testing.assert_array_equal(heard.scores, windows(".9.8.7").scores)
 
 
 def test_only_what_was_heard_the_same_way_is_known(tmp_path: Path):
