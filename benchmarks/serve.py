@@ -6,12 +6,14 @@
 Every reader is a client of its own that does what a person does: a window of rows somewhere in the
 archive, sorted and filtered in some way, then a recording with its time line and picks. Readers
 pause a second between two steps, as people do. Server and readers share this machine; where others
-do too, the processor time of a request says what the latency cannot. Linux.
+do too, latency says little: so one reader's requests are timed one by one in processor time of the
+server, and as many readers are played against one core that takes just that long. Linux.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import http.client
 import os
 import random
@@ -40,29 +42,30 @@ class Reader(threading.Thread):
     def __init__(self, client: httpx.Client, run: str, until: float, seed: int) -> None:
         super().__init__()
         self.run_id, self.until, self.rng = run, until, random.Random(seed)
+        self.pause, self.clock = 1.0, time.perf_counter
         self.line = http.client.HTTPConnection(client.base_url.host, client.base_url.port)
         self.took: list[float] = []
 
     def run(self) -> None:
         """Look at a window of rows, and at one recording of it, again and again."""
-        time.sleep(self.rng.uniform(0, 2))  # nobody comes on the same stroke as fifty others
+        time.sleep(self.pause * self.rng.uniform(0, 2))  # nobody comes on one stroke with 49 others
         while time.monotonic() < self.until:
             offset, sort = 100 * self.rng.randrange(100), self.rng.choice(SORTS)
             rows = f"/api/runs/{self.run_id}/recordings"
             page = self.ask(f"{rows}?offset={offset}&limit=100&sort={sort}")
-            time.sleep(self.rng.uniform(0.5, 1.5))
+            time.sleep(self.pause * self.rng.uniform(0.5, 1.5))
             one = self.rng.choice(re.findall(rb'"id":"(\w+)"', page)).decode()
             for rest in ("", "/timeline", "/picks"):
                 self.ask(f"{rows}/{one}{rest}")
-            time.sleep(self.rng.uniform(0.5, 1.5))
+            time.sleep(self.pause * self.rng.uniform(0.5, 1.5))
 
     def ask(self, path: str) -> bytes:
         """What the server answers; how long it took is kept."""
-        began = time.perf_counter()
+        began = self.clock()
         self.line.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
         answer = self.line.getresponse()
         said = answer.read()
-        self.took.append(time.perf_counter() - began)
+        self.took.append(self.clock() - began)
         if answer.status != 200:
             raise SystemExit(f"{path}: {answer.status} {said[:200]!r}")
         return said
@@ -72,8 +75,34 @@ def processor_time() -> float:
     """Seconds that the server, our one child, has used so far."""
     own = os.getpid()
     (child,) = Path(f"/proc/{own}/task/{own}/children").read_text().split()
-    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(~int(child) << 3 | 2)  # what clock_getcpuclockid(3) gives
+
+
+def play(client: httpx.Client, run: str, readers: int, seconds: float) -> None:
+    """Print what `readers` would find of one core that takes what one reader's requests took."""
+    for sort in SORTS:  # rows are sorted once for all readers
+        client.get(f"/api/runs/{run}/recordings", params={"sort": sort, "limit": 1})
+    reader = Reader(client, run, time.monotonic() + 2 * seconds, 0)
+    reader.pause, reader.clock = 0.0, processor_time
+    reader.run()
+    rows, others = reader.took[::4], [each for n, each in enumerate(reader.took) if n % 4]
+    rng, free, waited = random.Random(1), 0.0, []
+    coming = [(rng.uniform(0, 2), place, 0) for place in range(readers)]
+    while coming[0][0] < 600:
+        now, place, step = heapq.heappop(coming)
+        free = max(free, now) + rng.choice(others if step else rows)
+        waited.append(free - now)
+        pause = 0.0 if step in (1, 2) else rng.uniform(0.5, 1.5)
+        heapq.heappush(coming, (free + pause, place, (step + 1) % 4))
+    p50, p95, p99 = (1000 * np.quantile(waited, share) for share in (0.5, 0.95, 0.99))
+    print(
+        f"one reader: {len(reader.took)} requests, {1000 * np.mean(rows):.1f} ms of processor time"
+        f" for a window of rows, {1000 * np.mean(others):.1f} for others"
+    )
+    print(
+        f"{readers} readers of a core that is free: "
+        f"median {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms"
+    )
 
 
 def first_paint(client: httpx.Client, run: str, scratch: Path) -> str:
@@ -128,7 +157,8 @@ def main() -> None:
                 took = 1000 * (time.perf_counter() - began)
                 spent = 1000 * (processor_time() - used)
                 print(f"{words} page of rows: {took:.0f} ms, {spent:.0f} ms of processor time")
-            for _ in ("strips not drawn yet", "some drawn"):
+            play(client, run, options.readers, options.seconds)
+            for _ in ("some strips not drawn yet", "most drawn"):
                 measure(client, run, options.readers, options.seconds)
             if CHROMIUM and DRIVER:
                 print(first_paint(client, run, folder))
