@@ -10,6 +10,7 @@ import torch
 
 from earmark.errors import ModelMismatch
 from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.timeline import Track
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import OBJECTIVES
@@ -80,3 +81,17 @@ def test_heads_without_a_context_are_their_mean_score(count: int) -> None:
     with torch.no_grad():
         got = panel(torch.from_numpy(rows)[None])[0].numpy()
     np.testing.assert_allclose(got, local, atol=1e-5)
+
+
+def test_a_sure_head_still_tells_quiet_moments_apart():
+    """ONNX Runtime's own logistic is exactly 0 where a logit is below -18."""
+    (head,) = heads(1, bands=0)
+    with torch.no_grad():
+        head.tower.leave.bias.fill_(-40.0)
+    heard = features(50)
+    panel = Panel([head], [], OBJECTIVES["span"]).eval()
+    found = np.concatenate([track.values for track in scorer(panel)([Track(heard)])])
+    with torch.inference_mode():
+        wanted = panel(torch.from_numpy(heard)[None])[0].numpy()
+    assert 0 < wanted.max() < 1e-12
+    np.testing.assert_allclose(np.log(found), np.log(wanted), atol=1e-3)

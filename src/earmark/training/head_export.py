@@ -160,7 +160,7 @@ def export(panel: Panel) -> bytes:
     """
     graph = _Graph()
     logits = _write_towers(graph, _write_front(graph, panel.front), panel.local)
-    scores = graph.add(ACTIVATIONS[panel.objective.activation], logits)
+    scores = _write_activation(graph, logits, panel.objective.activation)
     scores = graph.add("ReduceMean", scores, graph.constant([1]), keepdims=1)
     if panel.seconds is None or panel.wide is None:
         graph.add("Squeeze", scores, graph.constant([1]), output="scores")
@@ -218,8 +218,16 @@ def _write_seconds(graph: _Graph, context: Context) -> str:
     return graph.add("Transpose", graph.add("Clip", rows, *limits), perm=[0, 2, 1])
 
 
-ACTIVATIONS = {"logistic": "Sigmoid", "softplus": "Softplus"}
-"""ONNX operators by the name an objective gives what turns its logits into scores."""
+def _write_activation(graph: _Graph, logits: str, name: str) -> str:
+    """The nodes of what turns logits into scores, by the name an objective gives it.
+
+    The logistic is written out: ONNX Runtime's `Sigmoid` is exactly 0 below about -18, and a head
+    that is sure would no longer tell one quiet moment from another.
+    """
+    if name == "softplus":
+        return graph.add("Softplus", logits)
+    one = graph.constant(1.0)
+    return graph.add("Div", one, graph.add("Add", one, graph.add("Exp", graph.add("Neg", logits))))
 
 
 def _write_front(graph: _Graph, front: Front) -> str:
