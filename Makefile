@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice answers clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -45,6 +45,10 @@ MUTANTS ?= 120
 mutation: $(VENV)/.dev ## Break media, ledger, selection and the client on purpose, and count what the tests notice
 	for package in media ledger selection client; do \
 	  $(BIN)/python scripts/mutation.py $$package --mutants $(MUTANTS) || exit 1; done
+
+DATA ?= ../shared/data
+answers: $(VENV)/.dev ## Print what rounds, enough and audit bring, with the model played from the annotations in DATA
+	$(BIN)/python scripts/answers_table.py $(DATA) experiments/answers/table.md
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py

@@ -12,7 +12,7 @@ from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.level_words import describe
 from earmark.evidence.window_sounds import WindowSounds, said_in
-from earmark.media import Recording
+from earmark.media import Recording, Source
 from earmark.media.prefetch import DecodedFrames
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
@@ -58,6 +58,11 @@ class RecordingRow:
             began=recording.began,
             marks=recording.marks,
         )
+
+    @property
+    def source(self) -> Source:
+        """Where it was opened, all its files."""
+        return Source(tuple(path for path, _ in self.chapters) or (self.path,), self.name)
 
 
 @dataclass(frozen=True, slots=True)

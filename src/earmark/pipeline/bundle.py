@@ -12,7 +12,7 @@ from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places, shareable_copy
-from earmark.media import Recording, Source, open_recording
+from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
@@ -151,10 +151,9 @@ def open_kept(row: RecordingRow) -> Recording:
     Raises:
         MediaError: it cannot be opened, or has changed since.
     """
-    source = Source(tuple(path for path, _ in row.chapters) or (row.path,), row.name)
-    recording = open_recording(source)
+    recording = open_recording(row.source)
     if recording.key != row.id:
-        raise MediaError(f"{source} has changed since the run")
+        raise MediaError(f"{row.source} has changed since the run")
     return recording
 
 

@@ -176,10 +176,7 @@ def plan_again(served: ServedRun, plan: Plan) -> Plan:
 
 
 def _paths_of(run: Run) -> list[Source]:
-    known = [
-        Source(tuple(path for path, _ in row.chapters) or (row.path,), row.name)
-        for row in run.recordings()
-    ]
+    known = [row.source for row in run.recordings()]
     return known + [Source((row.path,), row.name) for row in run.failed_recordings()]
 
 

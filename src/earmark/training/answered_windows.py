@@ -19,6 +19,7 @@ from earmark.grid import Grid, Windows
 from earmark.ledger.corrections import settle
 from earmark.ledger.records import Correction, HeardRow
 from earmark.ledger.run_reader import Run
+from earmark.media import Source
 
 BY_PEOPLE = 4.0
 """Answers that one correction counts as much as; chosen, not fitted."""
@@ -44,6 +45,9 @@ class AnsweredRecording:
     recording: str
     windows: Windows
     answers: tuple[AnsweredWindow, ...]
+    source: Source | None = None
+    """Where it lay when it was heard; None where nobody knows."""
+    audio_track: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
     """
     found: dict[str, Windows] = {}
     answers: dict[str, dict[int, AnsweredWindow]] = {}
+    places: dict[str, tuple[Source, int]] = {}
     unlike = 0
     for folder in runs:
         with Run.open(folder) as run:
@@ -80,6 +85,7 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                 if row.id in found and not _are_alike(found[row.id], windows):
                     answers.pop(row.id)
                 found[row.id] = windows
+                places[row.id] = row.source, int(run.plan().get("audio_track", 0))
                 answers.setdefault(row.id, {}).update(_answers(run, row.id, windows))
     if unlike and not found:
         raise LedgerError(
@@ -87,7 +93,7 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
             "was with --gate, or run `earmark caption` with this one first"
         )
     made = (
-        AnsweredRecording(key, found[key], tuple(own[place] for place in sorted(own)))
+        AnsweredRecording(key, found[key], tuple(own[place] for place in sorted(own)), *places[key])
         for key, own in sorted(answers.items())
         if own
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -168,13 +168,34 @@ def export(panel: Panel) -> bytes:
     if panel.loudness:
         scores = _write_loudness(graph, scores, panel.loudness, panel.seconds.channels)
     scores = graph.add("Squeeze", scores, graph.constant([1]))
-    logits = _write_towers(graph, _write_seconds(graph, panel.seconds), panel.wide)
+    graph.add("Mul", scores, _write_chance(graph, panel.seconds, panel.wide), output="scores")
+    return graph.serialise(panel.channels)
+
+
+def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
+    """The graph `weights` with its scores multiplied by the mean chance that `contexts` give."""
+    model = onnx.load_model_from_string(weights)
+    before = f"scores{len(model.graph.node)}"
+    for node in model.graph.node:
+        node.output[:] = [before if name == "scores" else name for name in node.output]
+    graph = _Graph(f"site{len(model.graph.node)}_")
+    towers = [each.tower for each in contexts]
+    wide = _side_by_side(towers, [tower.enter for tower in towers])
+    graph.add("Mul", before, _write_chance(graph, contexts[0], wide), output="scores")
+    model.graph.node.extend(graph.nodes)
+    model.graph.initializer.extend(graph.values)
+    onnx.checker.check_model(model)
+    data: bytes = model.SerializeToString()
+    return data
+
+
+def _write_chance(graph: _Graph, context: Context, wide: Beside) -> str:
+    """The nodes that give the mean chance of `wide` at every step, `(1, steps)`."""
+    logits = _write_towers(graph, _write_seconds(graph, context), wide)
     chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), graph.constant([1]), keepdims=0)
     chance = graph.add("Unsqueeze", chance, graph.constant([2]))
     chance = graph.add("Tile", chance, graph.constant([1, 1, CLOCK_RATE]))
-    chance = graph.add("Reshape", chance, graph.constant([0, -1]))
-    graph.add("Mul", scores, chance, output="scores")
-    return graph.serialise(panel.channels)
+    return graph.add("Reshape", chance, graph.constant([0, -1]))
 
 
 def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) -> str:
@@ -250,22 +271,23 @@ def _write_front(graph: _Graph, front: Front) -> str:
 class _Graph:
     """An ONNX graph in the making."""
 
-    def __init__(self) -> None:
-        self._nodes: list[Any] = []
-        self._values: list[Any] = []
+    def __init__(self, prefix: str = "") -> None:
+        self.nodes: list[Any] = []
+        self.values: list[Any] = []
+        self._prefix = prefix
 
     def add(self, operator: str, *inputs: str, output: str = "", **options: Any) -> str:
         """A node; gives the name of its output."""
-        name = output or f"{operator.lower()}{len(self._nodes)}"
-        self._nodes.append(onnx.helper.make_node(operator, inputs, [name], **options))
+        name = output or f"{self._prefix}{operator.lower()}{len(self.nodes)}"
+        self.nodes.append(onnx.helper.make_node(operator, inputs, [name], **options))
         return name
 
     def constant(self, value: Any) -> str:
         """A value written into the file: whole numbers as int64, others as float32."""
         array = value if isinstance(value, np.ndarray) else np.array(value)
         kind = np.int64 if array.dtype.kind == "i" else np.float32
-        name = f"value{len(self._values)}"
-        self._values.append(onnx.numpy_helper.from_array(array.astype(kind), name))
+        name = f"{self._prefix}value{len(self.values)}"
+        self.values.append(onnx.numpy_helper.from_array(array.astype(kind), name))
         return name
 
     def slice(self, value: str, start: int, end: int, *, axis: int) -> str:
@@ -301,11 +323,11 @@ class _Graph:
         """The file."""
         kind = onnx.TensorProto.FLOAT
         graph = onnx.helper.make_graph(
-            self._nodes,
+            self.nodes,
             "gate",
             [onnx.helper.make_tensor_value_info("features", kind, [1, "steps", channels])],
             [onnx.helper.make_tensor_value_info("scores", kind, [1, "steps"])],
-            self._values,
+            self.values,
         )
         model = onnx.helper.make_model(
             graph,
@@ -318,7 +340,9 @@ class _Graph:
         return data
 
 
-def prove(panel: Panel, scorer: OnnxScorer, features: Sequence[FloatArray]) -> float:
+def prove(
+    panel: Callable[[Tensor], Tensor], scorer: OnnxScorer, features: Sequence[FloatArray]
+) -> float:
     """The largest difference between PyTorch over whole recordings and ONNX Runtime in pieces.
 
     Raises:

@@ -3,72 +3,78 @@
     answers, corrections ──▶ how long actions last ──▶ scale of the rates ──▶ judged on answers
                              (answers that agree)      (windows with and       kept aside: written
                                                         without activity)      only if better
+                                   many answers ──▶ all rates, a head ──────▶ likewise
 
-The head stays as it is. Its rates become `exp(intercept) * rate ** slope`, a Poisson regression of
-which only whether there was anything is seen (Cox's complementary log-log link): a window is active
-with the chance `1 - exp(-expected)`, where `expected` counts the actions that start in it and those
-still going. What the base gate says enters as answers of its own, so that few real ones change
-little.
+With few answers the head stays as it is. Its rates become `exp(intercept) * rate ** slope`, a
+Poisson regression of which only whether there was anything is seen (Cox's complementary log-log
+link): a window is active with the chance `1 - exp(-expected)`, where `expected` counts the actions
+that start in it and those still going. What the base gate says enters as answers of its own, so
+that few real ones change little. With many answers, and where the recordings can be heard again,
+every weight of the rates is fitted anew, and a head beside the old one; the best is taken.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import t as student
 
-from earmark.captioning.activity import same_activity
 from earmark.errors import LedgerError
 from earmark.gate.fitted_rates import MOST, Fit, FittedRates
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
-from earmark.training.answered_windows import (
-    AnsweredRecording,
-    AnsweredWindow,
-    TeachingMaterial,
-    read_answers,
+from earmark.training.action_lengths import learn_lengths
+from earmark.training.answer_regression import (
+    RIDGES,
+    Fitting,
+    Reheard,
+    Taught,
+    as_before,
+    cross_fit,
+    hear_again,
+    operating_points,
 )
-
-PRIOR = 20.0
-"""Answers that the base gate's own word counts as much as; chosen, not fitted."""
+from earmark.training.answered_windows import TeachingMaterial, read_answers
+from earmark.training.answers_aside import (
+    PARTS,
+    PRIOR,
+    Gain,
+    Part,
+    folds_of,
+    log_likelihood,
+    measure_gain,
+    pieces_of,
+    without,
+)
 
 FEWEST = 20
 """Answers below which nothing is learnt."""
 
-FEWEST_PAIRS = 30
-"""Neighbouring answers below which nothing is learnt of how long actions last."""
+FEWEST_BAGS, FEWEST_RECORDINGS = 20, 3
+"""Active and idle windows each, and recordings, below which rates are scaled at most."""
 
-FARTHEST = 120.0
-"""Seconds between neighbouring answers beyond which that they agree says little."""
+ENOUGH = (
+    f"{FEWEST_BAGS} active and {FEWEST_BAGS} idle windows in {FEWEST_RECORDINGS} recordings that "
+    "are where they were"
+)
 
-PARTS = 5
-"""Parts, at least, by which the scatter of a gain is told; a recording is one, or pieces of it."""
-
-MOST_FOLDS = 10
+HEAD_FOLDS = 5
+"""Parts that are kept aside in turn where a head is fitted, singly and in pairs."""
 
 MOST_CAPPED = 0.2
 """Share of the answered windows that may have the highest rate there is: beyond it, what the
 regression says is not in the run."""
 
-CONFIDENCE = 0.95
-"""That the gain on answers kept aside is one, before a gate is written."""
-
-STRETCHES = np.geomspace(1 / 8, 16, 57)
-"""How many times longer actions may last than the base gate says."""
-
-AGREEMENTS = np.linspace(0.3, 0.98, 35)
-"""How likely two answers about the same action may be to agree."""
-
-Part = list[AnsweredRecording]
+Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +97,6 @@ class RateScale:
         return FittedRates(tuple(fits), rates.half)
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """How much likelier answers kept aside are by one gate than by another, an answer."""
-
-    old: float = math.nan
-    """Mean log-likelihood by the old one, corrections counting more."""
-    new: float = math.nan
-    low: float = -math.inf
-    """The least that the gain is, with `CONFIDENCE`."""
-
-    @property
-    def mean(self) -> float:
-        """By how much the new one is better."""
-        return self.new - self.old
-
-    @property
-    def is_one(self) -> bool:
-        """Whether it is more than chance."""
-        return self.low > 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Adaptation:
     """What was learnt, and whether it is worth using."""
@@ -127,7 +112,8 @@ class Adaptation:
     expected: float
     """The same as the base gate had it."""
     gain: Gain
-    scale: RateScale
+    learnt: str
+    """What is new: rates scaled, rates fitted anew, or head and rates."""
     median_before: float
     """Seconds that half of the actions outlast."""
     median: float
@@ -136,26 +122,45 @@ class Adaptation:
     """The new gate; None where it does not beat the old one."""
 
 
-def adapt(runs: Sequence[Path], *, gate: Gate | None = None, out: Path | None = None) -> Adaptation:
+def adapt(
+    runs: Sequence[Path],
+    *,
+    gate: Gate | None = None,
+    out: Path | None = None,
+    watch: Watch = lambda *_: None,
+) -> Adaptation:
     """Learn from the answers and corrections of `runs`, and judge on those kept aside.
 
     Args:
         runs: Folders of runs that were listened to with `gate`.
         gate: The base; the one that comes with earmark if not given.
         out: Where the new gate is written, if it beats the base; else nothing is.
+        watch: Told what is being done, how much of it is done and how much there is.
 
     Raises:
         LedgerError: no run in a folder, none listened to with `gate`, or too few answers.
     """
     base = gate or default_gate()
-    made = learn(read_answers(runs, base), base)
+    made = learn(read_answers(runs, base), base, watch=watch)
     if out is not None and made.gate is not None:
         made.gate.save(out)
     return made
 
 
-def learn(material: TeachingMaterial, base: Gate) -> Adaptation:
+def learn(
+    material: TeachingMaterial,
+    base: Gate,
+    *,
+    heard: Sequence[Reheard] | None = None,
+    watch: Watch = lambda *_: None,
+) -> Adaptation:
     """What `material` teaches `base`, and whether that is better on what is kept aside.
+
+    Args:
+        material: The answers.
+        base: The gate.
+        heard: The recordings, heard again; they are listened to now if not given.
+        watch: Told what is being done, how much of it is done and how much there is.
 
     Raises:
         LedgerError: too few answers, or rates that stand at the highest there is.
@@ -166,15 +171,124 @@ def learn(material: TeachingMaterial, base: Gate) -> Adaptation:
             f"{count} windows have an answer that says whether anything is done, and adapting "
             f"takes {FEWEST}: ask more with `earmark caption`, or give more runs"
         )
-    if (capped := _capped(everything)) > MOST_CAPPED:
+    reheard = _reheard(everything, base, heard, watch)
+    found = []
+    if (capped := _capped(everything)) <= MOST_CAPPED:
+        found.append(_scaled(everything, base))
+    if reheard:
+        found.append(_refitted(reheard, base, watch))
+        if has_torch():
+            found.append(_with_new_head(reheard, base, watch))
+    if not found:
         raise LedgerError(
             f"the gate expects the most it can ({MOST:g} starts a second) of {capped:.0%} of these "
-            "windows, so its rates cannot be scaled: start from another gate"
+            f"windows, so its rates cannot be scaled, and fitting them anew takes {ENOUGH}: start "
+            "from another gate"
         )
-    gain = _judge(everything, base.survival)
-    survival = _learn_lengths(everything, base.survival) or base.survival
-    scale = fit_scale(everything, survival)
-    return _summarised(material, base, gain, scale, survival)
+    better = [each for each in found if each.gain.is_one]
+    best = max(better or found, key=lambda each: each.gain.mean)
+    return _summarised(material, base, best)
+
+
+def has_torch() -> bool:
+    """Whether a head can be fitted here: that takes the extra `train`."""
+    return find_spec("torch") is not None and find_spec("onnx") is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One way to learn from answers, and how it did on those kept aside."""
+
+    learnt: str
+    """What is new, in words for the card."""
+    gain: Gain
+    survival: Survival
+    make: Callable[[], Gate]
+    """The gate, its card as the base's."""
+
+
+def _scaled(parts: Part, base: Gate) -> Candidate:
+    """Two numbers for all rates, which few answers teach and no recording need be heard for."""
+    survival = learn_lengths(parts, base.survival) or base.survival
+    rates = fit_scale(parts, survival).applied(base.rates)
+    gain = _judge(parts, base.survival)
+    return Candidate("rates scaled", gain, survival, lambda: replace(base, rates=rates))
+
+
+def _reheard(
+    parts: Part, base: Gate, heard: Sequence[Reheard] | None, watch: Watch
+) -> Sequence[Reheard]:
+    """The recordings heard again; none where there are too few, or too few answers."""
+    active = [answer.is_active for one in parts for answer in one.answers]
+    few = min(sum(active), len(active) - sum(active))
+    if len(parts) < FEWEST_RECORDINGS or few < FEWEST_BAGS:
+        return ()
+    if heard is None:
+        watch("listening again", 0, len(parts))
+        heard = hear_again(parts, base)
+    return heard if len(heard) >= FEWEST_RECORDINGS else ()
+
+
+def _refitted(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
+    """Every weight of the rates, which many answers teach."""
+    watch("fitting rates", 0, 1)
+    taught, gain = _cross_fit(heard, base, as_before)
+    return Candidate(
+        "rates fitted anew", gain, taught.survival, lambda: replace(base, rates=taught.rates)
+    )
+
+
+def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candidate:
+    """Contexts fitted to the answers beside the old head, and every weight of the rates."""
+    from earmark.training.site_head import SiteHead, fit_contexts, with_head  # takes PyTorch
+
+    channels = int(base.card.settings.get("context_channels") or base.card.channels)
+    folds = min(HEAD_FOLDS, len(heard))
+    done, total = 0, folds * (folds + 1) // 2 + 1
+
+    @cache
+    def fitting(met: tuple[Reheard, ...]) -> SiteHead:
+        nonlocal done
+        watch("fitting a head", done, total)
+        done += 1
+        return fit_contexts(met, channels)
+
+    taught, gain = _cross_fit(heard, base, lambda met: fitting(tuple(met)))
+
+    def make() -> Gate:
+        assert isinstance(taught.scoring, SiteHead)
+        points, misses = operating_points(taught.crossed, base.points)
+        made = with_head(base, taught.scoring)
+        return replace(made, rates=taught.rates, points=points, misses=misses)
+
+    return Candidate("head and rates fitted anew", gain, taught.survival, make)
+
+
+def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[Taught, Gain]:
+    """What is taught with the better of the ridges, and by how much it is better than the base."""
+    found = []
+    for ridge in RIDGES:
+        taught = cross_fit(
+            heard,
+            base,
+            fitting,
+            lambda met: learn_lengths(met, base.survival) or base.survival,
+            folds=min(HEAD_FOLDS, len(heard)),
+            ridge=ridge,
+        )
+        found.append((taught, _gain_of(heard, base, taught)))
+    return max(found, key=lambda pair: pair[1].mean)
+
+
+def _gain_of(heard: Sequence[Reheard], base: Gate, taught: Taught) -> Gain:
+    """By how much answers are likelier by what has not met their recording than by the base."""
+    old, new, held = [], [], []
+    for one in heard:
+        before = _chance(RateScale(), *_lags([one.part], base.survival))
+        old.append(log_likelihood(before, one.active, one.weight))
+        new.append(log_likelihood(taught.held[one.part.recording], one.active, one.weight))
+        held.append(float(one.weight.sum()))
+    return measure_gain(old, new, held)
 
 
 def fit_scale(parts: Part, survival: Survival) -> RateScale:
@@ -205,129 +319,22 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
     return scale_of(found.x)
 
 
-def fit_lengths(parts: Part, survival: Survival) -> Survival:
-    """The base curve stretched to how far apart answers that agree lie in `parts`."""
-    apart, same = _pairs(parts)
-    prior = PRIOR / len(apart)
-    base = survival.remaining(apart)
-    share = AGREEMENTS[:, None]  # (agreements, pairs) below
-    yes, no = same + prior * share * base, 1 - same + prior * (1 - share * base)
-
-    def likelihood(stretch: float) -> float:
-        chance = np.clip(share * survival.remaining(apart / stretch), 1e-6, 1 - 1e-6)
-        return float((yes * np.log(chance) + no * np.log1p(-chance)).sum(axis=1).max())
-
-    return survival.stretched(survival.median * max(STRETCHES.tolist(), key=likelihood))
-
-
-def _pairs(parts: Part) -> tuple[FloatArray, FloatArray]:
-    """Seconds from inside an active window to the next answer, and whether that says the same."""
-    apart, same = [], []
-    for one in parts:
-        for first, last in zip(one.answers, one.answers[1:], strict=False):
-            spans = one.windows.span(first.window), one.windows.span(last.window)
-            gap = spans[1].start - (spans[0].start + spans[0].end) / 2
-            if first.activity and last.activity is not None and 0 < gap <= FARTHEST:
-                apart.append(gap)
-                same.append(float(_agree(first, last)))
-    return np.array(apart), np.array(same)
-
-
-def _agree(first: AnsweredWindow, last: AnsweredWindow) -> bool:
-    return bool(first.activity and last.activity) and same_activity(
-        str(first.activity), str(last.activity)
-    )
-
-
-def _learn_lengths(parts: Part, survival: Survival) -> Survival | None:
-    """The lengths learnt; None where there are too few pairs, or no better on those kept aside."""
-    if len(_pairs(parts)[0]) < FEWEST_PAIRS:
-        return None
-    old: list[float] = []
-    new: list[float] = []
-    held: list[float] = []
-    for fold in _folds(parts):
-        rest = _without(parts, fold)
-        apart, same = _pairs(fold)
-        if not len(apart) or not len(_pairs(rest)[0]):
-            continue
-        held.append(len(apart))
-        for curve, into in ((survival, old), (fit_lengths(rest, survival), new)):
-            likely = _agreement(rest, curve) * curve.remaining(apart)
-            into.append(_log_likelihood(np.clip(likely, 1e-6, 1 - 1e-6), same, np.ones(len(same))))
-    is_better = _gain(old, new, held).is_one if len(held) > 1 else False
-    return fit_lengths(parts, survival) if is_better else None
-
-
-def _agreement(parts: Part, curve: Survival) -> float:
-    """How likely two answers about the same action are to agree, if actions last as `curve`."""
-    apart, same = _pairs(parts)
-    chances = np.clip(AGREEMENTS[:, None] * curve.remaining(apart), 1e-6, 1 - 1e-6)
-    return float(AGREEMENTS[np.argmax(np.log(chances) @ same + np.log1p(-chances) @ (1 - same))])
-
-
 def _judge(parts: Part, survival: Survival) -> Gain:
     """How likely the answers of each fold are by the base, and by what the others taught."""
     old, new, held = [], [], []
-    folds = _folds(parts)
+    folds = folds_of(parts)
     for fold in folds:
-        rest = _without(parts, fold)
-        lasting = _learn_lengths(rest, survival) or survival
+        rest = without(parts, fold)
+        lasting = learn_lengths(rest, survival) or survival
         scale = fit_scale(rest, lasting)
-        for piece in _pieces(fold, math.ceil(PARTS / len(folds))):
+        for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
             active, weight = _facts(piece)
             before = _chance(RateScale(), *_lags(piece, survival))
             after = _chance(scale, *_lags(piece, lasting))
-            old.append(_log_likelihood(before, active, weight))
-            new.append(_log_likelihood(after, active, weight))
+            old.append(log_likelihood(before, active, weight))
+            new.append(log_likelihood(after, active, weight))
             held.append(float(weight.sum()))
-    return _gain(old, new, held)
-
-
-def _gain(old: Sequence[float], new: Sequence[float], held: Sequence[float]) -> Gain:
-    """The gain an answer over parts that hold `held` each, and what it is at least.
-
-    A ratio estimate whose scatter is that of whole parts: what lies together errs together.
-    """
-    sums, sizes = np.array(new) - np.array(old), np.array(held, dtype=float)
-    count, total = len(sums), float(sizes.sum())
-    mean = float(sums.sum()) / total
-    low = -math.inf
-    if count > 1:
-        scatter = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / total
-        low = mean - float(student.ppf(CONFIDENCE, count - 1)) * scatter
-    return Gain(float(np.sum(old)) / total, float(np.sum(new)) / total, low)
-
-
-def _folds(parts: Part) -> list[Part]:
-    """Whole recordings, in an order that says nothing of them; of a single one pieces of time."""
-    if len(parts) == 1:
-        return _pieces(parts, PARTS)
-    order = sorted(parts, key=lambda one: hashlib.sha256(one.recording.encode()).hexdigest())
-    count = min(MOST_FOLDS, len(order))
-    return [order[first::count] for first in range(count)]
-
-
-def _pieces(parts: Part, count: int) -> list[Part]:
-    """Each recording in `count` pieces of time with as many answers; empty ones are left out."""
-    if count == 1:
-        return [parts]
-    return [
-        [replace(one, answers=tuple(one.answers[place] for place in places.tolist()))]
-        for one in parts
-        for places in np.array_split(np.arange(len(one.answers)), count)
-        if len(places)
-    ]
-
-
-def _without(parts: Part, fold: Part) -> Part:
-    """All answers but those of `fold`."""
-    held = {(one.recording, answer.window) for one in fold for answer in one.answers}
-    rest = (
-        replace(one, answers=tuple(a for a in one.answers if (one.recording, a.window) not in held))
-        for one in parts
-    )
-    return [one for one in rest if one.answers]
+    return measure_gain(old, new, held)
 
 
 def _facts(parts: Part) -> tuple[FloatArray, FloatArray]:
@@ -375,13 +382,7 @@ def _capped(parts: Part) -> float:
     return float(np.mean(found))
 
 
-def _log_likelihood(chance: FloatArray, active: FloatArray, weight: FloatArray) -> float:
-    return float(weight @ (active * np.log(chance) + (1 - active) * np.log1p(-chance)))
-
-
-def _summarised(
-    material: TeachingMaterial, base: Gate, gain: Gain, scale: RateScale, survival: Survival
-) -> Adaptation:
+def _summarised(material: TeachingMaterial, base: Gate, best: Candidate) -> Adaptation:
     parts = list(material.recordings)
     active, weight = _facts(parts)
     corrected = sum(answer.is_corrected for one in parts for answer in one.answers)
@@ -393,43 +394,37 @@ def _summarised(
         unlike=material.unlike,
         active=float(active @ weight / weight.sum()),
         expected=float(before @ weight / weight.sum()),
-        gain=gain,
-        scale=scale,
+        gain=best.gain,
+        learnt=best.learnt,
         median_before=base.survival.median,
-        median=survival.median,
+        median=best.survival.median,
         gate=None,
     )
-    return replace(made, gate=_gate(base, made, survival)) if gain.is_one else made
+    return replace(made, gate=_gate(base, made, best)) if best.gain.is_one else made
 
 
-def _gate(base: Gate, made: Adaptation, survival: Survival) -> Gate:
-    """The base gate with rates and lengths as learnt, and a card that says from what.
+def _gate(base: Gate, made: Adaptation, best: Candidate) -> Gate:
+    """The base gate with what was learnt, and a card that says from what.
 
     How far the forecasts of the new rates are off nobody has measured.
     """
-    learnt = {
+    facts = {
+        "learnt": made.learnt,
         "answers": made.answers,
         "corrections": made.corrections,
         "recordings": made.recordings,
-        "intercept": made.scale.intercept,
-        "slope": made.scale.slope,
         "median": made.median,
         "gain": made.gain.mean,
     }
+    gate = best.make()
     card = replace(
-        base.card,
-        data=f"{base.card.data}; rates adapted to {made.answers} answers and {made.corrections} "
+        gate.card,
+        data=f"{base.card.data}; {made.learnt} by {made.answers} answers and {made.corrections} "
         f"corrections in {made.recordings} recordings",
         settings={
             **base.card.settings,
-            "adapted": [*base.card.settings.get("adapted", ()), learnt],
+            "adapted": [*base.card.settings.get("adapted", ()), facts],
         },
         honesty=(),
     )
-    return replace(
-        base,
-        card=card,
-        rates=made.scale.applied(base.rates),
-        survival=survival,
-        error=ForecastError(),
-    )
+    return replace(gate, card=card, survival=best.survival, error=ForecastError())

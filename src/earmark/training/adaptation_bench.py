@@ -1,0 +1,123 @@
+"""What `adapt` brings a gate that has met only busy recordings, on sparse ones of others.
+
+five people's sparse recordings ──▶ played answers ──▶ learn ──┐
+the others' sparse recordings ─────────────────────────────────┴──▶ coverage, beside the gate
+                                                                    as it was, and one of marks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from earmark.errors import LedgerError
+from earmark.evaluation.benchmark import Case
+from earmark.evaluation.played_answers import AnswerPlayer
+from earmark.gate.gate import Gate
+from earmark.grid import Grid
+from earmark.selection.rules.coverage import Coverage
+from earmark.timeline import FloatArray
+from earmark.training.answer_regression import Reheard
+from earmark.training.answered_windows import AnsweredRecording, AnsweredWindow, TeachingMaterial
+from earmark.training.calibration import Scores, cases, fit_rates, fit_survival, mean_coverage
+from earmark.training.dataset import Material
+from earmark.training.recipe import score_whole
+from earmark.training.site_adaptation import learn
+
+BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
+
+ASKED = 0.15
+"""Share of the windows of each taught recording that are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Who teaches, and who is judged."""
+
+    busy: Sequence[str]
+    """Recordings that the base gate's rates know."""
+    taught: Sequence[str]
+    """Sparse recordings that are answered."""
+    judged: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """Mean coverage of the judged recordings by budget."""
+
+    before: dict[float, float]
+    adapted: dict[float, float]
+    marks: dict[float, float]
+    """By a gate trained on sparse marks, with rates by the marks of the taught recordings too."""
+    learnt: str
+    """What was learnt; empty where nothing was written."""
+    gain: float
+    """Log-likelihood an answer kept aside, as `learn` says it."""
+
+    @property
+    def closed(self) -> float:
+        """Share of the gap that is closed, in coverage meaned over the budgets."""
+        before, adapted, marks = (
+            float(np.mean(list(each.values()))) for each in (self.before, self.adapted, self.marks)
+        )
+        return (adapted - before) / (marks - before)
+
+
+def play_turn(
+    material: Material, gates: Mapping[str, Gate], turn: Turn, player: AnswerPlayer
+) -> TurnResult:
+    """Adapt `gates["dense"]` to the taught recordings, and judge it beside `gates["both"]`."""
+    names = [*turn.busy, *turn.taught, *turn.judged]
+    scores = {
+        kind: {name: score_whole(gate.scorer, material[name].features) for name in names}
+        for kind, gate in gates.items()
+    }
+    base = _calibrated(gates["dense"], scores["dense"], material, turn.busy)
+    known = [*turn.busy, *turn.taught]
+    marks = _calibrated(gates["both"], scores["both"], material, known)
+    asked = cases(scores["dense"], material, turn.taught, base.rates, base.survival)
+    heard = [
+        Reheard(_answered(case, player), material[case.recording].takes[0], own)
+        for case in asked
+        for own in [scores["dense"][case.recording]]
+    ]
+    try:
+        made = learn(TeachingMaterial(tuple(one.part for one in heard)), base, heard=heard)
+        adapted, learnt, gain = made.gate, made.learnt, made.gain.mean
+    except LedgerError:
+        adapted, learnt, gain = None, "", float("nan")
+    site = adapted or base
+    rescored = {name: score_whole(site.scorer, material[name].features) for name in turn.judged}
+    return TurnResult(
+        _judge(scores["dense"], material, turn.judged, base),
+        _judge(rescored, material, turn.judged, site),
+        _judge(scores["both"], material, turn.judged, marks),
+        learnt if adapted else "",
+        gain,
+    )
+
+
+def _calibrated(gate: Gate, scores: Scores, material: Material, names: Sequence[str]) -> Gate:
+    """`gate` with rates and lengths by the marks of `names`."""
+    return replace(
+        gate,
+        rates=fit_rates(scores, material, names, [Grid().length]),
+        survival=fit_survival(material, names),
+    )
+
+
+def _answered(case: Case, player: AnswerPlayer) -> AnsweredRecording:
+    """What the player says of the windows that `coverage` picks."""
+    said = player.activities(case.recording, case.actions, case.windows)
+    picks = Coverage()(case.windows, budget=round(ASKED * len(case.windows)))
+    places = sorted(case.windows.window_at(pick.start) for pick in picks)
+    known = (AnsweredWindow(place, bool(said[place]), said[place]) for place in places)
+    return AnsweredRecording(case.recording, case.windows, tuple(known))
+
+
+def _judge(
+    scores: Mapping[str, FloatArray], material: Material, names: Sequence[str], gate: Gate
+) -> dict[float, float]:
+    return mean_coverage(cases(scores, material, names, gate.rates, gate.survival), budgets=BUDGETS)

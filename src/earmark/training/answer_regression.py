@@ -1,0 +1,336 @@
+"""Rates fitted anew to answers, and held to recordings that nothing of them has met.
+
+    answers of all but one part ──▶ scores ──▶ rates ──▶ that part's answers, how likely
+                                      └── of what was fitted without the window's own part
+
+What makes the scores may be the gate as it is, or a head fitted to the same answers
+(`earmark.training.site_head`): then the rates are fitted on scores of heads that have not met the
+recording, and judged on recordings that neither have met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from scipy.optimize import minimize
+
+from earmark.errors import MediaError
+from earmark.gate.fitted_rates import MOST, Fit, FittedRates, describe
+from earmark.gate.gate import Gate, OperatingPoints
+from earmark.gate.recall_promise import Misses
+from earmark.gate.survival import Survival
+from earmark.grid import Grid
+from earmark.media import Meter, open_recording
+from earmark.timeline import FloatArray, IndexArray, Track
+from earmark.training.answered_windows import AnsweredRecording
+from earmark.training.answers_aside import PRIOR
+from earmark.training.calibration import HALF, TARGETS
+
+RIDGES = (1.0, 20.0)
+"""How much a squared weight of the rates costs, in answers; columns are of unit spread. Which is
+better the answers kept aside say."""
+
+LEAST, FURTHEST = 1e-4, 12.0
+"""Actions expected of a window below and above which its chance is all but 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reheard:
+    """A recording listened to again, with what was answered about it."""
+
+    part: AnsweredRecording
+    features: FloatArray
+    """`(steps, channels)`, float16 to halve the memory: an hour of 16 channels is 3 MB."""
+    scores: FloatArray
+    """Of the base gate, on the 25 Hz clock."""
+
+    @property
+    def places(self) -> IndexArray:
+        """The answered windows."""
+        return np.array([answer.window for answer in self.part.answers], dtype=np.intp)
+
+    @property
+    def active(self) -> FloatArray:
+        """Whether anything is done in each, 1 or 0."""
+        return np.array([float(answer.is_active) for answer in self.part.answers])
+
+    @property
+    def weight(self) -> FloatArray:
+        """How much each counts."""
+        return np.array([answer.weight for answer in self.part.answers])
+
+
+def hear_again(parts: Sequence[AnsweredRecording], gate: Gate) -> list[Reheard]:
+    """The recordings of `parts` that are still where they were, on the grid of windows."""
+    found = []
+    for part in parts:
+        if part.source is None or part.windows.per_call != 1:
+            continue
+        with suppress(MediaError, OSError):
+            recording = open_recording(part.source, audio_track=part.audio_track)
+            if recording.key == part.recording:  # else it has changed since
+                tracks = gate.encoder()(recording, meter=Meter())
+                found.append(rehear(part, np.concatenate([each.values for each in tracks]), gate))
+    return found
+
+
+def rehear(part: AnsweredRecording, features: FloatArray, gate: Gate) -> Reheard:
+    """What `gate` makes of `features`."""
+    rows = features if features.ndim == 2 else features[:, None]
+    tracks = gate.scorer([Track(rows.astype(np.float32, copy=False))])
+    scores = np.concatenate([track.values for track in tracks])
+    return Reheard(part, rows.astype(np.float16), scores)
+
+
+Scoring = Callable[[Reheard], FloatArray]
+"""The scores of a recording, on the 25 Hz clock."""
+
+Fitting = Callable[[Sequence[Reheard]], Scoring]
+"""What scores, after it has met some recordings."""
+
+Lengths = Callable[[list[AnsweredRecording]], Survival]
+"""How long actions last, by the answers about some recordings."""
+
+
+def as_before(met: Sequence[Reheard]) -> Scoring:  # noqa: ARG001 - nothing is learnt from them
+    """The base gate's own scores."""
+    return lambda one: one.scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taught:
+    """What answers taught, and what each recording's are by the others' alone."""
+
+    scoring: Scoring
+    rates: FittedRates
+    survival: Survival
+    crossed: list[Scored]
+    """Every recording as scored by what has not met it."""
+    held: dict[str, FloatArray]
+    """Chances of the answered windows of each, by what has not met it."""
+
+
+def cross_fit(
+    heard: Sequence[Reheard],
+    gate: Gate,
+    fitting: Fitting,
+    lengths: Lengths,
+    *,
+    folds: int,
+    ridge: float = RIDGES[0],
+) -> Taught:
+    """Scores, rates and lengths taught by `heard`, and by all but each part of it.
+
+    `fitting` is called without each of `folds` parts, without each pair of them, and once with all.
+    """
+    parts = [list(heard[first::folds]) for first in range(folds)]
+
+    @cache
+    def without(left_out: frozenset[int]) -> Scoring:
+        met = [one for place, part in enumerate(parts) if place not in left_out for one in part]
+        return fitting(met)
+
+    def crossed(kept_aside: frozenset[int]) -> list[Scored]:
+        return [
+            Scored(one, without(kept_aside | {place})(one))
+            for place, part in enumerate(parts)
+            for one in part
+            if place not in kept_aside
+        ]
+
+    def taught(rows: Sequence[Scored]) -> tuple[FittedRates, Survival]:
+        survival = lengths([row.one.part for row in rows])
+        return fit_weights(rows, gate.rates, survival, ridge=ridge), survival
+
+    held = {}
+    for place, part in enumerate(parts):
+        rates, survival = taught(crossed(frozenset({place})))
+        for one in part:
+            scored = Scored(one, without(frozenset({place}))(one))
+            held[one.part.recording] = chances(scored, rates, survival)
+    rows = crossed(frozenset())
+    return Taught(without(frozenset()), *taught(rows), rows, held)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What the regression reads of one recording: its answers and its new scores."""
+
+    one: Reheard
+    scores: FloatArray
+
+    def pooled_mean(self) -> FloatArray:
+        """The mean score of each window."""
+        windows = self.one.part.windows
+        return Grid(windows.length).pool(Track(self.scores), windows.duration)[0].mean
+
+
+def fit_weights(
+    rows: Sequence[Scored], base: FittedRates, survival: Survival, *, ridge: float = RIDGES[0]
+) -> FittedRates:
+    """The rates under which the answers are likeliest, held back by the base gate.
+
+    A Poisson regression of which only whether there was anything is seen: a window is active with
+    the chance `1 - exp(-expected)`, where `expected` counts the actions that start in it and those
+    still going. To the weights of every length of window the same is added.
+    """
+    worked = [row.pooled_mean()[row.one.places[row.one.active > 0]] for row in rows]
+    usual = np.concatenate(worked)
+    half = HALF * max(float(np.median(usual)), 1e-6) if len(usual) else base.half
+    problem = _Regression.of(rows, replace(base, half=half), base, survival)
+    added = replace(problem, ridge=ridge).solve()
+    fits = tuple(
+        Fit(
+            fit.length,
+            fit.intercept + float(added[0]),
+            tuple((np.array(fit.weights) + added[1:]).tolist()),
+        )
+        for fit in base.fits
+    )
+    return FittedRates(fits, half)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Regression:
+    """The answers as equations: `expected = sum over lags of span * exp(base + x @ added)`."""
+
+    x: FloatArray
+    """What is known of an answered window and of those before it, `(answers, lags, columns)`."""
+    base: FloatArray
+    """Logarithm of the base rate a second of each, `(answers, lags)`."""
+    span: FloatArray
+    """Seconds of a window by the chance that its actions still go on, 0 before the beginning."""
+    yes: FloatArray
+    no: FloatArray
+    centre: FloatArray
+    spread: FloatArray
+    weights: FloatArray
+    """Of the base, that the ridge counts together with what is added."""
+    ridge: float = RIDGES[0]
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Scored], described: FittedRates, base: FittedRates, survival: Survival
+    ) -> _Regression:
+        """The equations of `rows`; the base's word is that of its rates before the new head."""
+        parts = [_equations(row, described, base, survival) for row in rows]
+        lags = max(part[0].shape[1] for part in parts)
+        x, logs, span = (
+            np.concatenate([_padded(part[place], lags) for part in parts]) for place in range(3)
+        )
+        before, active, weight = (
+            np.concatenate([part[place] for part in parts]) for place in (3, 4, 5)
+        )
+        prior = PRIOR / len(active)
+        seen = x[span > 0]
+        fit = np.array(_nearest(described, rows[0].one.part.windows.length).weights)
+        return cls(
+            x,
+            logs,
+            span,
+            weight * active + prior * before,
+            weight * (1 - active) + prior * (1 - before),
+            seen.mean(axis=0),
+            np.maximum(seen.std(axis=0), 1e-3),
+            fit,
+        )
+
+    def solve(self) -> FloatArray:
+        """What is to be added to the intercept and to each weight."""
+        flat = np.concatenate([[self._level()], -self.weights * self.spread])
+        starts = (np.zeros(len(self.weights) + 1), flat)
+        found = min(
+            (minimize(self.cost, each, jac=True, method="L-BFGS-B") for each in starts),
+            key=lambda each: float(each.fun),
+        ).x
+        added = found[1:] / self.spread
+        return np.concatenate([[found[0] - added @ self.centre], added])
+
+    def _level(self) -> float:
+        """What brings rates that know no column to the share of active answers."""
+        share = float(np.clip(self.yes.sum() / (self.yes + self.no).sum(), 0.01, 0.99))
+        seconds = float(self.span.sum(axis=1).mean())
+        usual = self.base[self.span > 0].mean()
+        return math.log(-math.log1p(-share) / seconds) - float(usual)
+
+    def cost(self, added: FloatArray) -> tuple[float, FloatArray]:
+        """The negative log-likelihood an answer with its slope; columns are of unit spread."""
+        z = (self.x - self.centre) / self.spread
+        logs = self.base + added[0] + z @ added[1:]
+        is_cut = logs > math.log(MOST)
+        each = self.span * np.exp(np.minimum(logs, math.log(MOST)))
+        expected = np.clip(each.sum(axis=1), LEAST, FURTHEST)
+        chance = -np.expm1(-expected)
+        kept = self.weights * self.spread + added[1:]
+        value = self.no @ expected - self.yes @ np.log(chance) + self.ridge * kept @ kept / 2
+        slope = self.no - self.yes * np.exp(-expected) / chance
+        moved = np.where(is_cut, 0.0, each) * slope[:, None]
+        slopes = np.concatenate(
+            [[moved.sum()], np.einsum("al,alc->c", moved, z) + self.ridge * kept]
+        )
+        count = float((self.yes + self.no).sum())
+        return float(value) / count, slopes / count
+
+
+def _nearest(rates: FittedRates, length: float) -> Fit:
+    return min(rates.fits, key=lambda fit: abs(math.log(fit.length / length)))
+
+
+def _equations(
+    row: Scored, described: FittedRates, base: FittedRates, survival: Survival
+) -> tuple[FloatArray, ...]:
+    """`x`, `base`, `span`, the base's chances, whether active, and weights of one recording."""
+    windows, places = row.one.part.windows, row.one.places
+    grid = Grid(windows.length)
+    pooled = grid.pool(Track(row.scores), windows.duration)[0]
+    reach = replace(windows, survival=survival).reach
+    fit = _nearest(described, windows.length)
+    columns = describe(pooled, half=described.half)
+    at = places[:, None] - np.arange(len(reach))  # (answers, lags)
+    x = columns[np.maximum(at, 0)]
+    logs = fit.intercept + x @ np.array(fit.weights)
+    span = np.where(at >= 0, windows.length * reach, 0.0)
+    rated = base(grid.pool(Track(row.one.scores), windows.duration)[0])
+    before = np.where(at >= 0, rated[np.maximum(at, 0)] * reach, 0.0).sum(axis=1)
+    chance = np.clip(-np.expm1(-before), 1e-3, 1 - 1e-3)
+    return x, logs, span, chance, row.one.active, row.one.weight
+
+
+def _padded(values: FloatArray, lags: int) -> FloatArray:
+    """`values` with zeros up to so many lags."""
+    short = [(0, 0), (0, lags - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
+    return np.pad(values, short)
+
+
+def chances(row: Scored, rates: FittedRates, survival: Survival) -> FloatArray:
+    """How likely each answered window is to be active."""
+    windows = row.one.part.windows
+    rated = rates(Grid(windows.length).pool(Track(row.scores), windows.duration)[0])
+    reach = replace(windows, survival=survival).reach
+    touched = np.convolve(rated, reach)[: len(rated)]
+    found: FloatArray = np.clip(-np.expm1(-touched[row.one.places]), 1e-4, 1 - 1e-4)
+    return found
+
+
+def operating_points(
+    rows: Sequence[Scored], base: OperatingPoints
+) -> tuple[OperatingPoints, Misses]:
+    """Thresholds by the share of active answered windows in which the score reaches them."""
+    peaks = []
+    for row in rows:
+        windows = row.one.part.windows
+        pooled = Grid(windows.length).pool(Track(row.scores), windows.duration)[0]
+        peaks.append(pooled.peak[row.one.places[row.one.active > 0]])
+    peaks = [each for each in peaks if len(each)]
+    every = np.concatenate(peaks)
+    on = tuple(
+        (target, float(np.quantile(every, 1 - target, method="lower"))) for target in TARGETS
+    )
+    thresholds = np.unique(np.append(0.0, np.quantile(every, np.linspace(0, 0.999, 99))))
+    shares = np.array([(each[:, None] < thresholds).mean(axis=0) for each in peaks])
+    return replace(base, on=on), Misses(thresholds, np.round(shares, 6))

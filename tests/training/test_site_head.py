@@ -1,0 +1,164 @@
+"""A head fitted to answers: bags of seconds, rates beside it, and a gate that carries both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from earmark.gate.fitted_rates import FittedRates
+from earmark.gate.gate import Gate, default_gate
+from earmark.grid import Grid
+from earmark.media import Source, open_recording
+from earmark.timeline import FloatArray, Track
+from earmark.training.answer_regression import (
+    Reheard,
+    Scored,
+    as_before,
+    chances,
+    cross_fit,
+    fit_weights,
+    hear_again,
+)
+from earmark.training.answered_windows import AnsweredRecording, AnsweredWindow, TeachingMaterial
+from earmark.training.site_adaptation import learn
+from earmark.training.site_head import bag_loss, fit_contexts, with_head
+from making import make_video
+
+WINDOWS = 60
+
+
+def bouts(seed: int) -> FloatArray:
+    """Whether anything is done in each window: four at a time, half of the time."""
+    rng = np.random.default_rng(seed)
+    return np.repeat(rng.permutation(WINDOWS // 4) % 2, 4).astype(bool)
+
+
+def made(seed: int, *, every: int = 2) -> Reheard:
+    """A recording whose first two channels hum in bouts, which the base gate does not hear."""
+    rng, active = np.random.default_rng(seed), bouts(seed)
+    features = rng.normal(size=(WINDOWS * 100, 16))
+    features[:, :2] += 2.0 * np.repeat(active, 100)[:, None]
+    scores = rng.uniform(0.1, 0.3, WINDOWS * 100).astype(np.float32)
+    gate = default_gate()
+    windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=gate.rates, survival=gate.survival)
+    answers = tuple(
+        AnsweredWindow(place, bool(active[place]), f"work {place}" if active[place] else "")
+        for place in range(0, WINDOWS, every)
+    )
+    part = AnsweredRecording(f"r{seed}", windows, answers)
+    return Reheard(part, features.astype(np.float16), scores)
+
+
+@pytest.fixture(scope="module")
+def heard() -> list[Reheard]:
+    return [made(seed) for seed in range(3)]
+
+
+def test_a_bag_is_active_by_its_best_second_and_idle_by_all_of_them():
+    one = replace(made(0).part, answers=(AnsweredWindow(0, True, "work"),))
+    idle = replace(one, answers=(AnsweredWindow(0, False, ""),))
+    held = made(0)
+
+    def loss(part: AnsweredRecording, *logits: float) -> float:
+        row = torch.tensor([*logits, *[0.0] * 60])
+        return float(bag_loss(row, replace(held, part=part)))
+
+    assert loss(one, 9.0, -9.0, -9.0, -9.0) < 0.01
+    assert loss(one, -9.0, -9.0, -9.0, -9.0) > 5
+    assert loss(idle, 9.0, -9.0, -9.0, -9.0) > 2
+    assert loss(idle, -9.0, -9.0, -9.0, -9.0) < 0.01
+    people = replace(one, answers=(replace(one.answers[0], weight=4.0),))
+    assert loss(people, -9.0, -9.0, -9.0, -9.0) == pytest.approx(
+        4 * loss(one, -9.0, -9.0, -9.0, -9.0)
+    )
+
+
+def test_a_head_hears_what_answers_were_about_in_a_recording_it_has_not_met(heard):
+    head, other = fit_contexts(heard, 8), made(9)
+    means = head(other).reshape(WINDOWS, -1).mean(axis=1)
+    active = bouts(9)
+    assert means[active].min() > means[~active].mean()
+    assert means[active].mean() > 3 * means[~active].mean()
+
+
+def test_the_exported_head_is_the_fitted_one_and_may_be_extended_again(heard):
+    head, gate, other = fit_contexts(heard[:1], 8), default_gate(), made(9)
+    site = with_head(with_head(gate, head), head)
+    rows = [Track(other.features.astype(np.float32))]
+    first, last = (
+        np.concatenate([track.values for track in each.scorer(rows)]) for each in (gate, site)
+    )
+    chance = head(replace(other, scores=np.ones_like(first)))
+    assert last == pytest.approx(first * chance**2, abs=1e-4)
+    assert site.digest != gate.digest
+
+
+def test_rates_fitted_to_answers_say_how_likely_activity_is():
+    """Scores that tell, and a base gate that expects ten times too much of all."""
+    gate, rows = default_gate(), []
+    for seed in range(4):
+        one = made(seed, every=1)
+        level = np.repeat(np.where(bouts(seed), 0.3, 0.01), 100).astype(np.float32)
+        rows.append(Scored(one, level))
+    loud = FittedRates(
+        tuple(replace(fit, intercept=fit.intercept + 2.3) for fit in gate.rates.fits),
+        gate.rates.half,
+    )
+    fitted = fit_weights(rows, loud, gate.survival)
+    told = chances(rows[0], fitted, gate.survival)
+    active = rows[0].one.active > 0
+    assert told[active].mean() > 0.7
+    assert told[~active].mean() < 0.4
+    assert len(fitted.fits) == len(loud.fits)
+
+
+def test_what_is_judged_was_met_by_nothing(heard):
+    """Every fit that scores a kept recording, or a row its rates learn from, has not met it."""
+    met: list[frozenset[str]] = []
+
+    def fitting(some):
+        met.append(frozenset(one.part.recording for one in some))
+        return as_before(some)
+
+    gate = default_gate()
+    taught = cross_fit(heard, gate, fitting, lambda _: gate.survival, folds=3)
+    assert set(taught.held) == {"r0", "r1", "r2"}
+    sizes = sorted(map(len, met))
+    assert sizes == [1] * 3 + [2] * 3 + [3]
+    assert len(set(met)) == len(met)
+
+
+def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
+    material = TeachingMaterial(tuple(one.part for one in heard))
+    found = learn(material, default_gate(), heard=heard)
+    assert found.learnt == "head and rates fitted anew"
+    assert found.gain.low > 0
+    assert found.gate is not None
+    found.gate.save(tmp_path / "site.gate")
+    site = Gate.load(tmp_path / "site.gate")
+    assert "head and rates fitted anew by 90 answers and 0 corrections in 3" in site.card.data
+    assert site.card.settings["adapted"][0]["learnt"] == found.learnt
+    assert site.episodes(recall=0.9).on <= site.episodes(recall=0.87).on
+    other = made(9)
+    scores = np.concatenate(
+        [track.values for track in site.scorer([Track(other.features.astype(np.float32))])]
+    )
+    windows = Grid().score(Track(scores), WINDOWS * 4.0, rates=site.rates, survival=site.survival)
+    active = bouts(9)
+    assert windows.rates[active].sum() > 2 * windows.rates[~active].sum()
+
+
+def test_recordings_are_heard_again_where_they_are_still_what_they_were(tmp_path):
+    path, gate = tmp_path / "a.mp4", default_gate()
+    make_video(path, duration=12.0, clicks=[2.0, 7.0], fps=5, group=20)
+    key, part = open_recording(path).key, made(0).part
+    here = replace(part, recording=key, source=Source((str(path),)))
+    gone = replace(part, recording=key, source=Source((str(tmp_path / "b.mp4"),)))
+    other = replace(part, source=Source((str(path),)))
+    (found,) = hear_again([here, gone, other, part], gate)
+    assert found.part.recording == key
+    assert found.features.shape == (len(found.scores), 16)
+    assert abs(len(found.scores) - 300) <= 2
