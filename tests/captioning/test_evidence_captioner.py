@@ -34,7 +34,7 @@ def test_what_is_found_in_the_frames_goes_with_the_answer_and_to_the_captioner()
         pickle.dumps(EvidenceCaptioner(TagsCaptioner(), PictureEvidence((Sees(),))))
     )
     captioner.check()
-    assert (captioner.model, captioner.at_once) == ("tags", 1)
+    assert (captioner.model, captioner.at_once) == ("tags", None)
     answer = captioner(shown(REQUEST), timeout=1.0)
     assert answer.text == "Hammer, 1 frames" and answer.kind == "tags"
     assert [(one.kind, one.text, one.span) for one in answer.evidence] == [

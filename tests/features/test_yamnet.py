@@ -188,6 +188,7 @@ def test_another_file_is_refused(weights, tmp_path):
 
 
 def test_a_missing_extra_names_its_cure(weights, monkeypatch):
+    monkeypatch.setattr("earmark.models.litert._idle", {})  # of other tests
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
     with pytest.raises(MissingExtra, match=r"pip install 'earmark\[yamnet\]'"):
         features(YAMNet(weights=weights), noise(1))

@@ -206,3 +206,17 @@ def test_a_cut_off_file_gives_what_it_has(media, tmp_path):
     assert heard == pytest.approx([c for c in CLICKS if c < recording.duration], abs=0.01)
     (warning,) = inspect(recording).warnings
     assert "cut off: " in warning and "past the end of the file" in warning
+
+
+def test_a_file_that_was_replaced_is_heard_by_its_own_tables(media, tmp_path):
+    """What was read of its head is kept for the next opening, and for this very file alone."""
+    path = tmp_path / "one.mp4"
+    path.write_bytes(media("a.mp4").read_bytes())
+    first = open_recording(path)
+    assert sum(map(len, first.sound())) == round(first.duration * 16_000)
+    path.write_bytes(media("b.mp4", duration=3.0, clicks=(0.5,)).read_bytes())
+    with pytest.raises(UnreadableFile, match="changed while it was in use"):
+        list(first.sound())
+    second = open_recording(path)
+    assert second.duration != first.duration
+    assert sum(map(len, second.sound())) == round(second.duration * 16_000)

@@ -1,4 +1,4 @@
-"""LiteRT says nothing aside that is not worth a line."""
+"""LiteRT says nothing aside that is not worth a line; a network is opened once and lent."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from earmark.errors import ModelMissing
 from earmark.models import ModelStore
+from earmark.models.litert import borrow
 
 PROGRAM = """
 import os, sys
@@ -31,3 +32,20 @@ def test_only_its_info_lines_are_left_out():
     words = [sys.executable, "-c", PROGRAM, str(path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "ERROR: something\nINFO: mine\n")
+
+
+def test_a_network_is_lent_to_one_at_a_time_and_opened_again_when_its_file_changed(tmp_path):
+    path = tmp_path / "network"
+    path.write_bytes(b"one")
+
+    def opened(path):
+        return [path.read_bytes()]
+
+    with borrow(opened, path) as first, borrow(opened, path) as second:
+        assert first == second == [b"one"]
+        assert first is not second
+    with borrow(opened, path) as third:
+        assert third is first or third is second
+    path.write_bytes(b"another")
+    with borrow(opened, path) as fourth:
+        assert fourth == [b"another"]

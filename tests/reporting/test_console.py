@@ -15,7 +15,8 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from earmark.reporting.console import emit, emit_json, err, out, printable
+from earmark.reporting import console
+from earmark.reporting.console import emit, emit_json, err, out, print_table, printable
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x9b31m\r\x08\u202egpj.\u2066"
 HARMLESS = "\\x1b[2J\\x1b]0;owned\\x07\\x9b31m\\r\\x08\\u202egpj.\\u2066"
@@ -83,3 +84,26 @@ def test_a_person_is_shown_what_a_machine_would_be_given():
     os.close(theirs)
     assert os.read(ours, 1000).decode() == HARMLESS
     os.close(ours)
+
+
+@pytest.mark.parametrize("width", [24, 200])
+def test_a_table_is_drawn_as_rich_draws_it(width, monkeypatch):
+    """The quick way is the slow way where it fits; where it does not, cells are folded."""
+    columns = ("window", "\u65e5\u672c", "why")
+    rows = [
+        ("3", "\u2013", "two actions are expected here"),
+        ("12", "\u672c", "\x1b[2J"),
+        ("", "", "a\nb"),
+    ]
+    for count in (0, 2, 3):
+        texts = []
+        for align in (console._align, lambda *_: None):
+            shown = type(out)(
+                file=io.StringIO(), width=width, soft_wrap=True, highlight=False, markup=False
+            )
+            monkeypatch.setattr(console, "out", shown)
+            monkeypatch.setattr(console, "_align", align)
+            print_table(columns, rows[:count], words=["why"])
+            texts.append(shown.file.getvalue())
+        assert texts[0] == texts[1]
+        assert "window" in texts[0]

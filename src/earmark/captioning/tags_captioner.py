@@ -22,7 +22,7 @@ class TagsCaptioner:
     """
 
     model: str = "tags"
-    at_once: int | None = 1
+    at_once: int | None = None
     look: Look | None = None
 
     def check(self) -> None:

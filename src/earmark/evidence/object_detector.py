@@ -5,9 +5,8 @@ For the `tags` captioner, so that a window without a captioner is more than what
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ NAMELESS = "???"
 """How the published list marks numbers that name nothing."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ObjectTagger:
     """Says which of 80 everyday things frames show; may be called from several threads."""
 
@@ -31,17 +30,13 @@ class ObjectTagger:
     """Names given at most."""
     weights: Path | None = None
     """`efficientdet-lite0.tflite`; None takes it from the user's model store."""
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    _network: Any = field(default=None, repr=False, compare=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """How it travels to a worker, which opens the network itself."""
-        return ObjectTagger, (self.least, self.most, self.weights)
 
     def check(self) -> None:
         """Raises `ModelMissing` or `MissingExtra` if no frame could be looked at."""
-        with self._lock:
-            self._open()
+        from earmark.models.litert import borrow
+
+        with borrow(_open, self._file()):
+            pass
 
     def __call__(self, frames: Sequence[Frame]) -> tuple[str, ...]:
         """What is seen in any of `frames`, the surest first, each thing once."""
@@ -49,34 +44,33 @@ class ObjectTagger:
 
     def find(self, frames: Sequence[Frame]) -> list[tuple[str, float]]:
         """What is seen in any of `frames` and how sure that is, the surest first."""
-        from earmark.models.litert import class_names
+        from earmark.models.litert import borrow, class_names
 
         best: dict[int, float] = {}
-        with self._lock:
+        with borrow(_open, self._file()) as network:
             for frame in frames:
-                for number, score in self._look(frame):
+                for number, score in _look(network, frame):
                     best[number] = max(score, best.get(number, 0.0))
         names = class_names(self._file())
         sure = sorted(best, key=lambda number: (-best[number], number))
         seen = [(names[number], best[number]) for number in sure if best[number] >= self.least]
         return [(name, score) for name, score in seen if name != NAMELESS][: self.most]
 
-    def _look(self, frame: Frame) -> list[tuple[int, float]]:
-        """Number and confidence of everything found in one frame."""
-        network = self._open()
-        network.set_tensor(0, frame.resized(SIDE, SIDE).rgb[None])
-        network.invoke()
-        _, classes, scores, _ = (
-            network.get_tensor(each["index"])[0] for each in network.get_output_details()
-        )
-        return [(int(number), float(score)) for number, score in zip(classes, scores, strict=True)]
-
-    def _open(self) -> Any:
-        from earmark.models.litert import open_network
-
-        if self._network is None:
-            self._network = open_network("efficientdet-lite0", self._file())
-        return self._network
-
     def _file(self) -> Path:
         return self.weights if self.weights is not None else ModelStore().find("efficientdet-lite0")
+
+
+def _open(path: Path) -> Any:
+    from earmark.models.litert import open_network
+
+    return open_network("efficientdet-lite0", path)
+
+
+def _look(network: Any, frame: Frame) -> list[tuple[int, float]]:
+    """Number and confidence of everything found in one frame."""
+    network.set_tensor(0, frame.resized(SIDE, SIDE).rgb[None])
+    network.invoke()
+    _, classes, scores, _ = (
+        network.get_tensor(each["index"])[0] for each in network.get_output_details()
+    )
+    return [(int(number), float(score)) for number, score in zip(classes, scores, strict=True)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,6 +20,10 @@ from earmark.timeline import Span
 
 SURE = 0.5
 """Confidence from which on an object is said to be seen."""
+
+
+_LOOKS = threading.BoundedSemaphore(os.cpu_count() or 1)
+"""Windows looked at side by side: one a core, since a look takes some 100 MB."""
 
 
 class PictureReader(Protocol):
@@ -60,7 +66,8 @@ class PictureEvidence:
 
     def __call__(self, frames: Sequence[Frame], span: Span) -> tuple[EvidenceEntry, ...]:
         """What is found in any of `frames`, which stand for `span`."""
-        return tuple(entry for reader in self.readers for entry in reader(frames, span))
+        with _LOOKS:
+            return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
 def picture_evidence(

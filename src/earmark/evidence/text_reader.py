@@ -76,9 +76,9 @@ class TextReader:
         best: dict[str, float] = {}
         with self._lock:
             self._networks = self._networks or self._open()
-            for frame in frames:
-                for text, sure in self._read(frame):
-                    best[text] = max(sure, best.get(text, 0.0))
+        for frame in frames:
+            for text, sure in self._read(frame):
+                best[text] = max(sure, best.get(text, 0.0))
         sure_first = sorted(best, key=lambda text: (-best[text], text))[: self.most]
         return [EvidenceEntry(span, self.kind, text, best[text], self.name) for text in sure_first]
 

@@ -28,7 +28,7 @@ from earmark.features.pretrained.readout import check_threshold, strongest
 from earmark.features.sound_tags import LEAST, MOST, name_likeliest
 from earmark.media import Meter, Recording, Sound
 from earmark.models import ModelStore
-from earmark.models.litert import class_names, open_network
+from earmark.models.litert import borrow, class_names, open_network
 from earmark.timeline import FloatArray, IndexArray, Span, Track
 
 PATCH = 15_600
@@ -96,10 +96,9 @@ class YAMNet(SoundEncoder):
         `MissingExtra` without LiteRT, `ModelMissing` without the weights, and `ModelMismatch` where
         the file is not the published one.
         """
-        network: _QuantizedNetwork | None = None
         for cells, steps, first in _cells(sound, self.cell):
-            network = network or _QuantizedNetwork(self._file())
-            rows = self._read(network, network.listen(cells))
+            with borrow(_QuantizedNetwork, self._file()) as network:
+                rows = self._read(network, network.listen(cells))
             yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
 
     def hear_cells(
@@ -109,13 +108,13 @@ class YAMNet(SoundEncoder):
 
         Which is for `wanted` to say, given the samples of every cell in it, `(cells, samples)`.
         """
-        network: _QuantizedNetwork | None = None
         for patches, steps, first in _cells(sound, self.cell):
             width = self.cell * STEP
             before = (PATCH - width) // 2
             places = wanted(patches[:, before : before + width])
-            network = network or _QuantizedNetwork(self._file())
-            yield first // self.cell, steps, places, network.logits(network.listen(patches[places]))
+            with borrow(_QuantizedNetwork, self._file()) as network:
+                logits = network.logits(network.listen(patches[places]))
+            yield first // self.cell, steps, places, logits
 
     def _read(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
         """What is asked for, one row a cell, of embeddings in whole numbers."""

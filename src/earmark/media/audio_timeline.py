@@ -116,7 +116,7 @@ class AudioTimeline:
         """What is filled, once that is `least` samples."""
         if self._filled >= least:
             values = self._block[: self._filled]
-            self._block = np.zeros_like(self._block)
+            self._block = np.zeros(len(self._block), np.float32)  # `zeros_like` touches all of it
             start, self._start, self._filled = self._start, self.position, 0
             yield Sound(values, start / self.sample_rate, self.sample_rate)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def open_media(
             raise changed(uri)
         if storage.size_bytes == 0:
             raise UnreadableFile(f"{place_of(uri)} is empty (0 bytes); copy it again")
-        file = _open_indexed(storage, index_only=index_only)
+        file = _open_indexed(storage, _tracks_of(storage, version), index_only=index_only)
         with file.container:
             yield file
     except av.error.FFmpegError as error:
@@ -121,11 +122,45 @@ def open_media(
         storage.close()
 
 
-def _open_indexed(storage: Storage, *, index_only: bool) -> MediaFile:
+@dataclass(frozen=True, slots=True)
+class _Tracks:
+    """What the head of a file says: its layout, and the tracks to be read by their tables."""
+
+    layout: Mp4Layout | None
+    traks: dict[int, Trak]
+    access_reason: str
+    description: bytes
+    """A file of these tracks without a packet; empty where demuxing is the way."""
+
+
+_described: OrderedDict[tuple[str, str], _Tracks] = OrderedDict()
+"""The tracks of the files opened last, by place and version: a recording is described, then heard,
+then looked at, and its boxes need not be walked each time."""
+
+_MOST_DESCRIBED = 16
+
+
+def _tracks_of(storage: Storage, version: str) -> _Tracks:
+    """The tracks of a file; where it is still the `version` described before, as they were then."""
+    key = storage.uri, storage.version
+    known = _described.get(key) if version else None
+    if known is not None:
+        if known.layout and known.traks:
+            storage.hold(known.layout.index.whole)
+        return known
     layout = read_layout(storage)
     traks, reason = _choose_access(storage, layout)
-    if layout and traks and index_only:
-        bare = _open_container(io.BytesIO(describe(storage, layout)), storage)
+    found = _Tracks(layout, traks, reason, describe(storage, layout) if layout and traks else b"")
+    _described[key] = found
+    while len(_described) > _MOST_DESCRIBED:
+        _described.popitem(last=False)
+    return found
+
+
+def _open_indexed(storage: Storage, tracks: _Tracks, *, index_only: bool) -> MediaFile:
+    layout, traks, reason = tracks.layout, tracks.traks, tracks.access_reason
+    if index_only and tracks.description:
+        bare = _open_container(io.BytesIO(tracks.description), storage)
         if all(stream.id in traks for stream in bare.streams if _is_media(stream)):
             return MediaFile(bare, storage, layout, traks, reason)
         bare.close()

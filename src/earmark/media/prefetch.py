@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from earmark.errors import MediaError
 from earmark.media.frame import Frame
@@ -25,6 +26,8 @@ class FrameRequest:
 
     recording: Recording
     times: tuple[float, ...]
+    then: Callable[[DecodedFrames], Any] | None = None
+    """What to make of them, in the thread that decoded them: pictures take as long again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ class DecodedFrames:
     bytes_read: int = 0
     failure: str = ""
     """Why there are no frames, in a line."""
+    made: Any = None
+    """What the request's `then` made of them."""
 
 
 def prefetch(requests: Iterable[FrameRequest]) -> Generator[DecodedFrames, None, None]:
@@ -116,4 +121,5 @@ def _decode(reader: FrameReader, request: FrameRequest) -> DecodedFrames:
     decoded, read = reader.stats.decoded, reader.stats.meter.bytes_read
     frames = reader.frames(request.times)
     stats = reader.stats
-    return DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+    found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+    return replace(found, made=request.then(found)) if request.then else found

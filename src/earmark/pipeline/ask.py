@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import closing
+from functools import partial
 from itertools import tee
 
 from earmark.captioning.captioner import Captioner
@@ -14,7 +15,7 @@ from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
-from earmark.media.prefetch import FrameRequest, prefetch
+from earmark.media.prefetch import DecodedFrames, FrameRequest, prefetch
 
 
 def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Failure, None, None]:
@@ -23,15 +24,24 @@ def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Fail
     A window that cannot be decoded is a failure in its place.
     """
     ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
-    wanted = (FrameRequest(task.recording, task.request.times) for task in ahead)
+    wanted = (
+        FrameRequest(task.recording, task.request.times, partial(_show, task.request))
+        for task in ahead
+    )
     with closing(prefetch(wanted)) as decoded:
         for task, found in zip(behind, decoded, strict=True):
             if not found.frames:
                 yield Failure(task.request, found.failure, attempts=0)
                 continue
-            request = task.request.showing(found.frames)
-            log.ledger.keep_frames(task.recording.key, PickFrames.of(request, found))
+            frames, request = found.made
+            log.ledger.keep_frames(task.recording.key, frames)
             yield request
+
+
+def _show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
+    """What is kept of the frames of a window, and the request that shows them."""
+    shown = request.showing(found.frames)
+    return PickFrames.of(shown, found), shown
 
 
 def ask_here(

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
@@ -105,6 +106,13 @@ def print_table(
 
     On a narrow terminal cells are folded, but for those of the columns in `whole`.
     """
+    rows = list(rows)
+    lines = _align(columns, rows, words)
+    if title is None and lines is not None:
+        out.print(lines[0], style="bold")
+        if rows:
+            out.print("\n".join(lines[1:]))
+        return
     table = Table(box=None, pad_edge=False, title=title, title_justify="left")
     for name in columns:
         side = "left" if name in words else "right"
@@ -112,6 +120,29 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     out.print(table)
+
+
+def _align(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], words: Collection[str]
+) -> list[str] | None:
+    """The lines of a table as rich would draw them; None where it has to fold a cell.
+
+    Drawing takes rich 5 ms a table, which a folder of thousands of recordings would feel.
+    """
+    cells = [[printable(redact(cell)) for cell in row] for row in (columns, *rows)]
+    if any("\n" in cell or "\t" in cell for row in cells for cell in row):
+        return None
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    if sum(widths) + 2 * len(widths) - 2 > out.width:
+        return None
+    sides = [name in words for name in columns]
+    return ["  ".join(map(_pad, row, widths, sides)) for row in cells]
+
+
+def _pad(cell: str, width: int, is_left: bool) -> str:
+    cell = cell if is_left else cell.rstrip(" ")
+    room = " " * (width - cell_len(cell))
+    return cell + room if is_left else room + cell
 
 
 def warn(message: str) -> None:
