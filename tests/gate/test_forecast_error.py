@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from earmark.gate.forecast_error import ForecastError, Miss, log_density, log_odds, spread
+from earmark.gate.forecast_error import (
+    CoverageRange,
+    ForecastError,
+    Miss,
+    as_range,
+    log_density,
+    log_odds,
+    spread,
+)
 
 
 def misses(units: list[float], *, density: float = math.log(0.1)) -> tuple[Miss, ...]:
@@ -95,3 +103,16 @@ def test_every_window_or_none_is_no_forecast() -> None:
 def test_a_confidence_is_a_share() -> None:
     with pytest.raises(ValueError, match="between 0 % and 100 %, not 100%"):
         ForecastError().range(0.5, actions=1.0, duration=1.0, confidence=1.0)
+
+
+def test_a_forecast_is_told_with_its_range_and_confidence() -> None:
+    told = CoverageRange(0.312, 0.5, 0.688, 0.8)
+    assert as_range(0.5, told) == "50.0 % (31–69 % in 80 % of recordings)"
+
+
+def test_what_is_not_known_is_said() -> None:
+    unlike = CoverageRange(0.0, 0.5, 1.0, 0.8, is_unlike=True)
+    assert as_range(0.5, unlike) == "50.0 % (0–100 %: too few recordings like this have been met)"
+    assert as_range(0.5, None) == "50.0 % (how sure that is was not measured)"
+    assert as_range(1.0, CoverageRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
+    assert as_range(None, None) == as_range(math.nan, None) == "–"

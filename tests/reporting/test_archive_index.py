@@ -14,6 +14,8 @@ import pytest
 from archive_runs import PLAN, tell_archive
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.gate.forecast_error import CoverageRange, ForecastError, Miss, log_density
+from earmark.ledger.kept_forecast import NOTE, error_text
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -136,6 +138,39 @@ def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):
     assert list(shares) == sorted(shares)
     budget = round(0.2 * totals.windows)
     assert dict(points)[budget] == pytest.approx(totals.touched / totals.expected, abs=0.03)
+
+
+def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
+    folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=8)
+    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+        density = log_density(run.totals().expected, run.totals().duration)
+        misses = tuple(Miss(density + place / 1e3, 0.0, place / 10) for place in range(40))
+        ledger.note(NOTE, error_text(ForecastError(misses=misses)))
+        first, second, third = (row.id for row in run.recordings()[:3])
+        ledger.choose(first, [], forecast=CoverageRange(0.31, 0.5, 0.69, 0.8))
+        ledger.choose(second, [], forecast=CoverageRange(0.0, 0.4, 1.0, 0.8, is_unlike=True))
+        ledger.choose(third, [], forecast=0.25)
+        told = data_of(write_index(run, folder / "report.html"))
+        assert run.choice(second).forecast_range == CoverageRange(0.0, 0.4, 1.0, 0.8, True)
+    rows = [dict(zip(told["columns"], row, strict=True)) for row in told["recordings"]]
+    assert [row["words"] for row in rows[:3]] == [
+        "50.0 % (31–69 % in 80 % of recordings)",
+        "40.0 % (0–100 %: too few recordings like this have been met)",
+        "25.0 % (how sure that is was not measured)",
+    ]
+    assert [(row["low"], row["high"]) for row in rows[:3]] == [
+        (0.31, 0.69),
+        (0.0, 1.0),
+        (None,) * 2,
+    ]
+    page = data_of(folder / rows[1]["page"])
+    assert page["coverage"]["words"] == page["recordings"][0]["coverage"]["words"]
+    assert page["coverage"]["sure"] == "0–100 %: too few recordings like this have been met"
+    assert "in 80 % of recordings" in told["coverage"]["sure"]
+    assert "80% of the recordings it was measured on" in told["sure"]
+    for _, expected, low, high in told["curve"]:
+        assert low <= expected <= high
+    assert max(high - low for _, _, low, high in told["curve"]) > 0.02
 
 
 def test_few_recordings_stay_on_one_page(tmp_path):

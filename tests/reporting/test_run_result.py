@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import earmark
+from earmark.gate.forecast_error import as_range
 from making import make_video
 
 
@@ -32,7 +33,7 @@ def test_a_run_shows_its_picks_and_what_became_of_them(tmp_path):
     )
     assert repr(done) == (
         f"CaptionResult(run='{tmp_path / 'run'}', answered=2, picks=2, windows=6, failed=0, "
-        "missed=1)"
+        "missed=1, expected coverage 55.0 % (how sure that is was not measured))"
     )
     page = done._repr_html_()
     assert page.count("<img ") == 2
@@ -42,3 +43,22 @@ def test_a_run_shows_its_picks_and_what_became_of_them(tmp_path):
     frame = done.to_pandas()
     assert list(frame["caption"]) == said
     assert list(frame["start"]) == [pick.start for pick in picks]
+
+
+def test_the_forecast_that_select_tells_is_the_one_a_run_keeps_and_shows(tmp_path):
+    """The same share and the same range: in the run, in the result and on the page."""
+    video = make_video(tmp_path / "shift.mp4", duration=24.0, clicks=[5.0, 13.0])
+    (chosen,) = earmark.select([video], budget="2").recordings
+    assert chosen.forecast_range is not None
+    done = earmark.caption([video], run=tmp_path / "run", budget="2", sounds=False)
+    with done.open() as run:
+        (row,) = run.recordings()
+        choice = run.choice(row.id)
+    told = chosen.forecast, chosen.forecast_range
+    assert (choice.forecast, choice.forecast_range) == done.coverage == told
+    words = as_range(*told)
+    assert f"expected coverage {words}" in repr(done)
+    for shown in (done._repr_html_(), chosen._repr_html_()):
+        assert words in shown
+    page = done.page.read_text(encoding="utf-8")
+    assert page.count(json.dumps(words, ensure_ascii=False)) == 2  # of the run, and the recording

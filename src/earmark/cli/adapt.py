@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from earmark.cli.runs import AsJson
+from earmark.gate.forecast_error import as_share
 from earmark.gate.frontline_registry import SUFFIX
 from earmark.gate.gate import Gate
 from earmark.reporting.console import emit_json, out, progress_bar
-from earmark.reporting.text_format import as_share, counted
+from earmark.reporting.text_format import counted
 from earmark.training.site_adaptation import Adaptation
 from earmark.training.site_adaptation import adapt as adapt_gate
 

@@ -12,13 +12,14 @@ import typer
 from earmark.captioning.limits import Limits
 from earmark.cli.options import Blurred, Log
 from earmark.cli.runs import AsJson
+from earmark.gate.forecast_error import as_share
 from earmark.models.user_folders import model_store
 from earmark.pipeline.audit import AuditResult, foretell
 from earmark.pipeline.audit import audit as audit_run
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.console import emit_json, out, print_table, warn
 from earmark.reporting.progress_display import show_progress
-from earmark.reporting.text_format import as_share, counted
+from earmark.reporting.text_format import counted
 
 LADDER = (10, 20, 40, 80, 160, 320)
 """Calls whose interval is foretold."""

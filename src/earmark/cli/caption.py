@@ -28,8 +28,7 @@ from earmark.cli.options import (
     MetricsPort,
     takes_plan,
 )
-from earmark.gate.forecast_error import ForecastError
-from earmark.ledger.records import Totals
+from earmark.gate.forecast_error import as_range
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.media.source import as_place, name_of
@@ -38,8 +37,7 @@ from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.run_result import CaptionResult
-from earmark.reporting.text_format import as_range, as_size, counted
-from earmark.selection.coverage_forecast import as_measured
+from earmark.reporting.text_format import as_size, counted
 from earmark.selection.stopping import Sightings
 
 if TYPE_CHECKING:
@@ -110,7 +108,7 @@ def caption(
             show_preview(preview(run=folder, plan=plan, api_key=key, progress=progress), format)
             return
         done = caption_windows(run=folder, plan=plan, api_key=key, progress=progress)
-    show(done, format, plan.forecast_error)
+    show(done, format)
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)
 
@@ -149,16 +147,18 @@ def show_preview(cost: Preview, format: Format) -> None:
     )
 
 
-def show(done: CaptionResult, format: Format, error: ForecastError | None = None) -> None:
+def show(done: CaptionResult, format: Format) -> None:
     """What the run has come to; the last line is where to look."""
     totals, tally = done.totals, done.tally
     if format is Format.json:
         plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
         seen = {"sightings": asdict(done.sightings)} if done.sightings else {}
+        share, told = done.coverage
+        plain |= {"coverage": share, "coverage_range": asdict(told) if told else None}
         emit_json(plain | {"totals": asdict(totals), "this_run": asdict(tally)} | seen)
         return
     if totals.recordings:
-        tell_totals(totals, error)
+        tell_totals(done)
     elif not done.missed:
         warn("there is no recording to work on")
     if done.sightings and done.sightings.expected:
@@ -175,8 +175,9 @@ def as_spend(spend: float) -> str:
     return f", {spend:.4g} {CURRENCY}" if spend else ""
 
 
-def tell_totals(totals: Totals, error: ForecastError | None) -> None:
+def tell_totals(done: CaptionResult) -> None:
     """What was asked, decoded and read so far, what is expected of it, and what it cost."""
+    totals = done.totals
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
         f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
@@ -185,9 +186,7 @@ def tell_totals(totals: Totals, error: ForecastError | None) -> None:
     if totals.faces_blurred:
         out.print(f"{counted(totals.faces_blurred, 'face')} blurred in what was sent")
     if totals.expected:
-        share = totals.touched / totals.expected
-        told = as_measured(share, error, actions=totals.expected, duration=totals.duration)
-        out.print(f"expected coverage {as_range(told.expected if told else share, told)}")
+        out.print(f"expected coverage {as_range(*done.coverage)}")
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")

@@ -12,6 +12,7 @@ from earmark.cli.caption import show as show_outcome
 from earmark.cli.options import BudgetText
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_covered
+from earmark.gate.forecast_error import as_range
 from earmark.models.catalogue import PPOCR
 from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
@@ -59,7 +60,7 @@ def demo(
     compare(scene, budget)
     tell_evidence()
     tell_hammering(scene, done)
-    show_outcome(done, Format.table, plan.forecast_error)
+    show_outcome(done, Format.table)
 
 
 def tell_evidence() -> None:
@@ -97,7 +98,8 @@ def compare(scene: Scene, budget: str) -> None:
     for rule in ("coverage", "uniform", "strata"):
         (chosen,) = select([scene.path], budget=budget, rule=rule).recordings
         counts = count_covered(actions, chosen.picks, windows=chosen.windows, length=chosen.window)
-        foretold = "" if rule != "coverage" else f" (forecast {100 * (chosen.forecast or 0):.0f} %)"
+        said = as_range(chosen.forecast, chosen.forecast_range)
+        foretold = f"; {said} were expected" if rule == "coverage" else ""
         out.print(
             f"  {rule:9} {counts.calls} calls of {counts.windows} touch {counts.covered} actions, "
             f"{100 * counts.coverage:.0f} %{foretold}"

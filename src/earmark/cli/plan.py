@@ -8,12 +8,12 @@ import typer
 
 from earmark.captioning.limits import CURRENCY
 from earmark.cli.options import BACKEND, LISTENING, Log, MetricsHost, MetricsPort, takes_plan
-from earmark.gate.forecast_error import CoverageRange
+from earmark.gate.forecast_error import UNLIKE, CoverageRange, as_range, as_share
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, print_table, warn
 from earmark.reporting.progress_display import show_progress
-from earmark.reporting.text_format import UNLIKE, as_share, counted, noted
+from earmark.reporting.text_format import counted, noted
 from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 from earmark.timeline import format_clock
 
@@ -98,7 +98,8 @@ def show(forecast: Forecast) -> None:
     if forecast.goal:
         rung = forecast.goal
         out.print(
-            f"\n{as_share(rung.coverage)} coverage is expected from {counted(rung.calls, 'call')} "
+            f"\n{as_range(rung.coverage, rung.range)} coverage is expected from "
+            f"{counted(rung.calls, 'call')} "
             f"({as_share(rung.share)}): {rung.gpu_hours:.3g} GPU-hours, {rung.money:.3g} {CURRENCY}"
         )
     screening = forecast.screening

@@ -19,13 +19,14 @@ from earmark.cli.options import (
     MetricsPort,
     takes_plan,
 )
+from earmark.gate.forecast_error import as_range
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import selection_edl
 from earmark.reporting.progress_display import show_progress
-from earmark.reporting.text_format import as_range, as_size, counted, noted
+from earmark.reporting.text_format import as_size, counted, noted
 from earmark.selection.pick import Pick
 from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
 from earmark.timeline import format_clock

@@ -14,8 +14,9 @@ from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.metrics.boundaries import TOLERANCES
 from earmark.gate.checkpoint_files import with_checkpoints
+from earmark.gate.forecast_error import as_share
 from earmark.reporting.console import err, out, progress_bar
-from earmark.reporting.text_format import as_share, counted
+from earmark.reporting.text_format import counted
 
 if TYPE_CHECKING:
     from earmark.training.recipe import Step, Trained

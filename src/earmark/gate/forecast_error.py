@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,12 @@ NEAR = 1.0
 
 CERTAIN = 1e-9
 """A forecast no further from all is no forecast: every window is called on."""
+
+CONFIDENCE = 0.8
+"""Of a range, unless another is asked for."""
+
+UNLIKE = "too few recordings like this have been met"
+"""Why a forecast says nothing."""
 
 EXCESS = 0.02
 """Variance, beside that of chance, that is taken as given for the unit errors are measured in."""
@@ -71,8 +78,14 @@ class ForecastError:
     density: float = 0.0
     misses: tuple[Miss, ...] = ()
 
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> ForecastError:
+        """What `asdict` made of one."""
+        misses = tuple(Miss(**each) for each in kept["misses"])
+        return cls(kept["intercept"], kept["slope"], kept["density"], misses)
+
     def range(
-        self, forecast: float, *, actions: float, duration: float, confidence: float = 0.8
+        self, forecast: float, *, actions: float, duration: float, confidence: float = CONFIDENCE
     ) -> CoverageRange:
         """What a `forecast` of coverage means in a recording that is expected to hold `actions`."""
         if not 0 < confidence < 1:
@@ -131,3 +144,38 @@ def log_odds(share: float) -> float:
 def log_density(actions: float, duration: float) -> float:
     """The logarithm of action starts a second, kept finite."""
     return math.log(max(actions, 0.0) / max(duration, 1.0) + LEAST)
+
+
+def as_range(share: float | None, told: CoverageRange | None) -> str:
+    """A forecast of coverage and between what it is to lie.
+
+    >>> as_range(0.5, CoverageRange(0.4, 0.5, 0.6, 0.8))
+    '50.0 % (40–60 % in 80 % of recordings)'
+    """
+    sure = how_sure(share, told)
+    return f"{as_share(share)} ({sure})" if sure else as_share(share)
+
+
+def how_sure(share: float | None, told: CoverageRange | None) -> str:
+    """Between what a forecast of coverage is to lie; empty where it is certain, or there is none.
+
+    >>> how_sure(0.5, None)
+    'how sure that is was not measured'
+    """
+    if share is None or math.isnan(share) or (told and told.low == told.high):
+        return ""
+    if told is None:
+        return "how sure that is was not measured"
+    if told.is_unlike:
+        return f"0–100 %: {UNLIKE}"
+    between = f"{100 * told.low:.0f}–{100 * told.high:.0f} %"
+    return f"{between} in {100 * told.confidence:.0f} % of recordings"
+
+
+def as_share(share: float | None) -> str:
+    """A share in per cent; a dash where there is none.
+
+    >>> as_share(0.25), as_share(float("nan"))
+    ('25.0 %', '–')
+    """
+    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"

@@ -28,7 +28,7 @@ from earmark.features.encoder_spec import moved, option_types
 from earmark.gate.card import Card
 from earmark.gate.episodes import Episodes
 from earmark.gate.fitted_rates import Fit, FittedRates
-from earmark.gate.forecast_error import ForecastError, Miss
+from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import Frontline
 from earmark.gate.onnx_scorer import OnnxScorer
 from earmark.gate.recall_promise import Misses, Promise, promise
@@ -132,7 +132,7 @@ class Gate:
                 ),
                 points=_points_from_json(kept["points"]),
                 misses=misses,
-                error=_error_from_json(kept["error"]),
+                error=ForecastError.from_json(kept["error"]),
                 separation=kept["separation"],
             )
         except DAMAGE as error:
@@ -231,11 +231,6 @@ def default_gate() -> Gate:
 def _rates_from_json(kept: dict[str, Any]) -> FittedRates:
     fits = tuple(Fit(f["length"], f["intercept"], tuple(f["weights"])) for f in kept["fits"])
     return FittedRates(fits, kept["half"])
-
-
-def _error_from_json(kept: dict[str, Any]) -> ForecastError:
-    misses = tuple(Miss(**each) for each in kept["misses"])
-    return ForecastError(kept["intercept"], kept["slope"], kept["density"], misses)
 
 
 def _points_from_json(kept: dict[str, Any]) -> OperatingPoints:

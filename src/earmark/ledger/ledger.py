@@ -21,14 +21,17 @@ from earmark.captioning.activity import stored_activity
 from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.gate.forecast_error import CoverageRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger import call_state
 from earmark.ledger.disk_reserve import DiskReserve
+from earmark.ledger.kept_forecast import CHOOSE, forecast_values
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
     ADD_RECORDING,
     FAIL_RECORDING,
+    as_lines,
     count_interrupted,
     keep_tags,
     number_of,
@@ -180,7 +183,7 @@ class Ledger:
                     sketch.hop if sketch else None,
                     sound_bytes,
                     access,
-                    json.dumps(list(map(redact, warnings)), ensure_ascii=False),
+                    as_lines(warnings),
                     windows.per_call,
                     audio_track,
                 ),
@@ -226,7 +229,7 @@ class Ledger:
         *,
         tags: Mapping[Span, Sequence[str]] | None = None,
         rule: str = "",
-        forecast: float | None = None,
+        forecast: CoverageRange | float | None = None,
         notes: Sequence[str] = (),
         round: int | None = None,  # noqa: A002 - the word the command line uses
     ) -> None:
@@ -239,18 +242,15 @@ class Ledger:
             picks: The windows chosen.
             tags: What is heard in words, by span.
             rule: The rule that chose.
-            forecast: Share of all actions the picks are expected to touch; None where none are.
+            forecast: Share of actions the picks are to touch, a range where that was measured.
             notes: What a reader should know: swaps, warnings.
             round: The one the picks are asked in, from 1; None where all is asked at once.
         """
         with self._transaction() as database:
             number = number_of(database, recording)
             place = (self._plan, number)
-            database.execute(
-                "INSERT OR REPLACE INTO choices (plan, recording, rule, forecast, notes)"
-                " VALUES (?, ?, ?, ?, ?)",
-                (*place, rule, forecast, json.dumps(list(map(redact, notes)), ensure_ascii=False)),
-            )
+            told = (*place, rule, as_lines(notes), *forecast_values(forecast))
+            database.execute(CHOOSE, told)
             earlier = call_state.rounds_of_answered(database, number) if round else {}
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',

@@ -163,6 +163,7 @@ PRAGMA user_version = 5;
     5: """
 ALTER TABLE choices ADD COLUMN forecast_low REAL;
 ALTER TABLE choices ADD COLUMN forecast_high REAL;
+ALTER TABLE choices ADD COLUMN forecast_confidence REAL;
 ALTER TABLE frames ADD COLUMN faces_blurred INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE recordings ADD COLUMN marks TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE recordings ADD COLUMN transcribed_by TEXT NOT NULL DEFAULT '';

@@ -12,6 +12,7 @@ from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.level_words import describe
 from earmark.evidence.window_sounds import WindowSounds, said_in
+from earmark.gate.forecast_error import CoverageRange
 from earmark.media import Recording, Source
 from earmark.media.prefetch import DecodedFrames
 from earmark.selection.pick import Pick
@@ -187,6 +188,8 @@ class ChoiceRow:
     """Share of all actions the picks are expected to touch; None where none are expected."""
     notes: tuple[str, ...] = ()
     """What a reader should know: swaps, warnings."""
+    forecast_range: CoverageRange | None = None
+    """Between what the forecast is to lie; None where nobody has measured that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

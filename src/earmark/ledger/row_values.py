@@ -40,6 +40,11 @@ def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     return int(number)
 
 
+def as_lines(notes: Iterable[str]) -> str:
+    """What is to be said of a recording, as it is kept."""
+    return json.dumps(list(map(redact, notes)), ensure_ascii=False)
+
+
 def count_interrupted(database: sqlite3.Connection) -> int:
     """How many calls a dead process left without an outcome; they count as interrupted from here.
 

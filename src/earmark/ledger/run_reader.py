@@ -17,6 +17,7 @@ from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
 from earmark.evidence.face_blur import FaceBlur
 from earmark.gate.survival import Survival
 from earmark.ledger.blurred_pictures import NOTE as BLURRED
+from earmark.ledger.kept_forecast import read_forecast
 from earmark.ledger.records import (
     ChoiceRow,
     Correction,
@@ -303,12 +304,15 @@ class Run:
     def choice(self, recording: str) -> ChoiceRow:
         """How the picks of a recording came about; blank before any were made."""
         row = self._row(
-            "SELECT rule, forecast, notes FROM choices JOIN recordings ON number = recording"
-            " WHERE plan = ? AND id = ?",
+            "SELECT rule, notes, forecast, forecast_low, forecast_high, forecast_confidence"
+            " FROM choices JOIN recordings ON number = recording WHERE plan = ? AND id = ?",
             self._plan,
             recording,
         )
-        return ChoiceRow(row[0], row[1], tuple(json.loads(row[2]))) if row else ChoiceRow()
+        if row is None:
+            return ChoiceRow()
+        rule, notes, *foretold = row
+        return ChoiceRow(rule, foretold[0], tuple(json.loads(notes)), read_forecast(foretold))
 
     def picks(self, recording: str) -> Iterator[PickRow]:
         """The picks of a recording in order, each with its answer or failure."""

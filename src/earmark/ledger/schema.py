@@ -58,7 +58,8 @@ CREATE TABLE heard (
 CREATE TABLE choices (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     rule TEXT NOT NULL, forecast REAL, notes TEXT NOT NULL,
-    forecast_low REAL, forecast_high REAL, PRIMARY KEY (plan, recording));
+    forecast_low REAL, forecast_high REAL, forecast_confidence REAL,
+    PRIMARY KEY (plan, recording));
 CREATE TABLE picks (
     plan INTEGER NOT NULL REFERENCES plans, recording INTEGER NOT NULL REFERENCES recordings,
     window INTEGER, "start" REAL NOT NULL, "end" REAL NOT NULL, instant REAL NOT NULL,

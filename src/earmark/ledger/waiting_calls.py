@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from earmark.captioning.question import Question
 from earmark.captioning.request import Request
 from earmark.captioning.task import Task
+from earmark.gate.forecast_error import ForecastError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
@@ -29,6 +30,8 @@ class Tasks:
     """Picks without an answer, by recording."""
     lost: Collection[tuple[str, Span]] = ()
     """Calls that failed in an earlier round, by recording and span: not asked again."""
+    error: ForecastError | None = None
+    """How far forecasts may be off, where that was measured."""
     is_whole: bool = True
     """Whether nothing is left for a later round."""
 

@@ -18,6 +18,7 @@ from typing import Any
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.usage import Tally
 from earmark.ledger.call_recorder import CallRecorder
+from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.media import Recording, Source
@@ -80,7 +81,9 @@ def caption(
         if not plan.rounds.is_one:
             seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
         page, totals = publish(ledger)
-    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, seen)
+        with ledger.run() as kept:
+            told = coverage_of(totals, read_error(kept.note(NOTE)))
+    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, told, seen)
 
 
 def ask_in_rounds(

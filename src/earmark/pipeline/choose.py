@@ -13,6 +13,7 @@ from earmark.captioning.activity import same_activity
 from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
+from earmark.ledger.kept_forecast import NOTE, error_text
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
@@ -23,7 +24,7 @@ from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.answer_evidence import RevisedWindows, Seen
-from earmark.selection.coverage_forecast import foretell
+from earmark.selection.coverage_forecast import as_measured, foretell
 from earmark.selection.pick import explain
 from earmark.selection.round_choice import part_now, with_reasons
 from earmark.selection.round_schedule import WHOLE, Turn
@@ -49,7 +50,8 @@ def choose_tasks(
     are the picks asked so far and now, and the rest is planned again when there are answers.
     """
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
-    tasks.lost = turn.lost
+    tasks.lost, tasks.error = turn.lost, plan.forecast_error
+    ledger.note(NOTE, error_text(tasks.error))
     windows, paid = read_answers(plan, tasks, backend)
     asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
     many, turn = as_answered(windows, paid, agree=same_activity, asking=asking)
@@ -146,12 +148,16 @@ def _keep_choice(
     spans = [pick.span for pick in choice.picks]
     sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
     said = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
+    actions = float(heard.rates.sum())
+    share = foretell(said, choice, actions)
+    error = tasks.error if choice.rule_used == "coverage" else None
+    told = as_measured(share, error, actions=actions, duration=heard.duration)
     tasks.ledger.choose(
         recording.key,
         choice.picks,
         tags={span: each.tags for span, each in sounds.items()},
         rule=choice.rule_used,
-        forecast=foretell(said, choice, float(heard.rates.sum())),
+        forecast=told or share,
         notes=said.notes(choice.note),
         round=turn.number,
     )

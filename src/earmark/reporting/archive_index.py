@@ -7,12 +7,15 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError, as_range
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
+from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
 from earmark.ledger.records import HeardRow, RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale, replacing
@@ -22,11 +25,13 @@ from earmark.reporting.report_page import (
     name_of,
     pictures_of,
     save_page,
+    say_coverage,
     title_of,
     write_page,
 )
 from earmark.reporting.run_overview import overview_of
 from earmark.selection import ladder
+from earmark.selection.coverage_forecast import as_measured
 from earmark.version import VERSION
 
 MOST_ON_A_PAGE = 24
@@ -54,18 +59,21 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     The index comes last, so that whatever it leads to is there.
     """
     summaries = list(run.summaries())
-    rows = [_plain(summary, overview_of(run, summary.recording).active) for summary in summaries]
+    rows = [_plain(run, summary) for summary in summaries]
+    totals, error = run.totals(), read_error(run.note(NOTE))
     _write_pages(run, summaries, rows, path.parent / PAGES)
     plain = {
         "title": title or run.folder.resolve().name,
         "opened": run.opened(),
         "version": VERSION,
         "plan": run.plan(),
-        "totals": asdict(run.totals()),
+        "totals": asdict(totals),
+        "coverage": say_coverage(*coverage_of(totals, error)),
         "columns": COLUMNS,
         "recordings": rows,
         "missed": [asdict(missed) for missed in run.failed_recordings()],
-        "curve": curve(run),
+        "curve": curve(run, error),
+        "sure": MEASURED if error else "",
     }
     with replacing(path) as scratch:
         page = draw("index", plain, styles=("page.css", "index.css"))
@@ -73,10 +81,11 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     return path
 
 
-def curve(run: Run) -> list[tuple[int, float]]:
+def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...]]:
     """Calls and the coverage expected of them, spent at one price over all recordings.
 
-    Empty where no action is expected, or the run is too old to say how long actions last.
+    With the `error` of forecasts also between what it is to lie. Empty where no action is expected,
+    or the run is too old to say how long actions last.
     """
     survival = run.survival()
     if survival is None:
@@ -91,8 +100,20 @@ def curve(run: Run) -> list[tuple[int, float]]:
     reached = ladder(many, budgets, within=0.002)
     if not total or math.isnan(reached[0]):
         return []
-    return [(0, 0.0), *zip(budgets, (round(share, 4) for share in reached), strict=True)]
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    told = partial(as_measured, error=error, actions=actions, duration=run.totals().duration)
+    points = [(0, 0.0), *zip(budgets, reached, strict=True)]
+    return [(calls, *_rounded(share, told(share))) for calls, share in points]
 
+
+def _rounded(share: float, told: CoverageRange | None) -> tuple[float, ...]:
+    """A point of the curve: what is expected, and between what it is to lie where that is known."""
+    found = (share,) if told is None else (told.expected, told.low, told.high)
+    return tuple(round(each, 4) for each in found)
+
+
+MEASURED = f"The range around the line held {CONFIDENCE:.0%} of the recordings it was measured on."
+"""Beneath the curve."""
 
 COLUMNS = (
     "name",
@@ -104,6 +125,9 @@ COLUMNS = (
     "answered",
     "failed",
     "coverage",
+    "low",
+    "high",
+    "words",
     "spend",
     "active",
 )
@@ -117,9 +141,10 @@ def page_name(summary: RecordingSummary) -> str:
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _plain(summary: RecordingSummary, active: float | None) -> list[Any]:
+def _plain(run: Run, summary: RecordingSummary) -> list[Any]:
     row, totals = summary.recording, summary.totals
-    share = totals.touched / totals.expected if totals.expected else None
+    active, choice = overview_of(run, row).active, run.choice(row.id)
+    share, told = choice.forecast, choice.forecast_range
     return [
         title_of(row),
         row.path,
@@ -130,6 +155,8 @@ def _plain(summary: RecordingSummary, active: float | None) -> list[Any]:
         totals.answered,
         totals.failed,
         None if share is None else round(share, 4),
+        *((round(told.low, 4), round(told.high, 4)) if told else (None, None)),
+        as_range(share, told),
         round(totals.spend, 6),
         None if active is None else round(active, 1),
     ]
@@ -175,11 +202,13 @@ def _noted(path: Path) -> dict[str, list[Any]]:
 
 
 def _write_one(run: Run, summary: RecordingSummary, path: Path) -> None:
+    told = load_recording(run, summary.recording, beside=path.parent)
     report = RunReport(
         title=title_of(summary.recording),
         opened=run.opened(),
         plan=run.plan(),
         totals=summary.totals,
-        recordings=(load_recording(run, summary.recording, beside=path.parent),),
+        recordings=(told,),
+        coverage=(told.choice.forecast, told.choice.forecast_range),
     )
     save_page(report, path)

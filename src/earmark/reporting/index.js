@@ -1,5 +1,6 @@
 const at = Object.fromEntries(run.columns.map((name, place) => [name, place]));
 const tenths = (part) => (part === null ? "–" : `${(100 * part).toFixed(1)}%`);
+const between = (part, row) => (row[at.low] === null ? tenths(part) : `${tenths(part)} (${whole(100 * row[at.low])}–${whole(100 * row[at.high])}%)`);
 const money = (value) => (value ? value.toPrecision(3) : "–");
 
 function head() {
@@ -14,11 +15,10 @@ function head() {
 
 function totals() {
   const t = run.totals;
-  const covered = t.expected ? t.touched / t.expected : null;
   $("totals").append(
     figure("Captioned", whole(t.answered), `of ${plural(t.picks, "pick")}`, share(t.answered, t.picks)),
     figure("Picked", whole(t.picks), `of ${plural(t.windows, "window")}`, share(t.picks, t.windows)),
-    figure("Coverage forecast", tenths(covered), "of the actions expected", covered ?? 0),
+    foretold(run.coverage),
     figure("Failed", whole(t.failed + run.missed.length), `${plural(t.failed, "call")}, ${plural(run.missed.length, "recording")}`, null),
     figure("Tokens", whole(t.prompt_tokens + t.completion_tokens), t.spend ? `${money(t.spend)} spent (in the currency of your prices)` : "in and out", null),
   );
@@ -34,6 +34,7 @@ function drawn(kind, attributes, words) {
 function forecast() {
   if (run.curve.length < 2) return;
   $("forecast").hidden = false;
+  $("sure").textContent = run.sure && ` ${run.sure}`;
   const box = $("curve"), width = Math.max(240, box.clientWidth);
   const left = 48, right = width - 6, top = 14, bottom = 222;
   box.setAttribute("viewBox", `0 0 ${width} 260`);
@@ -50,14 +51,17 @@ function forecast() {
   box.append(drawn("text", { x: right, y: bottom + 36, "text-anchor": "end" }, "calls"));
   const points = run.curve.map(([calls, part]) => `${x(calls)},${y(part)}`).join(" ");
   box.append(drawn("polygon", { class: "area", points: `${left},${bottom} ${points} ${right},${bottom}` }));
+  const band = [...run.curve.map(([calls, , , high]) => [calls, high]), ...run.curve.map(([calls, , low]) => [calls, low]).reverse()];
+  if (run.curve.every((point) => point.length === 4))
+    box.append(drawn("polygon", { class: "range", points: band.map(([calls, part]) => `${x(calls)},${y(part)}`).join(" ") }));
   box.append(drawn("polyline", { class: "line", points }));
-  const calls = run.totals.picks, part = run.totals.expected ? run.totals.touched / run.totals.expected : 0;
+  const calls = run.totals.picks, part = run.coverage.share ?? 0;
   box.append(drawn("line", { class: "now-line", x1: x(calls), x2: x(calls), y1: y(part), y2: bottom }));
   box.append(drawn("circle", { class: "now", cx: x(calls), cy: y(part), r: 5 }));
   const words = `this run: ${plural(calls, "call")}, ${tenths(part)}`;
   const anchor = x(calls) > width * 0.6 ? "end" : "start";
   box.append(drawn("text", { class: "now-words", x: x(calls) + (anchor === "end" ? -12 : 12), y: Math.min(bottom - 8, y(part) + 18), "text-anchor": anchor }, words));
-  box.setAttribute("aria-label", `Expected coverage against calls; ${words}`);
+  box.setAttribute("aria-label", `Expected coverage against calls; ${words}; ${run.coverage.sure}`);
 }
 
 function missed() {
@@ -79,7 +83,7 @@ const SHOWN = [
   ["Picks", "picks", whole],
   ["Captioned", "answered", whole],
   ["Failed", "failed", whole],
-  ["Coverage", "coverage", tenths],
+  ["Coverage", "coverage", between],
   ["Spend", "spend", money],
 ];
 
@@ -93,7 +97,8 @@ function rowOf(recording) {
       link.title = recording[at.path];
       cell.append(link);
     } else {
-      cell.textContent = say(value);
+      cell.textContent = say(value, recording);
+      if (name === "coverage") cell.title = recording[at.words];
     }
     if (name === "failed" && value > 0) cell.className = "bad";
     row.append(cell);

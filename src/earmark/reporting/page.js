@@ -19,9 +19,7 @@ function drawHead() {
     figure("Calls answered", whole(sums.answered),
       [`of ${whole(sums.windows)} possible, ${percent(sums.answered, sums.windows)}`, ...state].filter(Boolean).join(" · "),
       share(sums.answered, sums.windows)),
-    figure("Coverage forecast", percent(sums.touched, sums.expected),
-      sums.expected > 0 ? "of the actions expected" : "no actions expected",
-      share(sums.touched, sums.expected)),
+    foretold(run.coverage),
     figure("Bytes read", size(sums.bytes_read), `of ${size(sums.size_bytes)}, ${
       sums.bytes_read > sums.size_bytes ? "some of it more than once" : percent(sums.bytes_read, sums.size_bytes)}`,
       share(sums.bytes_read, sums.size_bytes)),
@@ -388,7 +386,7 @@ function makeRecording(recording, place) {
   const facts = [lasting(recording.duration), plural(recording.windows, "window"), `${whole(recording.picks.length)} picked`,
     recording.rule ? `by ${recording.rule}` : null,
     recording.heard ? `heard by reading ${size(recording.heard)} of ${size(recording.size)}` : null,
-    recording.forecast === null ? null : `forecast ${percent(recording.forecast, 1)} of actions`];
+    recording.coverage.share === null ? null : `expected coverage of actions ${recording.coverage.words}`];
   const section = make("section", "recording", make("h2", "", recording.name),
     make("p", "quiet", facts.filter(Boolean).join(" · ")),
     ...recording.notes.map((note) => make("p", "note", note)), ...makeStrip(recording));

@@ -82,3 +82,9 @@ export function makeMarks(marks, onClick) {
   const rest = marks.length - shown.length;
   return make("p", "marks", "Marked on the camera:", ...shown, rest ? `and ${whole(rest)} more` : null);
 }
+
+/** A forecast of coverage, and between what it is to lie. */
+export function foretold({ share: part, sure }) {
+  const said = part === null ? "no actions expected" : ["of the actions expected", sure].filter(Boolean).join(" · ");
+  return figure("Coverage forecast", part === null ? "–" : percent(part, 1), said, part ?? 0);
+}

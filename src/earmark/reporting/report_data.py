@@ -12,6 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_track import ORIGIN
+from earmark.gate.forecast_error import CoverageRange
+from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
 from earmark.ledger.records import (
     ChoiceRow,
     FailedRecording,
@@ -72,6 +74,8 @@ class RunReport:
     totals: Totals
     recordings: tuple[RecordingReport, ...]
     missed: tuple[FailedRecording, ...] = ()
+    coverage: tuple[float | None, CoverageRange | None] = (None, None)
+    """Share of the actions that the picks are to touch, and between what it is to lie."""
 
 
 def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunReport:
@@ -80,11 +84,13 @@ def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunRepor
     Recordings in which something happened come first, else by path.
     """
     recordings = [load_recording(run, recording, beside=beside) for recording in run.recordings()]
+    totals = run.totals()
     return RunReport(
         title=title or run.folder.resolve().name,
         opened=run.opened(),
         plan=run.plan(),
-        totals=run.totals(),
+        totals=totals,
+        coverage=coverage_of(totals, read_error(run.note(NOTE))),
         recordings=tuple(sorted(recordings, key=lambda one: not one.has_something)),
         missed=tuple(run.failed_recordings()),
     )

@@ -22,6 +22,7 @@ from urllib.parse import quote
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.gate.forecast_error import CoverageRange, as_range, how_sure
 from earmark.grid import count_windows
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -122,6 +123,7 @@ def _plain(report: RunReport, files: PictureFiles | None) -> dict[str, Any]:
         "version": VERSION,
         "plan": report.plan,
         "totals": asdict(report.totals),
+        "coverage": say_coverage(*report.coverage),
         "pictures": f"{quote(files.folder.name)}/" if files else "",
         "recordings": [_plain_recording(recording, files) for recording in report.recordings],
         "missed": [asdict(missed) for missed in report.missed],
@@ -148,6 +150,7 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         "hop": heard.level.hop if heard.level else 1.0,
         "expected": round(float(np.sum(heard.rates)), 2),
         **asdict(choice),
+        "coverage": say_coverage(choice.forecast, choice.forecast_range),
         "access": heard.access,
         "heard": heard.sound_bytes,
         "picks": [
@@ -156,6 +159,15 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         ],
         "evidence": [_plain_evidence(entry) for entry in report.evidence],
         "overview": list(report.overview.lines()) if report.overview else [],
+    }
+
+
+def say_coverage(share: float | None, told: CoverageRange | None) -> dict[str, Any]:
+    """A forecast as a page shows it: the share of actions, and in words how sure that is."""
+    return {
+        "share": None if share is None else round(share, 4),
+        "sure": how_sure(share, told),
+        "words": as_range(share, told),
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from earmark.captioning.usage import Tally
+from earmark.gate.forecast_error import CoverageRange, as_range
 from earmark.ledger.records import RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.reporting.exporter import Export, ExportRow
@@ -37,6 +38,9 @@ class CaptionResult:
     """Recordings that could not be worked on."""
     interrupted: int
     """Calls an earlier process left in flight; these may have been asked twice."""
+    coverage: tuple[float | None, CoverageRange | None] = (None, None)
+    """Share of the actions that the picks are to touch, and between what it is to lie: None where
+    none are expected, and where nobody has measured how sure that is."""
     sightings: Sightings | None = None
     """What answers in rounds saw that was new, and what is probably missed; None without rounds."""
 
@@ -58,7 +62,8 @@ class CaptionResult:
         totals = self.totals
         counts = f"answered={totals.answered}, picks={totals.picks}, windows={totals.windows}"
         troubles = f"failed={totals.failed}, missed={self.missed}"
-        return f"CaptionResult(run={str(self.folder)!r}, {counts}, {troubles})"
+        expected = f"expected coverage {as_range(*self.coverage)}"
+        return f"CaptionResult(run={str(self.folder)!r}, {counts}, {troubles}, {expected})"
 
     def _repr_html_(self) -> str:
         with self.open() as run:
@@ -80,4 +85,6 @@ def _as_html(run: Run, recording: RecordingRow) -> str:
         span = f"{format_clock(row.span.start)} – {format_clock(row.span.end)}"
         rows.append({"": Markup(image), "span": span, "caption": said, "tags": ", ".join(row.tags)})
     strip = draw_strip(recording.duration, (row.span for row in picks))
-    return write_section(recording.name or recording.path, strip, write_table(rows))
+    choice = run.choice(recording.id)
+    expected = f"expected coverage {as_range(choice.forecast, choice.forecast_range)}"
+    return write_section(recording.name or recording.path, strip, expected, write_table(rows))

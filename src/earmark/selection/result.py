@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from typing import Any
 
-from earmark.gate.forecast_error import CoverageRange
+from earmark.gate.forecast_error import CoverageRange, as_range
 from earmark.selection.notebook import (
     MOST_RECORDINGS,
     DataFrame,
@@ -81,7 +81,7 @@ class Chosen:
         return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"
 
     def _repr_html_(self) -> str:
-        expected = "–" if self.forecast is None else f"{self.forecast:.0%}"
+        expected = as_range(self.forecast, self.forecast_range)
         spent = f"{len(self.picks)} of {self.windows} windows, expected coverage {expected}"
         rows = [
             {

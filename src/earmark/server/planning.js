@@ -46,8 +46,10 @@ async function finished(job, told) {
 async function plan(wish, told) {
   const result = await finished(await call("/forecasts", { method: "POST", body: wish }), told);
   const rows = result.rungs.map((rung) => make("tr", "", make("td", "", percent(rung.share, 1)), make("td", "", whole(rung.calls)),
-    make("td", "", rung.coverage === null ? "–" : percent(rung.coverage, 1)), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
-  const head = make("tr", "", ...["of the windows", "calls", "of actions reached", "price at most"].map((text) => make("th", "", text)));
+    make("td", "", rung.coverage === null ? "–" : percent(rung.coverage, 1)),
+    make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100% (unlike any met)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)}%`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
+  const sure = result.rungs.find((rung) => rung.range)?.range.confidence ?? 0.8;
+  const head = make("tr", "", ...["of the windows", "calls", "of actions reached", `between, in ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
   told.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}`), make("table", "", head, ...rows));
   return true;
 }
