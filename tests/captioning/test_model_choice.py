@@ -38,6 +38,14 @@ def test_a_choice_comes_back_from_json_as_it_was(choice):
     assert ModelChoice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
 
 
+def test_a_file_may_be_given_as_text():
+    said = ModelChoice(gguf="a.gguf", mmproj="b.gguf")
+    assert said == ModelChoice(gguf=Path("a.gguf"), mmproj=Path("b.gguf"))
+    with pytest.raises(EarmarkError, match=r"there is no model at a\.gguf"):
+        made(ModelChoice(gguf="a.gguf"))
+    assert ModelChoice(replay="answers.jsonl").replay == Path("answers.jsonl")
+
+
 def test_nothing_chosen_is_tags():
     assert isinstance(made(ModelChoice()), TagsCaptioner)
 

@@ -35,6 +35,10 @@ CAPTIONERS: Registry[Callable[..., Any]] = Registry(
 nothing. A batch is not among them: its answers come another day."""
 
 
+FILES = ("gguf", "mmproj", "replay")
+"""Choices that are files."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
     """The model to ask, in plain values; nothing chosen means `tags`."""
@@ -55,6 +59,9 @@ class ModelChoice:
     """A captioner that another package registers, by name."""
 
     def __post_init__(self) -> None:
+        for name in FILES:  # a path may be given as text
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else Path(value))
         ways = (self.server, self.gguf, self.transformers, self.replay, self.plugin)
         if sum(way is not None for way in ways) > 1:
             raise ValueError(f"only one model can be asked: give one of {WAYS}")
@@ -100,7 +107,7 @@ class ModelChoice:
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> ModelChoice:
         """What `to_json` wrote."""
-        files = {name: Path(plain[name]) for name in ("gguf", "mmproj", "replay") if plain[name]}
+        files = {name: Path(plain[name]) for name in FILES if plain[name]}
         return cls(**{**plain, **files})
 
     def to_json(self) -> dict[str, str | None]:

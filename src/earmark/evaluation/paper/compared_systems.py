@@ -72,7 +72,7 @@ _KNOWN = (
     _rule("full", "every window", paper="Full scan", reads="nothing"),
     _rule("uniform", "evenly spaced windows", paper="Uniform", reads="nothing"),
     _rule("random", "the lengths of ranking's picks, at random places", paper="Random spans"),
-    System("energy", "frame RMS", 4.1, paper="Short-term energy"),
+    System("energy", "frame RMS, rated by what is usual around it", 4.1, paper="Short-term energy"),
     System("flux", "onset strength", 5.0, paper="Spectral flux"),
     _network("panns", paper="PANNs / CNN14"),
     _network("beats", paper="BEATs"),
