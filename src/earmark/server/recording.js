@@ -41,7 +41,7 @@ class RecordingView {
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
         make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),
-        this.side = make("section", "side", this.searchBar(), this.list, this.more)));
+        make("section", "side", this.searchBar(), this.scroller = make("div", "pick-list", this.list, this.more))));
     this.video.addEventListener("timeupdate", () => this.onTime());
     this.video.addEventListener("error", () => this.cannotPlay("The browser cannot play this file; its time line and answers are here all the same."));
     this.video.addEventListener("loadedmetadata", () => { if (this.wanted !== undefined) this.video.currentTime = this.wanted; });
@@ -112,7 +112,7 @@ class RecordingView {
     const holds = (each) => each && each.pick.start <= time && time < each.pick.end;
     if (holds(this.picks[this.chosen])) return;
     const place = this.picks.findIndex(holds);
-    if (place >= 0) this.choose(place, this.side.scrollHeight > this.side.clientHeight);
+    if (place >= 0) this.choose(place, this.scroller.scrollHeight > this.scroller.clientHeight);
   }
 
   tellTime(time) {
@@ -213,9 +213,9 @@ class RecordingView {
     this.line.refresh();
     const wanted = Math.max(PAGE, this.picks.length);
     const page = await call(inRecording(this.run, this.recording, `/picks?${new URLSearchParams({ offset: 0, limit: Math.min(500, wanted), words: this.words })}`));
-    this.picks = page.picks;
-    this.total = page.total;
-    this.drawPicks();
+    const isNew = page.total !== this.total || JSON.stringify(page.picks) !== JSON.stringify(this.picks);
+    Object.assign(this, { picks: page.picks, total: page.total });
+    if (isNew) this.drawPicks(); // else whoever is about to click is not disturbed
     if (words) say(words);
   }
 
