@@ -42,7 +42,8 @@ class SiteHead:
         """The scores of the base gate by the chance that the contexts give."""
         with torch.no_grad():
             chance = self.chance(torch.from_numpy(one.features.astype(np.float32))[None])[0]
-        return one.scores * chance.numpy()
+        scores: FloatArray = one.scores * chance.numpy()
+        return scores
 
     def chance(self, features: torch.Tensor) -> torch.Tensor:
         """That something is done at each step of `features`, `(1, steps)`."""
