@@ -15,13 +15,14 @@ from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
+from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source, open_recording
 from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.blurred_run import open_ledger, question_of
+from earmark.pipeline.blurred_run import question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
 from earmark.reporting.progress import Progress

@@ -20,6 +20,7 @@ from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
+from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
@@ -28,7 +29,7 @@ from earmark.ledger.waiting_calls import requests_about
 from earmark.media import Recording, Source, open_recording
 from earmark.pipeline.ask import decode
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.blurred_run import open_ledger, question_of
+from earmark.pipeline.blurred_run import question_of
 from earmark.pipeline.caption import publish
 from earmark.pipeline.run_plan import BackendOptions, Plan
 from earmark.redaction import is_redacted

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.face_blur import FaceBlur
+from earmark.ledger.blurred_ledger import blur_of
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.shareable_copy import hide_places, shareable_copy
@@ -17,7 +18,6 @@ from earmark.media.atomic_file import replacing
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
 from earmark.models import ModelStore
-from earmark.pipeline.blurred_run import blur_of
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export

@@ -17,13 +17,14 @@ from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.usage import Tally
+from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.blurred_run import blurred_like, open_ledger
+from earmark.pipeline.blurred_run import blurred_like
 from earmark.pipeline.choose import choose_tasks, count_sightings
 from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan

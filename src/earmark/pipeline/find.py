@@ -24,6 +24,7 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
+from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
@@ -35,7 +36,7 @@ from earmark.media.clip_writer import cut_clip
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.blurred_run import blurred_like, open_ledger
+from earmark.pipeline.blurred_run import blurred_like
 from earmark.pipeline.caption import publish
 from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.run_plan import Paths, Plan, make_plan

@@ -14,6 +14,7 @@ from typing import Any
 from earmark.captioning.question import Question
 from earmark.errors import EarmarkError, LedgerError
 from earmark.evidence.window_sounds import WindowSounds
+from earmark.ledger.blurred_ledger import blur_of
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
@@ -22,7 +23,6 @@ from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.media.source import is_remote, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.ask_window import open_again, window_at
-from earmark.pipeline.blurred_run import blur_of
 from earmark.pipeline.plan import plan as make_forecast
 from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
