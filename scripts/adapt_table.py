@@ -20,7 +20,7 @@ from make_default_gate import gather_all, held_out
 
 from earmark.evaluation.played_answers import AnswerPlayer
 from earmark.gate.gate import Gate
-from earmark.training.adaptation_bench import BUDGETS, Turn, TurnResult, play_turn
+from earmark.training.adaptation_bench import BUDGETS, TaughtTurn, TurnResult, play_turn
 from earmark.training.dataset import Material
 from earmark.training.recipe import Provenance, train
 from earmark.training.settings import Settings
@@ -65,12 +65,12 @@ def trained(kind: str, material: Material, runs: Path) -> Gate:
     return Gate.load(path)
 
 
-def turn_of(material: Material, first: int) -> Turn:
+def turn_of(material: Material, first: int) -> TaughtTurn:
     """Five people, from the `first` on, who teach; the others are judged."""
     people = sorted({participant(name) for name in material if name.endswith(composites.SPARSE)})
     taught = {people[(first + step) % len(people)] for step in range(TAUGHT)}
     sparse = [name for name in material if name.endswith(composites.SPARSE)]
-    return Turn(
+    return TaughtTurn(
         [name for name in material if name not in sparse and participant(name) in taught],
         [name for name in sparse if participant(name) in taught],
         [name for name in sparse if participant(name) not in taught],

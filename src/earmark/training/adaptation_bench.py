@@ -33,7 +33,7 @@ ASKED = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TaughtTurn:
     """Who teaches, and who is judged."""
 
     busy: Sequence[str]
@@ -66,7 +66,7 @@ class TurnResult:
 
 
 def play_turn(
-    material: Material, gates: Mapping[str, Gate], turn: Turn, player: AnswerPlayer
+    material: Material, gates: Mapping[str, Gate], turn: TaughtTurn, player: AnswerPlayer
 ) -> TurnResult:
     """Adapt `gates["dense"]` to the taught recordings, and judge it beside `gates["both"]`."""
     names = [*turn.busy, *turn.taught, *turn.judged]
