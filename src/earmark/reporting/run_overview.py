@@ -147,7 +147,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     said = [entry.span for entry in entries if entry.kind == "said"]
     spoken = [entry.span for entry in sounds if entry.text in SPEECH]
     windows = _active_windows(heard, [entry.span for entry in sounds] + said)
-    has_listened = heard.level is not None
+    has_listened = heard.level is not None or bool(sounds or said)
     return RecordingOverview(
         path=recording.path,
         name=recording.name or recording.path.replace("\\", "/").rsplit("/", 1)[-1],
@@ -168,11 +168,11 @@ def _active_windows(
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which windows are louder than the quiet of their recording, or hold something named."""
     active = np.zeros(len(heard.scores), dtype=np.bool_)
-    if heard.level is None or not heard.window:
+    if not heard.window:
         return active
-    level = heard.level.values
+    level = heard.level.values if heard.level else np.empty(0)
     finite = level[np.isfinite(level)]
-    if len(finite):
+    if heard.level and len(finite):
         times = np.arange(len(level)) * heard.level.hop
         loud = times[level >= np.quantile(finite, 0.1) + LOUDER_DB]
         places = (loud / heard.window).astype(int)
