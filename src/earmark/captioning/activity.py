@@ -15,6 +15,7 @@ from typing import Any
 
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Answer
+from earmark.evidence.word_stems import stems
 
 TITLE = "caption_and_activity"
 """Names a schema that holds no more than earmark's own fields: an answer without it can be read."""
@@ -106,25 +107,14 @@ def same_activity(first: str, last: str) -> bool:
     >>> same_activity("chopping onions", "washing a pan")
     False
     """
-    one, other = stems(first), stems(last)
+    one, other = said_words(first), said_words(last)
     if not one or not other:
         return first.strip().lower() == last.strip().lower()
     return len(one & other) >= SHARED * len(one | other)
 
 
 @lru_cache(maxsize=1 << 14)
-def stems(words: str) -> frozenset[str]:
-    """The words that say something, each without its ending."""
-    found = WORD.findall(words.lower())
-    return frozenset(_stem(word) for word in found if word not in SMALL)
-
-
-def _stem(word: str) -> str:
-    """`word` without a usual English ending, a doubled last letter and a silent e."""
-    for ending in ("ing", "ies", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
-            break
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
-    return word.removesuffix("e") if len(word) > 3 else word
+def said_words(activity: str) -> frozenset[str]:
+    """The words of an activity that say something, each without its ending."""
+    words = WORD.findall(activity.lower())
+    return frozenset(stems(" ".join(word for word in words if word not in SMALL)))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 
-from earmark.captioning.activity import same_activity
+from earmark.captioning.activity_meaning import compare_activities
 from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
@@ -54,7 +54,8 @@ def choose_tasks(
     ledger.note(NOTE, error_text(tasks.error))
     windows, paid = read_answers(plan, tasks, backend)
     asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
-    many, turn = as_answered(windows, paid, agree=same_activity, asking=asking)
+    agree = compare_activities(plan.store, (one.activity for some in paid for one in some))
+    many, turn = as_answered(windows, paid, agree=agree, asking=asking)
     weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
     spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
     told = with_reasons(spent, many) if isinstance(many, RevisedWindows) else spent
@@ -94,8 +95,9 @@ def count_sightings(
     """What the answers saw that was new, and what the sound lets expect besides, over all."""
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
     windows, paid = read_answers(plan, tasks, backend)
+    agree = compare_activities(plan.store, (one.activity for some in paid for one in some))
     pairs = zip(windows, paid, strict=True)
-    return sum((sight(*pair, same_activity) for pair in pairs), Sightings())
+    return sum((sight(*pair, agree) for pair in pairs), Sightings())
 
 
 def _paid_windows(
