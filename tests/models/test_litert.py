@@ -34,6 +34,27 @@ def test_only_its_info_lines_are_left_out():
     assert (done.stdout, done.stderr) == ("", "ERROR: something\nINFO: mine\n")
 
 
+TOGETHER = """
+import os, threading, time
+from earmark.models import litert
+
+def open_one():
+    with litert._without_info_lines():
+        time.sleep(0.01)
+
+threads = [threading.Thread(target=open_one) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+os.write(2, b"still here")
+"""
+
+
+def test_threads_that_open_networks_together_leave_the_error_stream_as_it_was():
+    words = [sys.executable, "-c", TOGETHER]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stderr == "still here"
+
+
 def test_a_network_is_lent_to_one_at_a_time_and_opened_again_when_its_file_changed(tmp_path):
     path = tmp_path / "network"
     path.write_bytes(b"one")

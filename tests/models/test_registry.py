@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from earmark import registry
+from earmark.models import registry
 from earmark.errors import PluginError
 from earmark.models.registry import Registry
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import struct
 import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -63,14 +64,18 @@ def borrow(open_file: Callable[[Path], Network], path: Path) -> Iterator[Network
         idle.append(network)
 
 
+_one_at_a_time = threading.Lock()
+
+
 @contextmanager
 def _without_info_lines() -> Iterator[None]:
     """What LiteRT writes to the error stream in the block, but for its INFO lines.
 
-    It writes there by itself, past Python, and has no setting for it.
+    It writes there by itself, past Python, and has no setting for it. There is one error stream, so
+    one thread at a time: two would each put back what the other had put there.
     """
-    before = os.dup(2)
-    with tempfile.TemporaryFile() as caught:
+    with _one_at_a_time, tempfile.TemporaryFile() as caught:
+        before = os.dup(2)
         os.dup2(caught.fileno(), 2)
         try:
             yield
