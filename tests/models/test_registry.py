@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from earmark.models import registry
 from earmark.errors import PluginError
+from earmark.models import registry
 from earmark.models.registry import Registry
 
 
