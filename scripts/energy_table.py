@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import composites
@@ -21,20 +22,14 @@ from gate_table import DENSE, RULES, SPARSE, price_rows
 from make_default_gate import SHIPPED, held_out
 
 from earmark.evaluation.benchmark import Case, run_case
-from earmark.evaluation.metrics.coverage_counts import count_starts
-from earmark.gate.fitted_rates import Fit
 from earmark.gate.level_rates import LevelRates, stand_out
-from earmark.gate.poisson_regression import fit_poisson
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
-from earmark.timeline import Track
 from earmark.training.calibration import (
-    CROWD,
     LENGTHS,
-    RIDGE,
     Scores,
     cases,
-    exposures,
+    fit_length,
     fit_survival,
 )
 from earmark.training.dataset import Material, gather
@@ -74,26 +69,16 @@ def fit_levels(
     scores: Scores, material: Material, names: Sequence[str], lengths: Sequence[float]
 ) -> LevelRates:
     """The regression of action starts on how far windows stand out, for every length of window."""
-    fits = []
-    for length in lengths:
-        rows, starts, exposure = [], [], []
-        for name in names:
-            heard = material[name]
-            pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
-            weight = (1 + len(heard.actions)) ** -CROWD
-            rows.append(stand_out(pooled))
-            starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
-            exposure.append(weight * exposures(heard.duration, length))
-        counts = np.concatenate(starts)
-        scale = sum(len(material[name].actions) for name in names) / counts.sum()
-        intercept, weights = fit_poisson(
-            np.concatenate(rows)[:, None],
-            scale * counts,
-            exposure=scale * np.concatenate(exposure),
-            ridge=RIDGE,
+    fits = (
+        fit_length(scores, material, names, length, lambda pooled: stand_out(pooled)[:, None])
+        for length in lengths
+    )
+    return LevelRates(
+        tuple(
+            replace(fit, intercept=round(fit.intercept, 3), weights=(round(fit.weights[0], 3),))
+            for fit in fits
         )
-        fits.append(Fit(length, round(intercept, 3), (round(float(weights[0]), 3),)))
-    return LevelRates(tuple(fits))
+    )
 
 
 def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,7 +21,7 @@ from earmark.gate.fitted_rates import Fit, FittedRates, describe
 from earmark.gate.forecast_error import ForecastError, Miss, log_density, log_odds, spread
 from earmark.gate.gate import OperatingPoints
 from earmark.gate.poisson_regression import fit_poisson
-from earmark.gate.rates import RateMap
+from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
@@ -108,28 +109,45 @@ def fit_rates(
     Raises:
         AnnotationError: there is not one start to learn from.
     """
-    half, fits = HALF * work_score(scores, material, names), []
-    for length in lengths:
-        rows, starts, exposure = [], [], []
-        for name in names:
-            heard = material[name]
-            pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
-            weight = (1 + len(heard.actions)) ** -CROWD
-            rows.append(describe(pooled, half=half))
-            starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
-            exposure.append(weight * exposures(heard.duration, length))
-        counts = np.concatenate(starts)
-        if not counts.sum() > 0:
-            raise AnnotationError("no action starts in the development recordings: nothing to fit")
-        weight = sum(len(material[name].actions) for name in names) / counts.sum()  # 1 on average
-        intercept, weights = fit_poisson(
-            np.concatenate(rows),
-            weight * counts,
-            exposure=weight * np.concatenate(exposure),
-            ridge=RIDGE,
-        )
-        fits.append(Fit(length, intercept, tuple(weights.tolist())))
+    half = HALF * work_score(scores, material, names)
+    described = partial(describe, half=half)
+    fits = [fit_length(scores, material, names, length, described) for length in lengths]
     return FittedRates(tuple(fits), half)
+
+
+def fit_length(
+    scores: Scores,
+    material: Material,
+    names: Sequence[str],
+    length: float,
+    described: Callable[[WindowScores], FloatArray],
+) -> Fit:
+    """The regression of action starts on what `described` says of windows of one length.
+
+    An action in a busy recording counts less, so that no regime is fitted for another's sake.
+
+    Raises:
+        AnnotationError: there is not one start to learn from.
+    """
+    rows, starts, exposure = [], [], []
+    for name in names:
+        heard = material[name]
+        pooled, _ = Grid(length).pool(Track(scores[name]), heard.duration)
+        weight = (1 + len(heard.actions)) ** -CROWD
+        rows.append(described(pooled))
+        starts.append(weight * count_starts(heard.actions, len(pooled), window=length))
+        exposure.append(weight * exposures(heard.duration, length))
+    counts = np.concatenate(starts)
+    if not counts.sum() > 0:
+        raise AnnotationError("no action starts in the development recordings: nothing to fit")
+    weight = sum(len(material[name].actions) for name in names) / counts.sum()  # 1 on average
+    intercept, weights = fit_poisson(
+        np.concatenate(rows),
+        weight * counts,
+        exposure=weight * np.concatenate(exposure),
+        ridge=RIDGE,
+    )
+    return Fit(length, intercept, tuple(weights.tolist()))
 
 
 def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:
