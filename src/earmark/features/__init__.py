@@ -1,37 +1,29 @@
 """Turns a recording into features on one clock: an `Encoder` takes a Recording, yields Tracks."""
 
 from collections.abc import Callable
-from functools import partial
 
 from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import make_encoder, split_name
-from earmark.features.energy import Energy, EnergyVariance
-from earmark.features.floor_mel import FloorMel
-from earmark.features.log_mel import LogMel
-from earmark.features.motion import CompensatedFlow, FrameDifference, OpticalFlow
-from earmark.features.packet_motion import Packets
-from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
-from earmark.features.pretrained.query_encoder import QueryEncoder
-from earmark.features.spectral_flux import Flux
-from earmark.features.yamnet import YAMNet
 from earmark.models import PRETRAINED
 from earmark.models.registry import Registry
+
+_PRETRAINED = "earmark.features.pretrained.pretrained_encoder:PretrainedEncoder"
 
 ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     "earmark.encoders",
     {
-        "energy": Energy,
-        "flux": Flux,
-        "variance": EnergyVariance,
-        "log-mel": LogMel,
-        "floor-mel": FloorMel,
-        "packets": Packets,
-        "yamnet": YAMNet,
-        "frame-difference": FrameDifference,
-        "flow": OpticalFlow,
-        "flow-compensated": CompensatedFlow,
-        **{name: partial(PretrainedEncoder, name) for name in PRETRAINED},
-        "dasm": QueryEncoder,
+        "energy": "earmark.features.energy:Energy",
+        "flux": "earmark.features.spectral_flux:Flux",
+        "variance": "earmark.features.energy:EnergyVariance",
+        "log-mel": "earmark.features.log_mel:LogMel",
+        "floor-mel": "earmark.features.floor_mel:FloorMel",
+        "packets": "earmark.features.packet_motion:Packets",
+        "yamnet": "earmark.features.yamnet:YAMNet",
+        "frame-difference": "earmark.features.motion:FrameDifference",
+        "flow": "earmark.features.motion:OpticalFlow",
+        "flow-compensated": "earmark.features.motion:CompensatedFlow",
+        **{name: f"{_PRETRAINED}:{name}" for name in PRETRAINED},
+        "dasm": "earmark.features.pretrained.query_encoder:QueryEncoder",
     },
     kind="encoder",
 )

@@ -9,7 +9,7 @@ A package adds a rule of its own by declaring it, and nothing else:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
@@ -42,7 +42,8 @@ class Registry(dict[str, Item]):
 
         Args:
             group: The entry points other packages declare theirs under.
-            builtin: The item itself, or `module:attribute` to import it from when it is needed.
+            builtin: The item itself, or `module:attribute` to import it from when it is needed, and
+                after a further colon what to call it with.
             kind: What an item is called in a message.
             includes: Another seam, all of which can fill this one too.
         """
@@ -59,8 +60,10 @@ class Registry(dict[str, Item]):
         if item is _INCLUDED:
             return self._includes[name]
         if isinstance(item, str):
-            module, _, attribute = item.partition(":")
-            self[name] = item = getattr(import_module(module), attribute)
+            module, attribute, *given = item.split(":")
+            item = getattr(import_module(module), attribute)
+            item = partial(item, *given) if given else item
+            self[name] = item
         elif isinstance(item, EntryPoint):
             self[name] = item = self._load(item)
         found: Item = item

@@ -6,30 +6,22 @@ from typing import Any
 
 from earmark.models.registry import Registry
 from earmark.selection.rule import Rule
-from earmark.selection.rules.aks import Aks
-from earmark.selection.rules.bolt import Bolt
-from earmark.selection.rules.coverage import Coverage
-from earmark.selection.rules.facility import Facility
-from earmark.selection.rules.full import Full
-from earmark.selection.rules.random_spans import RandomSpans
-from earmark.selection.rules.rank import Rank
-from earmark.selection.rules.separated import MinimumSeparation
-from earmark.selection.rules.strata import Strata
-from earmark.selection.rules.uniform import Uniform
+
+_HERE = "earmark.selection.rules"
 
 RULES: Registry[type[Rule]] = Registry(
     "earmark.rules",
     {
-        "full": Full,
-        "uniform": Uniform,
-        "strata": Strata,
-        "random": RandomSpans,
-        "rank": Rank,
-        "separated": MinimumSeparation,
-        "aks": Aks,
-        "bolt": Bolt,
-        "facility": Facility,
-        "coverage": Coverage,
+        "full": f"{_HERE}.full:Full",
+        "uniform": f"{_HERE}.uniform:Uniform",
+        "strata": f"{_HERE}.strata:Strata",
+        "random": f"{_HERE}.random_spans:RandomSpans",
+        "rank": f"{_HERE}.rank:Rank",
+        "separated": f"{_HERE}.separated:MinimumSeparation",
+        "aks": f"{_HERE}.aks:Aks",
+        "bolt": f"{_HERE}.bolt:Bolt",
+        "facility": f"{_HERE}.facility:Facility",
+        "coverage": f"{_HERE}.coverage:Coverage",
     },
     kind="rule",
 )
@@ -38,8 +30,12 @@ RULES: Registry[type[Rule]] = Registry(
 
 def rule_name(rule: Rule) -> str:
     """The name a rule is registered under; its class's in lower case if it is not."""
-    names = {kind: name for name, kind in dict.items(RULES)}  # what is loaded: it is in use
-    return names.get(type(rule), type(rule).__name__.lower())
+    kind = type(rule)
+    names: dict[Any, str] = {
+        item: name for name, item in dict.items(RULES)
+    }  # what was looked up, or where it is
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    return names.get(kind) or names.get(place) or kind.__name__.lower()
 
 
 def rule_named(name: str | Rule, **options: Any) -> Rule:
