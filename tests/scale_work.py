@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from earmark.errors import UnreadableFile
+from earmark.errors import ModelMissing, UnreadableFile
 from earmark.media import Recording
+from earmark.media.prefetch import DecodedFrames
 from earmark.timeline import Span
 
 
@@ -111,3 +112,29 @@ class StumblesAt:
         if Path(recording.source.uris[0]).stem == self.stem:
             raise RecursionError("too deep")
         return Listens(self.folder).tags(recording, spans)
+
+
+def count_frames(found: DecodedFrames) -> tuple[int, int]:
+    """How many there are, and in which process they were decoded."""
+    return len(found.frames), os.getpid()
+
+
+def never_ends(_: DecodedFrames) -> None:
+    """Hangs, as a codec might."""
+    while True:
+        time.sleep(60)
+
+
+def crashes(_: DecodedFrames) -> None:
+    """Takes its process with it, as a hole in a codec might."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stumbles(_: DecodedFrames) -> None:
+    """Has a bug."""
+    raise RecursionError("too deep")
+
+
+def lacks_model(_: DecodedFrames) -> None:
+    """Cannot work for any window."""
+    raise ModelMissing("centerface is not here")

@@ -22,6 +22,8 @@ what, where and what now, in one line.
 
 from __future__ import annotations
 
+import traceback
+
 from earmark.redaction import redact
 
 
@@ -117,3 +119,15 @@ class UnreadableAnswer(CallError):
 def summarise(error: BaseException) -> str:
     """What another library's error says, in a few words on one line, without secrets."""
     return redact(" ".join(str(error).split()))[:200] or type(error).__name__
+
+
+def internal_error(item: object, error: Exception) -> InternalError:
+    """A bug met while working on `item`, in one line, its traceback kept as a note."""
+    kind, said = type(error).__name__, summarise(error)
+    said = kind if said == kind else f"{kind}: {said}"
+    bug = InternalError(
+        f"{item}: a bug in earmark ({said}); the other "
+        "recordings are not concerned; `earmark --verbose` shows where"
+    )
+    bug.add_note("".join(traceback.format_exception(error)))
+    return bug

@@ -8,13 +8,16 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from earmark.distributed import worker_pool
+from earmark.distributed import worker_process
+from earmark.distributed.decoder_process import DecoderProcess
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.errors import BackendError, InternalError, UnreadableFile
+from earmark.media.prefetch import HeldRecordingDecoder
 from earmark.pipeline.run_plan import BackendOptions
 from scale_work import Dies, Notes, hangs, square, swells, threads, unpicklable
 
@@ -64,7 +67,7 @@ def test_an_item_that_hangs_is_ended_and_the_others_are_done():
 
 
 def test_an_item_that_takes_too_much_memory_is_ended_and_the_others_are_done(monkeypatch):
-    monkeypatch.setattr(worker_pool, "_machine_bytes", lambda: 1_000_000_000)
+    monkeypatch.setattr(worker_process, "_machine_bytes", lambda: 1_000_000_000)
     outcomes = dict(pool(2).map(swells, [1, 7, 2, 3]))
     assert isinstance(outcomes[7], BackendError)
     assert re.fullmatch(r"7: it took 0\.[45] GB of memory", str(outcomes[7]))
@@ -179,3 +182,9 @@ def test_a_worker_keeps_to_its_core(monkeypatch):
 def test_workers_are_one_or_more():
     with pytest.raises(ValueError, match="1 or more, not 0"):
         BackendOptions(workers=0)
+
+
+@pytest.mark.parametrize(("workers", "kind"), [(1, HeldRecordingDecoder), (2, DecoderProcess)])
+def test_windows_of_several_recordings_are_decoded_where_that_can_be_ended(workers, kind):
+    with closing(pool(workers).open_decoder()) as decoder:
+        assert type(decoder) is kind

@@ -20,15 +20,14 @@ from earmark.captioning.task import Task
 from earmark.captioning.usage import Tally
 from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
-from earmark.distributed.worker_pool import ATTEMPTS
-from earmark.errors import BackendError, EarmarkError
+from earmark.distributed.worker_process import ATTEMPTS
+from earmark.errors import BackendError, EarmarkError, internal_error
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.pipeline.backend import (
     Item,
     Outcomes,
     Value,
     attempt,
-    internal_error,
 )
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.version import VERSION

@@ -19,7 +19,7 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.task import Task
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
-from earmark.distributed.worker_pool import ATTEMPTS
+from earmark.distributed.worker_process import ATTEMPTS
 from earmark.errors import (
     CallError,
     CallRejected,
@@ -56,7 +56,7 @@ class WindowWorker:
             return VersionMismatch(VERSION, platform.node())
         wanted = FrameRequest(task.recording, task.request.times)
         found = self._decoders.submit(wanted).result()
-        if not found.frames:
+        if found.failure:
             return WorkerReply(None, UnreadableFile(found.failure))
         try:
             request = task.request.showing(found.frames)

@@ -6,12 +6,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
-from contextlib import ExitStack, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
-from earmark.errors import MediaError
+from earmark.errors import EarmarkError, MediaError, internal_error
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader
 from earmark.media.recording import Recording
@@ -27,7 +27,10 @@ class FrameRequest:
     recording: Recording
     times: tuple[float, ...]
     then: Callable[[DecodedFrames], Any] | None = None
-    """What to make of them, in the thread that decoded them: pictures take as long again."""
+    """What to make of them where they are decoded: pictures take as long again."""
+
+    def __str__(self) -> str:
+        return self.recording.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,8 @@ class DecodedFrames:
     """The frames of one request, and what they cost."""
 
     frames: list[Frame]
-    """One a time asked for; empty where they could not be decoded."""
+    """One a time asked for; empty where they could not be decoded, or `made` holds what was
+    made of them."""
     frames_decoded: int = 0
     bytes_read: int = 0
     failure: str = ""
@@ -44,13 +48,69 @@ class DecodedFrames:
     """What the request's `then` made of them."""
 
 
-def prefetch(requests: Iterable[FrameRequest]) -> Generator[DecodedFrames, None, None]:
+class Decoder(Protocol):
+    """Decodes one request after the other, in one thread."""
+
+    def __call__(self, request: FrameRequest) -> DecodedFrames:
+        """The frames of `request`, or why there are none."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...
+
+
+class HeldRecordingDecoder:
+    """Decodes right here; the recording it is at stays open. Travels closed."""
+
+    def __init__(self) -> None:
+        self._recording: Recording | None = None
+        self._reader: FrameReader | None = None
+
+    def __reduce__(self) -> tuple[type[HeldRecordingDecoder], tuple[()]]:
+        return HeldRecordingDecoder, ()
+
+    def __call__(self, request: FrameRequest) -> DecodedFrames:
+        """The frames of `request`, or why there are none: a bug of ours is a reason too."""
+        try:
+            return _decode(self._open(request.recording), request)
+        except MediaError as error:
+            return DecodedFrames([], failure=str(error))
+        except EarmarkError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one window fails by it, and the rest go on
+            return DecodedFrames([], failure=str(internal_error(request, error)))
+
+    def close(self) -> None:
+        """Close the recording that is open."""
+        if self._reader:
+            self._reader.close()
+        self._recording = self._reader = None
+
+    def _open(self, recording: Recording) -> FrameReader:
+        if self._reader is None or recording != self._recording:
+            self.close()
+            self._reader, self._recording = recording.frame_reader(), recording
+        return self._reader
+
+
+def _decode(reader: FrameReader, request: FrameRequest) -> DecodedFrames:
+    decoded, read = reader.stats.decoded, reader.stats.meter.bytes_read
+    frames = reader.frames(request.times)
+    stats = reader.stats
+    found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+    return replace(found, frames=[], made=request.then(found)) if request.then else found
+
+
+def prefetch(
+    requests: Iterable[FrameRequest], open_decoder: Callable[[], Decoder] = HeldRecordingDecoder
+) -> Generator[DecodedFrames, None, None]:
     """The frames of each of `requests`, in order, with bounded memory however many there are.
 
-    Each thread keeps the recording it is at open, so requests of one recording should come
+    Each decoder keeps the recording it is at open, so requests of one recording should come
     together.
     """
-    with DecoderPool() as pool:
+    with DecoderPool(open_decoder) as pool:
         ahead: deque[Future[DecodedFrames]] = deque()
         for request in requests:
             ahead.append(pool.submit(request))
@@ -61,15 +121,15 @@ def prefetch(requests: Iterable[FrameRequest]) -> Generator[DecodedFrames, None,
 
 
 class DecoderPool:
-    """A few threads that decode frames, each with one recording open.
+    """A few threads, each with a decoder of its own.
 
     Whoever is interrupted does not wait for what they are at, not even when the process ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, open_decoder: Callable[[], Decoder] = HeldRecordingDecoder) -> None:
         self._queue: SimpleQueue[_Item | None] = SimpleQueue()
         self._threads = [
-            threading.Thread(target=_decode_all, args=(self._queue,), daemon=True)
+            threading.Thread(target=_decode_all, args=(self._queue, open_decoder), daemon=True)
             for _ in range(THREADS)
         ]
         for thread in self._threads:
@@ -98,28 +158,12 @@ class DecoderPool:
 _Item = tuple[FrameRequest, Future[DecodedFrames]]
 
 
-def _decode_all(queue: SimpleQueue[_Item | None]) -> None:
+def _decode_all(queue: SimpleQueue[_Item | None], open_decoder: Callable[[], Decoder]) -> None:
     """Decode what is in the queue until there is to be no more."""
-    recording: Recording | None = None
-    with ExitStack() as stack:
+    with closing(open_decoder()) as decode:
         while (item := queue.get()) is not None:
             request, future = item
             try:
-                if request.recording != recording:
-                    stack.close()
-                    recording = None
-                    reader = stack.enter_context(request.recording.frame_reader())
-                    recording = request.recording
-                future.set_result(_decode(reader, request))
-            except MediaError as error:
-                future.set_result(DecodedFrames([], failure=str(error)))
+                future.set_result(decode(request))
             except BaseException as error:  # noqa: BLE001 - raised in the thread that asked
                 future.set_exception(error)
-
-
-def _decode(reader: FrameReader, request: FrameRequest) -> DecodedFrames:
-    decoded, read = reader.stats.decoded, reader.stats.meter.bytes_read
-    frames = reader.frames(request.times)
-    stats = reader.stats
-    found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
-    return replace(found, made=request.then(found)) if request.then else found

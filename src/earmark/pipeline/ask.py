@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from functools import partial
 from itertools import tee
@@ -15,10 +15,20 @@ from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
-from earmark.media.prefetch import DecodedFrames, FrameRequest, prefetch
+from earmark.media.prefetch import (
+    DecodedFrames,
+    Decoder,
+    FrameRequest,
+    HeldRecordingDecoder,
+    prefetch,
+)
 
 
-def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Failure, None, None]:
+def decode(
+    tasks: Iterable[Task],
+    log: CallRecorder,
+    open_decoder: Callable[[], Decoder] = HeldRecordingDecoder,
+) -> Generator[Request | Failure, None, None]:
     """The requests with their frames, in order, decoded a few ahead.
 
     A window that cannot be decoded is a failure in its place.
@@ -28,9 +38,9 @@ def decode(tasks: Iterable[Task], log: CallRecorder) -> Generator[Request | Fail
         FrameRequest(task.recording, task.request.times, partial(_show, task.request))
         for task in ahead
     )
-    with closing(prefetch(wanted)) as decoded:
+    with closing(prefetch(wanted, open_decoder)) as decoded:
         for task, found in zip(behind, decoded, strict=True):
-            if not found.frames:
+            if found.failure:
                 yield Failure(task.request, found.failure, attempts=0)
                 continue
             frames, request = found.made
@@ -45,8 +55,12 @@ def _show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
 
 
 def ask_here(
-    tasks: Iterable[Task], captioner: Captioner, limits: Limits, log: CallRecorder
+    tasks: Iterable[Task],
+    captioner: Captioner,
+    limits: Limits,
+    log: CallRecorder,
+    open_decoder: Callable[[], Decoder] = HeldRecordingDecoder,
 ) -> Tally:
     """Decode a few windows ahead of the calls, and call; outcomes go to `log` as they arrive."""
-    with closing(decode(tasks, log)) as requests:
+    with closing(decode(tasks, log, open_decoder)) as requests:
         return dispatch(requests, captioner, limits, log, tally=log.tally)

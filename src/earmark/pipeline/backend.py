@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from earmark.errors import EarmarkError, InternalError, summarise
+from earmark.errors import EarmarkError, internal_error
 from earmark.models.registry import Registry
 from earmark.pipeline.run_plan import BackendOptions
 
@@ -98,18 +97,6 @@ def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | Ea
         return item, internal_error(item, error)
 
 
-def internal_error(item: object, error: Exception) -> InternalError:
-    """A bug met while working on `item`, in one line, its traceback kept as a note."""
-    kind, said = type(error).__name__, summarise(error)
-    said = kind if said == kind else f"{kind}: {said}"
-    bug = InternalError(
-        f"{item}: a bug in earmark ({said}); the other "
-        "recordings are not concerned; `earmark --verbose` shows where"
-    )
-    bug.add_note("".join(traceback.format_exception(error)))
-    return bug
-
-
 @contextmanager
 def open_backend(options: BackendOptions, recordings: int) -> Iterator[Backend]:
     """The backend for so many recordings; this process where one worker is enough."""
@@ -126,7 +113,7 @@ BACKENDS: Registry[Callable[[BackendOptions], Backend]] = Registry(
     {
         "local": "earmark.distributed.worker_pool:WorkerPool",
         "ray": "earmark.distributed.ray_backend:RayBackend",
-        "batch": "earmark.pipeline.batch:BatchBackend",
+        "batch": "earmark.distributed.batch_backend:BatchBackend",
     },
     kind="backend",
 )

@@ -6,12 +6,10 @@ export --format batch  ──▶
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from earmark.captioning.captioner import Captioner
-from earmark.captioning.evidence_captioner import EvidenceCaptioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
@@ -27,11 +25,11 @@ from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.waiting_calls import requests_about
 from earmark.media import Recording, Source, open_recording
+from earmark.media.prefetch import Decoder, HeldRecordingDecoder
 from earmark.pipeline.ask import decode
-from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.blurred_run import question_of
 from earmark.pipeline.caption import publish
-from earmark.pipeline.run_plan import BackendOptions, Plan
+from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
 from earmark.reporting.progress import Progress
 
@@ -90,19 +88,23 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log, failures = CallRecorder(Limits(), ledger, Progress(), len(wanted)), list[Failure]()
         look = picture_evidence(described.get("pictures"), asking.store)
-        written = write_batch(_decoded(tasks, log, failures, look), path)
+        written = write_batch(decoded_requests(tasks, log, failures, look), path)
     left_out = [failure.reason for failure in failures]
     return BatchExport(written, len(wanted) - len(left_out), left_out)
 
 
-def _decoded(
-    tasks: Iterator[Task], log: CallRecorder, failures: list[Failure], look: PictureEvidence | None
+def decoded_requests(
+    tasks: Iterator[Task],
+    log: CallRecorder,
+    failures: list[Failure],
+    look: PictureEvidence | None,
+    open_decoder: Callable[[], Decoder] = HeldRecordingDecoder,
 ) -> Iterator[Request]:
     """The requests with their frames and what `look` finds in them, which is kept in the run.
 
     Those that cannot be decoded go to `failures`.
     """
-    for found in decode(tasks, log):
+    for found in decode(tasks, log, open_decoder):
         if isinstance(found, Failure):
             failures.append(found)
         elif look is None:
@@ -113,7 +115,7 @@ def _decoded(
             yield replace(found, evidence=evidence)
 
 
-def _within(limits: Limits, requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
+def requests_within(limits: Limits, requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
     """The first of `requests`, as many as the caps let pass if each takes the most it can."""
     usage = UsageCounter(limits, replace(tally))
     for request in requests:
@@ -170,35 +172,3 @@ def reopen(row: RecordingRow) -> Recording:
         f"{row.path} is not the recording the run listened to: it has changed since; "
         "run `earmark caption` on it again"
     )
-
-
-class BatchBackend(InProcessBackend):
-    """Listens here, and instead of calling writes the calls into OpenAI batch files."""
-
-    is_deferred = True
-
-    def __init__(self, options: BackendOptions) -> None:
-        """Write to `options.batch`."""
-        if options.batch is None:
-            raise ValueError("--engine batch needs --batch FILE to write the requests to")
-        self._path = options.batch
-
-    def ask(
-        self,
-        tasks: Iterator[Task],
-        captioner: Captioner,
-        limits: Limits,
-        log: CallRecorder,
-    ) -> Tally:
-        """Write the tasks, pictures included, that the caps have room for.
-
-        The answers come with `import_batch`.
-        """
-        failures: list[Failure] = []
-        look = captioner.look if isinstance(captioner, EvidenceCaptioner) else None
-        requests = _decoded(tasks, log, failures, look)
-        write_batch(_within(limits, requests, log.tally), self._path)
-        for failure in failures:
-            log.tally.fail(failure)
-            log.failed(failure)
-        return log.tally

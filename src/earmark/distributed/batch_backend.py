@@ -1,0 +1,50 @@
+"""Batch files as a backend: windows are decoded, and their calls written instead of sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from earmark.captioning.captioner import Captioner
+from earmark.captioning.evidence_captioner import EvidenceCaptioner
+from earmark.captioning.limits import Limits
+from earmark.captioning.openai_batch import write_batch
+from earmark.captioning.task import Task
+from earmark.captioning.usage import Failure, Tally
+from earmark.distributed.worker_pool import WorkerPool
+from earmark.ledger.call_recorder import CallRecorder
+from earmark.pipeline.batch import decoded_requests, requests_within
+from earmark.pipeline.run_plan import BackendOptions
+
+
+class BatchBackend(WorkerPool):
+    """Listens here, and instead of calling writes the calls into OpenAI batch files."""
+
+    is_deferred = True
+
+    def __init__(self, options: BackendOptions) -> None:
+        """Write to `options.batch`."""
+        if options.batch is None:
+            raise ValueError("--engine batch needs --batch FILE to write the requests to")
+        super().__init__(options)
+        self._path = options.batch
+
+    def ask(
+        self,
+        tasks: Iterator[Task],
+        captioner: Captioner,
+        limits: Limits,
+        log: CallRecorder,
+    ) -> Tally:
+        """Write the tasks, pictures included, that the caps have room for.
+
+        The answers come with `import_batch`.
+        """
+        self.close()
+        failures: list[Failure] = []
+        look = captioner.look if isinstance(captioner, EvidenceCaptioner) else None
+        requests = decoded_requests(tasks, log, failures, look, self.open_decoder)
+        write_batch(requests_within(limits, requests, log.tally), self._path)
+        for failure in failures:
+            log.tally.fail(failure)
+            log.failed(failure)
+        return log.tally

@@ -1,0 +1,231 @@
+"""Processes that do one thing at a time, each ended where it hangs, dies or outgrows its memory.
+
+items ──▶ queue ──▶ [worker]──▶ outcome       a worker that is lost is replaced, and its item
+             ▲          │                     given to another
+             └──────────┘
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any, cast
+
+from earmark.errors import BackendError, internal_error
+from earmark.pipeline.backend import attempt
+
+ATTEMPTS = 3
+"""Times an item is given out; whatever takes three workers with it is not tried on a fourth."""
+
+MEMORY_SHARE = 0.8
+"""Of the machine's memory that all workers together may take."""
+
+WATCH = 1.0
+"""Seconds between two looks at the clock and the memory of the workers."""
+
+_STARTING = threading.Lock()
+"""Held while a process is started: it inherits the environment of this one."""
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""What the libraries behind NumPy read; Ray sets the second for its workers likewise."""
+
+
+READY = ("ready",)
+"""What a worker sends when it has started: its deadline counts from here."""
+
+_Sent = tuple[Any, ...]
+"""An item with what became of it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Worker:
+    process: SpawnProcess
+    line: Connection[Any, Any]
+    work: Callable[[Any], Any] | None = None
+    """What it was told to do with items."""
+    place: int = -1
+    """Of the item it is at."""
+    until: float = math.inf
+    """When it will be ended, on the monotonic clock; its start-up is not counted."""
+    is_ready: bool = False
+    fault: str = ""
+    """Why it was ended by us; empty where it was not."""
+
+
+class WorkerProcesses:
+    """Keeps the processes busy; all of it in the calling thread."""
+
+    def __init__(self, most: int, deadline: float, *, beside: int = 0) -> None:
+        """Start `most` processes; `beside` them others have a share in the memory."""
+        self._most = most
+        self._deadline = deadline
+        self._ceiling_bytes = MEMORY_SHARE * _machine_bytes() / (most + beside)
+        self._busy: dict[Connection[Any, Any], _Worker] = {}
+        self._idle: list[_Worker] = []
+
+    def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
+        """Each of `items` with what became of it, as they finish."""
+        try:
+            yield from self._run(work, items)
+        finally:
+            self._end_busy()
+
+    def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
+        queue = deque(range(len(items)))
+        attempts = [0] * len(items)
+        looked = time.monotonic()
+        while queue or self._busy:
+            wanted = min(self._most - len(self._busy), len(queue))
+            self._idle += [_start() for _ in range(wanted - len(self._idle))]  # side by side
+            for _ in range(wanted):
+                self._give(self._idle.pop(0), work, queue.popleft(), items)
+            for line in cast("list[Connection[Any, Any]]", wait(list(self._busy), WATCH)):
+                worker = self._busy[line]
+                outcome = _receive(worker)
+                if outcome == READY:
+                    worker.is_ready, worker.until = True, time.monotonic() + self._deadline
+                    continue
+                del self._busy[line]
+                if outcome is not None and queue:
+                    self._give(worker, work, queue.popleft(), items)
+                elif outcome is not None:
+                    self._idle.append(worker)
+                else:
+                    attempts[worker.place] += 1
+                    if not worker.fault and attempts[worker.place] < ATTEMPTS:
+                        queue.appendleft(worker.place)
+                        continue
+                    outcome = _lost(items[worker.place], worker)
+                yield outcome
+            if time.monotonic() - looked >= WATCH:
+                self._end_overdue()
+                looked = time.monotonic()
+
+    def _end_overdue(self) -> None:
+        """End the workers that hang or have outgrown their memory: another try would not help."""
+        for worker in self._busy.values():
+            taken = _resident_bytes(worker.process.pid or 0)
+            if taken > self._ceiling_bytes:
+                worker.fault = f"it took {taken / 1e9:.1f} GB of memory"
+            elif time.monotonic() > worker.until:
+                worker.fault = f"it was not finished after {self._deadline:g} s"
+            if worker.fault:
+                worker.process.kill()
+
+    def _give(
+        self, worker: _Worker, work: Callable[[Any], Any], place: int, items: Sequence[Any]
+    ) -> None:
+        worker.place = place
+        if worker.is_ready:
+            worker.until = time.monotonic() + self._deadline
+        told, worker.work = None if worker.work is work else work, work
+        with suppress(BrokenPipeError):  # it is gone already: its line says so when it is read
+            worker.line.send((told, items[place]))
+        self._busy[worker.line] = worker
+
+    def _end_busy(self) -> None:
+        """End the workers that are still at something: nobody waits for it any more."""
+        for worker in self._busy.values():
+            worker.process.kill()
+            _dismiss(worker)
+        self._busy.clear()
+
+    def close(self) -> None:
+        """Let all of them go."""
+        self._end_busy()
+        while self._idle:
+            _dismiss(self._idle.pop())
+
+
+def _lost(item: Any, worker: _Worker) -> _Sent:
+    """The outcome of an item that was ended, or that cost `ATTEMPTS` workers."""
+    code = worker.process.exitcode or 0
+    ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); give each more memory"
+    reason = worker.fault or lost
+    return item, BackendError(f"{item}: {reason}")
+
+
+def _resident_bytes(process: int) -> int:
+    """Memory a process holds; 0 where the system does not say."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
+    except (OSError, IndexError):
+        return 0
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _machine_bytes() -> int:
+    """Memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _start() -> _Worker:
+    # Spawned, not forked: a fork copies locks that other threads of ours may hold.
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    with _STARTING, _one_thread_each():
+        process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes started here do linear algebra on one thread: there is one of them a core.
+
+    The library would start a thread a core in each, and they would wait for each other by
+    spinning: listening then takes half as much again. It reads this once, when it is loaded.
+    """
+    unset = [name for name in THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(unset, "1"))
+    try:
+        yield
+    finally:
+        for name in unset:
+            os.environ.pop(name, None)
+
+
+def _receive(worker: _Worker) -> _Sent | None:
+    """What a worker sent; None if it is gone."""
+    try:
+        outcome: _Sent = worker.line.recv()
+    except (EOFError, ConnectionResetError):
+        _dismiss(worker)
+        return None
+    return outcome
+
+
+def _dismiss(worker: _Worker) -> None:
+    worker.line.close()
+    worker.process.join()
+
+
+def _serve(line: Connection[Any, Any]) -> None:
+    """The life of a worker: until its line is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the work
+    line.send(READY)
+    work: Callable[[Any], Any] | None = None
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            told, item = line.recv()
+            work = told or work
+            assert work is not None, "it comes with the first item"
+            outcome = attempt(work, item)
+            try:
+                line.send(outcome)
+            except (pickle.PickleError, TypeError, AttributeError) as error:  # it cannot travel
+                line.send((item, internal_error(item, error)))
