@@ -10,8 +10,9 @@ import pytest
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.errors import LedgerError
+from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
-from earmark.pipeline.audit import audit, foretell
+from earmark.pipeline.audit import NOTE, AuditDraws, audit, foretell
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.timeline import Span
@@ -75,6 +76,49 @@ def test_how_wide_it_will_be_is_said_beforehand(video, tmp_path):
         widths = foretell(tmp_path, [5, 10, 20, 40])
         assert server.count() == asked
     assert widths[5] > widths[10] > widths[20] > widths[40] == 0
+
+
+def test_the_draws_of_shards_are_those_of_the_merged_run(video, tmp_path):
+    """What each shard's audit asked is not asked again, and together they say it of the whole."""
+    longer = tmp_path / "longer.mp4"
+    make_video(longer, duration=80.0, clicks=[9.0, 25.0], fps=5, group=20)
+    shards = [tmp_path / "1", tmp_path / "2"]
+    with fault_server(then=says("chop onion")) as server:
+        for path, own in zip(shards, (video, longer), strict=True):
+            caption([own], plan=plan(server.url, budget="10"), run=path)
+    for path, words in zip(shards, ("sweep", ""), strict=True):
+        with fault_server(then=says(words)) as server:
+            audit(path, calls=8, plan=plan(server.url))
+    merge(shards, tmp_path / "all")
+    merge(shards, tmp_path / "all")
+    with fault_server(then=says("never asked")) as server:
+        whole = audit(tmp_path / "all", calls=16, plan=plan(server.url))
+        assert server.count() == 0
+    sizes = [audited(path) for path in shards]
+    assert (whole.windows, whole.drawn, whole.answered, whole.active) == (sum(sizes), 16, 16, 8)
+    assert whole.share.share == pytest.approx(sizes[0] / sum(sizes))
+    with fault_server(then=says("")) as server:
+        assert audit(tmp_path / "all", calls=4, plan=plan(server.url)).drawn == 4
+        assert server.count() <= 4
+
+
+def audited(folder: Path) -> int:
+    """The windows that a run's audit drew from."""
+    with Run.open(folder) as run:
+        return sum(part.windows for part in AuditDraws.from_json(run.note(NOTE) or "[]"))
+
+
+def test_a_shard_without_an_audit_has_all_drawn_anew(video, tmp_path):
+    other = tmp_path / "other.mp4"
+    make_video(other, duration=40.0, clicks=[9.0], fps=5, group=20)
+    with fault_server(then=says("")) as server:
+        for name, own in (("1", video), ("2", other)):
+            caption([own], plan=plan(server.url, budget="4"), run=tmp_path / name)
+        audit(tmp_path / "1", calls=6, plan=plan(server.url))
+        merge([tmp_path / "1", tmp_path / "2"], tmp_path / "all")
+        done = audit(tmp_path / "all", calls=6, plan=plan(server.url))
+    assert (done.windows, done.drawn) == (audited(tmp_path / "all"), 6)
+    assert done.windows > audited(tmp_path / "1")
 
 
 def test_a_run_that_saw_all_has_nothing_to_audit(video, tmp_path):

@@ -13,6 +13,7 @@ from earmark.selection.audit_sample import (
     chance_of_activity,
     draw_evenly,
     estimate_share,
+    estimate_whole,
     foretell_width,
     scatter,
 )
@@ -53,6 +54,28 @@ def test_the_interval_holds_as_often_as_it_says(material, heard, faults):
     assert held >= 0.92  # 200 trials of a 95 % interval are below this once in 30
     error = np.mean([one.share for one in found]) - active.mean()
     assert abs(error) < 4 * np.sqrt(0.25 / 40 / 200)
+
+
+@pytest.mark.parametrize("material", MATERIAL)
+def test_parts_drawn_by_themselves_say_it_of_the_whole(material):
+    """A large shard and a small one, as many draws of each: unbiased, and the interval holds."""
+    truth = MATERIAL[material]
+    rng = np.random.default_rng(12)
+    shards = [rng.random(len(part)) < part for part in np.split(truth, [1400])]
+    whole = np.concatenate(shards).mean()
+    found = []
+    for _ in range(200):
+        drawn = [one[draw_evenly(np.zeros(len(one)), 30, rng)].tolist() for one in shards]
+        found.append(estimate_whole(drawn, among=[len(one) for one in shards]))
+    assert np.mean([one.low <= whole <= one.high for one in found]) >= 0.92
+    error = np.mean([one.share for one in found]) - whole
+    assert abs(error) < 4 * np.sqrt(0.25 / 40 / 200)
+
+
+def test_a_part_without_an_answer_leaves_the_whole_unknown():
+    told = estimate_whole([[True], []], among=[5, 9])
+    assert np.isnan(told.share)
+    assert (told.low, told.high) == (0.0, 1.0)
 
 
 def test_every_window_is_as_likely_to_be_drawn_as_any_other():

@@ -19,7 +19,14 @@ _TAKE = """
 UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
     < (SELECT count(*) FROM other.notes WHERE name = 'blur');
 INSERT OR IGNORE INTO main.notes
-    SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder');
+    SELECT name, value FROM other.notes WHERE name NOT IN ('plan', 'holder', 'audit');
+INSERT OR REPLACE INTO main.notes SELECT 'audit', json_group_array(json(part)) FROM (
+    SELECT DISTINCT each.value AS part FROM (
+        SELECT value FROM main.notes WHERE name = 'audit'
+        UNION ALL SELECT value FROM other.notes WHERE name = 'audit') AS kept,
+        json_each(iif(json_type(kept.value) = 'array', kept.value, json_array(json(kept.value))))
+            AS each
+    ORDER BY part) HAVING count(*);
 INSERT INTO main.recordings
     (id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, failure, is_replaced,
     began, marks, transcribed_by)

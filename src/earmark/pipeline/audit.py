@@ -3,6 +3,7 @@
 run ──▶ windows no pick touches ──▶ draw ──▶ ask ──▶ share that is active, with an interval
 
 The draws are kept in the run before the first is asked, so a killed audit goes on with the same.
+Those of shards that are merged are kept side by side, and judged as parts of one whole.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +40,7 @@ from earmark.selection.audit_sample import (
     ShareInterval,
     chance_of_activity,
     draw_evenly,
-    estimate_share,
+    estimate_whole,
     foretell_width,
 )
 from earmark.selection.pick import explain
@@ -68,10 +70,13 @@ class AuditDraws:
     """In order of how likely the sound makes them to be active."""
 
     @classmethod
-    def from_json(cls, text: str) -> AuditDraws:
-        """What `json.dumps(asdict(...))` wrote."""
+    def from_json(cls, text: str) -> list[AuditDraws]:
+        """What a run keeps: its own draws, or those of each run it was merged of."""
         plain = json.loads(text)
-        return cls(plain["windows"], plain["seed"], tuple(Draw(**one) for one in plain["draws"]))
+        return [
+            cls(part["windows"], part["seed"], tuple(Draw(**one) for one in part["draws"]))
+            for part in (plain if isinstance(plain, list) else [plain])
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ def audit(
     """Ask about `calls` windows drawn at random among those that the run has not touched.
 
     The same call again goes on with what has no answer yet; another `seed`, or another number of
-    calls, draws anew.
+    calls, draws anew. In a merged run the number is that of all its shards together.
 
     Args:
         folder: The run.
@@ -154,18 +159,23 @@ def audit(
     with Run.open(folder) as run, _opened(folder, run) as ledger:
         if asking.question.blur:
             blur_run(folder, asking.question.blur)
-        drawn = _drawn(run, ledger, calls, seed)
-        tasks = list(_tasks(run, ledger, drawn, asking, captioner.model))
+        parts = _drawn(run, ledger, calls, seed)
+        draws = [one for part in parts for one in part.draws]
+        tasks = list(_tasks(run, ledger, draws, asking, captioner.model))
         log = CallRecorder(asking.limits, ledger, progress or Progress(), len(tasks))
         waiting = [task for task in tasks if not _is_answered(ledger, task)]
         tally = ask_here(waiting, captioner, asking.limits, log)
-        active = _found(ledger, tasks)
+        said = iter(_found(ledger, tasks))
+        found = [
+            [one for one in islice(said, len(part.draws)) if one is not None] for part in parts
+        ]
+        windows = [part.windows for part in parts]
         return AuditResult(
-            windows=drawn.windows,
-            drawn=len(drawn.draws),
-            answered=len(active),
-            active=sum(active),
-            share=estimate_share(active, among=drawn.windows, confidence=confidence),
+            windows=sum(windows),
+            drawn=len(draws),
+            answered=sum(map(len, found)),
+            active=sum(map(sum, found)),
+            share=estimate_whole(found, among=windows, confidence=confidence),
             windows_an_action=float(_survival(run).reach(tasks[0].request.span.duration).sum()),
             tally=tally,
         )
@@ -223,37 +233,48 @@ def _untouched(windows: Windows, spans: Sequence[Span]) -> IndexArray:
     return every[free]
 
 
-def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> AuditDraws:
+def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> list[AuditDraws]:
     """The draws of the audit that is under way, or new ones, kept before anything is asked."""
-    if kept := run.note(NOTE):
-        before = AuditDraws.from_json(kept)
-        if before.seed == seed and len(before.draws) == min(calls, before.windows):
-            return before
     frame = _frame(run, ledger)
-    rng = np.random.default_rng(seed)
+    if kept := run.note(NOTE):
+        parts = AuditDraws.from_json(kept)
+        whole = sum(part.windows for part in parts)
+        draws = sum(len(part.draws) for part in parts)
+        is_same = {part.seed for part in parts} == {seed} and draws == min(calls, whole)
+        # A run may have looked at more since; one with a shard that was not audited, or of shards
+        # that overlap, is not what was drawn from.
+        is_whole = whole >= len(frame.places) if len(parts) == 1 else whole == len(frame.places)
+        if is_same and is_whole:
+            return parts
+    drawn = _draw(run, ledger, frame, calls, seed)
+    ledger.note(NOTE, json.dumps([asdict(drawn)]))
+    return [drawn]
+
+
+def _draw(run: Run, ledger: Ledger, frame: Untouched, calls: int, seed: int) -> AuditDraws:
     survival = _survival(run)
     draws = []
-    for place in draw_evenly(frame.chances, calls, rng).tolist():
+    for place in draw_evenly(frame.chances, calls, np.random.default_rng(seed)).tolist():
         row = frame.recordings[frame.owner[place]]
         windows = ledger.heard(row.id, key=None, survival=survival)
         assert windows is not None, "it is in the frame"
         span = windows.span(int(frame.places[place]))
         draws.append(Draw(row.id, span.start, span.end))
-    drawn = AuditDraws(len(frame.places), seed, tuple(draws))
-    ledger.note(NOTE, json.dumps(asdict(drawn)))
-    return drawn
+    return AuditDraws(len(frame.places), seed, tuple(draws))
 
 
-def _tasks(run: Run, ledger: Ledger, drawn: AuditDraws, asking: Plan, model: str) -> Iterator[Task]:
+def _tasks(
+    run: Run, ledger: Ledger, draws: Sequence[Draw], asking: Plan, model: str
+) -> Iterator[Task]:
     """The windows drawn as questions, in order of the draws."""
     question = _question(run, asking)
     survival = _survival(run)
     rows = {row.id: row for row in run.recordings()}
-    recordings = {key: reopen(rows[key]) for key in {one.recording for one in drawn.draws}}
+    recordings = {key: reopen(rows[key]) for key in {one.recording for one in draws}}
     namer = asking.with_evidence().namer if run.plan().get("sounds") else None
     requests: dict[Draw, Request] = {}
     for key, recording in recordings.items():
-        own = [one for one in drawn.draws if one.recording == key]
+        own = [one for one in draws if one.recording == key]
         windows = ledger.heard(key, key=None, survival=survival)
         assert windows is not None, "it was drawn from"
         places = [windows.window_at(one.start) for one in own]
@@ -264,7 +285,7 @@ def _tasks(run: Run, ledger: Ledger, drawn: AuditDraws, asking: Plan, model: str
         for one in own:
             pick = picks[one.start]
             requests[one] = question.request(key, pick, sounds[pick.span], model)
-    for one in drawn.draws:
+    for one in draws:
         yield Task(recordings[one.recording], requests[one])
 
 
@@ -272,9 +293,9 @@ def _is_answered(ledger: Ledger, task: Task) -> bool:
     return task.request.identity in ledger.said(task.recording.key)
 
 
-def _found(ledger: Ledger, tasks: Sequence[Task]) -> list[bool]:
-    """Whether each draw is active; those without an answer that says are left out."""
+def _found(ledger: Ledger, tasks: Sequence[Task]) -> list[bool | None]:
+    """Whether each draw is active; None where no answer says."""
     keys = {task.recording.key for task in tasks}
     said = {call: words for key in keys for call, words in ledger.said(key).items()}
     found = (said.get(task.request.identity) for task in tasks)
-    return [bool(words) for words in found if words is not None]
+    return [None if words is None else bool(words) for words in found]

@@ -92,6 +92,33 @@ def estimate_share(
     return ShareInterval(share, max(low, found / among), min(high, most), confidence)
 
 
+def estimate_whole(
+    parts: Sequence[Sequence[bool]], *, among: Sequence[int], confidence: float = 0.95
+) -> ShareInterval:
+    """The share of active windows of all `parts` together, each drawn from by itself.
+
+    Each counts as many times as it has windows, so the share is unbiased however many were drawn of
+    each. The bounds are those of plain draws from all, as thin as those of the thinnest part: the
+    share of draws so laid out never scatters more than that.
+
+    Args:
+        parts: What was found in the windows drawn of each.
+        among: Windows of each part that were drawn from.
+        confidence: How often the interval is to hold.
+    """
+    if len(parts) == 1:
+        return estimate_share(parts[0], among=among[0], confidence=confidence)
+    whole, found = sum(among), sum(map(sum, parts))
+    thinnest = min(len(part) * whole / windows for part, windows in zip(parts, among, strict=True))
+    if not thinnest:
+        return ShareInterval(math.nan, 0.0, 1.0, confidence)
+    pairs = zip(parts, among, strict=True)
+    share = sum(sum(part) / len(part) * windows / whole for part, windows in pairs)
+    low, high = bounds(share * thinnest, thinnest, confidence)
+    most = (whole - (sum(map(len, parts)) - found)) / whole
+    return ShareInterval(share, max(low, found / whole), min(high, most), confidence)
+
+
 def is_plenty(active: Sequence[bool]) -> bool:
     """Whether enough of either kind were drawn to judge by these how little the draws scatter."""
     return ENOUGH <= sum(active) <= len(active) - ENOUGH
