@@ -43,6 +43,10 @@ class Server:
             counts: dict[str, int] = json.load(answer)
             return counts
 
+    def release(self) -> None:
+        """Answer what is stalled, and all that comes."""
+        urllib.request.urlopen(self.url("?release")).close()
+
     def bytes_sent(self) -> int:
         """Bytes of file bodies sent so far."""
         return self.stats()["bytes"]
@@ -60,7 +64,7 @@ def range_server(folder: Path, *, fault: str = "") -> Iterator[Server]:
             `unconditional` knows no If-Match;
             `error` answers 503; `endless` sends bytes for as long as anybody reads; `drip` sends a
             header that does not end, a byte at a time; `shifted` sends the bytes after those asked
-            for; `stall:N` answers N requests and none after.
+            for; `stall:N` answers N requests and the others once they are released.
     """
     with _running("range", str(folder), fault) as server:
         yield server
@@ -107,6 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
     after = 0
     counts: dict[str, int] = dict.fromkeys(("bytes", "requests", "now", "most", "stalled"), 0)
     counting = threading.Lock()
+    released = threading.Event()
 
     def do_HEAD(self) -> None:
         self._answer(body=False)
@@ -114,6 +119,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/?stats":
             self._send(200, json.dumps(self.counts).encode(), {}, is_counted=False)
+            return
+        if self.path == "/?release":
+            self.released.set()
+            self._send(200, b"", {}, is_counted=False)
             return
         with self.counting:
             self.counts["now"] += 1
@@ -139,7 +148,11 @@ class _Handler(BaseHTTPRequestHandler):
             number = self.counts["requests"]
         if self.fault == "slow":
             time.sleep(0.02)
-        if self.fault in ("endless", "drip", "stall") and number > self.after:
+        if self.fault == "stall" and number > self.after:
+            with self.counting:
+                self.counts["stalled"] += 1
+            self.released.wait()
+        if self.fault in ("endless", "drip") and number > self.after:
             return self._send_without_end(wanted[0] if wanted else "bytes=0-0", len(data))
         if not wanted or self.fault == "no-ranges":
             return self._send(200, data, headers)
@@ -175,10 +188,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _send_without_end(self, wanted: str, size: int) -> None:
-        if self.fault == "stall":
-            with self.counting:
-                self.counts["stalled"] += 1
-            threading.Event().wait()
         head = b"HTTP/1.1 206 Partial Content\r\nContent-Range: "
         head += f"{wanted.replace('=', ' ')}/{size}".encode()
         self.wfile.write(head + (b"\r\n\r\n" if self.fault == "endless" else b"\r\nX-Drip: "))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from earmark.captioning.limits import CURRENCY
 from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.cli.app import app
 from earmark.errors import BackendError, LedgerError
@@ -93,6 +94,20 @@ def test_shards_merged_are_the_whole_and_a_price_over_all_asks_only_what_is_new(
         more = caption(archive, tmp_path / "all", "--budget", "8", "--across", *vlm)
         assert more.code == 0
         assert server.count() == 14
+
+
+def test_a_spend_over_all_is_said_with_its_currency_where_the_model_has_a_price(archive, tmp_path):
+    prices = ("--input-price", "10", "--output-price", "20")
+    with fault_server() as server:
+        words = ("--budget", "3", "--across", "--vlm", server.url, "--model", "scripted")
+        for run, given, shown in (("priced", prices, 1), ("free", (), 0)):
+            forecast = caption(archive, tmp_path / run, *words, *given, "--dry-run")
+            asked = caption(archive, tmp_path / run, *words, *given)
+            for said in (forecast, asked):
+                assert said.code == 0, said.err
+                assert " ".join(said.out.split()).count(CURRENCY) == shown, said.out
+            assert "300 tokens in" in asked.out
+            assert (", 0.0036 (in" in asked.out) == shown
 
 
 def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tmp_path):

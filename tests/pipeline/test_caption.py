@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
 from earmark.media import open_recording
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
@@ -472,6 +475,7 @@ import json, os, signal, sys, threading, time, urllib.request
 from pathlib import Path
 from earmark.cli import main
 from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import FILE
 
 folder, model, media, *words = sys.argv[1:]
 
@@ -531,6 +535,38 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         assert kept.totals().answered == 1
     with Ledger.open(run, {}) as ledger:
         assert ledger.interrupted == 1, "the other is in doubt"
+
+
+def test_an_answer_is_in_the_ledger_while_a_frame_is_still_awaited(video, tmp_path):
+    """The far file's bytes are withheld until others have read the near one's answer."""
+    shutil.copy(video, tmp_path / "far.mp4")
+    run = tmp_path / "run"
+    with range_server(tmp_path) as media:
+        open_recording(media.url("far.mp4"))
+        requests = media.stats()["requests"]
+    with (
+        fault_server() as model,
+        range_server(tmp_path, fault=f"stall:{requests}") as media,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        whom = OpenAICaptioner(model.url, "scripted")
+        made = make_plan(captioner=whom, rule="uniform", budget="1", workers=1)
+        try:
+            done = pool.submit(caption, [video, media.url("far.mp4")], plan=made, run=run)
+            while not (media.stats()["stalled"] and run.exists() and answered(run)):
+                assert not done.done(), done.result()
+                time.sleep(0.01)
+            assert (answered(run), done.done()) == (1, False)
+        finally:
+            media.release()
+        assert done.result().totals.answered == 2
+
+
+def answered(run: Path) -> int:
+    """Answers that another connection finds in a ledger."""
+    with closing(sqlite3.connect(run / FILE)) as database, suppress(sqlite3.Error):
+        return database.execute("SELECT count(*) FROM answers").fetchone()[0]
+    return 0
 
 
 def heed_interrupts() -> None:
