@@ -8,7 +8,6 @@ import pytest
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection.audit_sample import (
-    beta_share,
     bounds,
     chance_of_activity,
     draw_evenly,
@@ -134,13 +133,59 @@ def test_the_bounds_are_those_of_the_tables():
     """Clopper and Pearson's, for 5 of 20 and 95 %: 8.66 and 49.10 %."""
     low, high = bounds(5, 20, 0.95)
     assert (low, high) == (pytest.approx(0.0866, abs=1e-4), pytest.approx(0.4910, abs=1e-4))
-    assert beta_share(2, 3, 0.5) == pytest.approx(0.6875)
-    assert (beta_share(2, 3, 0), beta_share(2, 3, 1)) == (0, 1)
+    assert bounds(0, 20, 0.95) == (0.0, pytest.approx(1 - 0.025 ** (1 / 20)))
+    assert bounds(20, 20, 0.9) == (pytest.approx(0.05 ** (1 / 20)), 1.0)
 
 
 def test_pairs_that_are_alike_scatter_less():
     assert scatter([False] * 20 + [True] * 20) == pytest.approx(0.4)
     assert scatter([False, True] * 20) == 1.0
+    # Nine of eleven neighbours are alike: 2 / 11 / 2 beside 3 / 12 * 9 / 12.
+    assert scatter([False] * 4 + [True] * 3 + [False] * 5) == pytest.approx(16 / 33)
+
+
+SOME = [False] * 20 + [True] * 8 + [False] * 12
+"""Of 40 draws 8 are active, side by side: 2 / 39 / 2 beside 0.16 is less than is believed."""
+
+
+def test_the_interval_is_that_of_as_many_plain_draws_as_scatter_alike():
+    """Fewer than there are to be drawn from scatter less, and so do draws that are like their
+    neighbours; eight of a kind are needed to judge by."""
+    plain = 40 / 0.4 / (1 - 39 / 999)
+    found = estimate_share(SOME, among=1000, confidence=0.9)
+    assert found.confidence == 0.9
+    assert (found.share, found.low, found.high) == (0.2, *bounds(0.2 * plain, plain, 0.9))
+    assert found.width == found.high - found.low
+    idle = [not one for one in SOME]
+    assert estimate_share(idle, among=1000).high == pytest.approx(
+        bounds(0.8 * plain, plain, 0.95)[1]
+    )
+    few = [False, *SOME[:27], *SOME[28:]]
+    for seen in (few, [not one for one in few]):
+        assert sum(seen) in (7, 33)
+        found = estimate_share(seen, among=1000)
+        assert (found.low, found.high) == bounds(sum(seen), 40, 0.95)
+
+
+def test_what_was_seen_is_there_whatever_chance_says():
+    found = estimate_share([True] * 3 + [False] * 3, among=7)
+    assert (found.low, found.high) == (3 / 7, 4 / 7)
+
+
+def test_the_width_foretold_is_that_of_draws_the_sound_is_right_about():
+    """A tenth of 400 windows is drawn; half are likely, half are not: 0.09 beside 0.25, and no less
+    than 0.4 is believed."""
+    chances = np.repeat([0.9, 0.1], 200)
+    plain = 40 / 0.4 / (1 - 39 / 399)
+    low, high = bounds(0.5 * plain, plain, 0.8)
+    assert foretell_width(chances, 40, confidence=0.8) == pytest.approx(high - low)
+    assert foretell_width(chances, 400) == foretell_width(chances[:0], 3) == 0
+    rather = np.repeat([0.8, 0.2], 200)
+    plain = 16 / (0.16 / 0.25) / (1 - 15 / 399)
+    low, high = bounds(0.5 * plain, plain, 0.95)
+    assert foretell_width(rather, 16) == pytest.approx(high - low)
+    low, high = bounds(7.5, 15, 0.95)  # too few of either kind to judge by
+    assert foretell_width(rather, 15) == pytest.approx(high - low)
 
 
 def test_a_busy_window_and_the_one_after_it_are_likely():

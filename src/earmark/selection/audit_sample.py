@@ -45,9 +45,9 @@ def draw_evenly(chances: FloatArray, calls: int, rng: np.random.Generator) -> In
     In that order, so that neighbours among them are alike. Equal chances come in random order.
     """
     count = len(chances)
-    if calls >= count:
-        return np.lexsort((rng.random(count), chances))
     order = np.lexsort((rng.random(count), chances))
+    if calls >= count:
+        return order
     # A place of its own in every one of `calls` equal slices of the order, ends included.
     edges = (np.arange(calls) + rng.random()) * count / calls
     places: IndexArray = order[np.floor(edges).astype(np.intp)]
@@ -140,53 +140,12 @@ def scatter(active: Sequence[bool]) -> float:
 @lru_cache(maxsize=4096)
 def bounds(found: float, count: float, confidence: float) -> tuple[float, float]:
     """The exact bounds of a share of which `found` of `count` draws were; counts may be broken."""
+    from scipy.special import betaincinv  # slow to import, and only audits need it
+
     tail = (1 - confidence) / 2
-    low = _beta_quantile(tail, found, count - found + 1) if found > 0 else 0.0
-    high = _beta_quantile(1 - tail, found + 1, count - found) if found < count else 1.0
-    return low, high
-
-
-def _beta_quantile(chance: float, first: float, second: float) -> float:
-    """Where a beta distribution has `chance` below it, by halving."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        if beta_share(first, second, middle) < chance:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def beta_share(first: float, second: float, below: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Lentz's way)."""
-    if below <= 0 or below >= 1:
-        return float(below >= 1)
-    if below > (first + 1) / (first + second + 2):
-        return 1 - beta_share(second, first, 1 - below)
-    logs = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
-    front = math.exp(logs + first * math.log(below) + second * math.log1p(-below)) / first
-    fraction, numerator, denominator = 1.0, 1.0, 0.0
-    for step in range(200):
-        half = step // 2
-        if step == 0:
-            term = 1.0
-        elif step % 2 == 0:
-            term = half * (second - half) * below
-            term /= (first + 2 * half - 1) * (first + 2 * half)
-        else:
-            term = -(first + half) * (first + second + half) * below
-            term /= (first + 2 * half) * (first + 2 * half + 1)
-        denominator = 1 / (_off_zero(1 + term * denominator))
-        numerator = _off_zero(1 + term / numerator)
-        fraction *= numerator * denominator
-        if abs(1 - numerator * denominator) < 1e-12:
-            break
-    return front * (fraction - 1)
-
-
-def _off_zero(value: float) -> float:
-    return value if abs(value) > 1e-300 else 1e-300
+    low = betaincinv(found, count - found + 1, tail) if found > 0 else 0.0
+    high = betaincinv(found + 1, count - found, 1 - tail) if found < count else 1.0
+    return float(low), float(high)
 
 
 def foretell_width(chances: FloatArray, calls: int, *, confidence: float = 0.95) -> float:
