@@ -51,6 +51,21 @@ def kill_and_resume(
     _check(run, server, kept, windows)
 
 
+def kill_when_asked(words: list[str], server: FaultServer, calls: int) -> None:
+    """Start the command, and kill it while the server holds the last of so many calls."""
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while server.count() < calls:
+        _await_question(server, child)
+    child.kill()
+    child.wait()
+
+
+def asked_again(server: FaultServer) -> int:
+    """How often the server was asked what it had been asked before."""
+    asked = _asked(server)
+    return asked.total() - len(asked)
+
+
 def _check(run: Path, server: FaultServer, kept: dict[str, int], windows: int) -> None:
     asked = _asked(server)
     with Run.open(run) as finished:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,11 +11,15 @@ import pytest
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.ledger.records import PickRow
+from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
+from earmark.media import Source
+from earmark.media.shard import Shard
 from earmark.pipeline.batch import import_batch
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import Plan, make_plan
 from fault_server import fault_server
+from killing import asked_again, kill_when_asked
 from making import make_video
 
 ONE_BY_ONE = Limits(concurrency=1)
@@ -30,6 +31,16 @@ def video(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("media") / "shift.mp4"
     make_video(path, duration=80.0, clicks=[], fps=5, group=20)
     return path
+
+
+@pytest.fixture(scope="module")
+def archive(video) -> list[Path]:
+    """That recording and a shorter one, one in either of two shards."""
+    shard = next(one for one in (Shard(1, 2), Shard(2, 2)) if not one.holds(Source((str(video),))))
+    names = (video.with_name(f"other-{number}.mp4") for number in range(99))
+    other = next(path for path in names if shard.holds(Source((str(path),))))
+    make_video(other, duration=50.0, clicks=[], fps=5, group=20)
+    return [video, other]
 
 
 def says(activity: str) -> str:
@@ -146,30 +157,92 @@ def result_of(line: dict) -> str:
     return json.dumps({"custom_id": line["custom_id"], "response": response, "error": None}) + "\n"
 
 
+def test_a_batch_is_written_again_until_its_results_are_in(archive, tmp_path):
+    """Over two recordings, with a larger budget after the first round, and a command too many."""
+    asked: list[str] = []
+    for number, budget in enumerate(("8", "8", "14", "14", "14")):
+        path = tmp_path / f"requests-{number}.jsonl"
+        with fault_server() as server:
+            made = plan(server.url, engine="batch", batch=path, budget=budget, across=True)
+            caption(archive, plan=made, run=tmp_path / "run")
+            assert server.count() == 0
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if number == 0:
+            before = [line["custom_id"] for line in lines]
+            continue  # its results are not in when the next is written
+        asked += [line["custom_id"] for line in lines]
+        results = tmp_path / f"results-{number}.jsonl"
+        results.write_text("".join(map(result_of, lines)), encoding="utf-8")
+        import_batch(tmp_path / "run", [results], model="scripted")
+    assert asked[: len(before)] == before
+    assert len(asked) == len(set(asked)) == 14
+    assert {row.round for row in rows(tmp_path / "run")} == {1, 2}
+
+
 JOB = """
-import sys
+import json, sys
 from earmark.captioning.limits import Limits
 from earmark.pipeline.caption import caption
-caption([sys.argv[1]], run=sys.argv[3], server=sys.argv[2], model="scripted", frontline="flux",
-        window=2.0, budget="8", rounds="2", limits=Limits(concurrency=1))
+paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2",
+        limits=Limits(concurrency=1), **choices)
 """
+
+
+def job(paths: list[Path], **choices) -> list[str]:
+    return [
+        sys.executable,
+        "-c",
+        JOB,
+        json.dumps([str(path) for path in paths]),
+        json.dumps(choices),
+    ]
 
 
 def test_killed_in_the_second_round_it_goes_on_there(video, tmp_path):
     """The call in flight is asked again; nothing that was answered is."""
     answers = [says("chop onion")] * 5
     with fault_server(*answers, "hold", then=says("wash pan")) as server:
-        words = [sys.executable, "-c", JOB, str(video), server.url, str(tmp_path)]
-        job = subprocess.Popen(words)
-        while server.count() < 6:
-            assert job.poll() is None
-            time.sleep(0.02)
-        job.send_signal(signal.SIGKILL)
-        job.wait()
+        words = job([video], run=str(tmp_path), server=server.url, budget="8")
+        kill_when_asked(words, server, 6)
         assert [row.status for row in rows(tmp_path)].count("answered") == 5
-        subprocess.run(words, check=True)
+        caption([video], plan=plan(server.url), run=tmp_path)
         assert server.count() == 9
     assert sorted(row.round for row in rows(tmp_path)) == [1] * 4 + [2] * 4
+
+
+def test_killed_across_recordings_it_goes_on_with_a_larger_budget(archive, tmp_path):
+    """One budget over both: the seventh call was in flight, the six before are not asked again."""
+    script = [says("chop onion")] * 6
+    with fault_server(*script, "hold", then=says("wash pan")) as server:
+        words = job(archive, run=str(tmp_path), server=server.url, budget="8", across=True)
+        kill_when_asked(words, server, 7)
+        bought = {row.span for row in rows(tmp_path) if row.status == "answered"}
+        caption(archive, plan=plan(server.url, budget="14", across=True), run=tmp_path)
+        assert server.count() == 14 + 1
+    after = rows(tmp_path)
+    assert [row.status for row in after] == ["answered"] * 14
+    assert bought <= {row.span for row in after}
+    assert {row.round for row in after} == {1, 2}
+
+
+def test_shards_killed_in_their_rounds_are_the_whole_run_when_merged(archive, tmp_path):
+    """Each shard goes on where it stopped; the merged run keeps the rounds, and asks nothing."""
+    shards = [tmp_path / "1", tmp_path / "2"]
+    with fault_server(*[says("chop onion")] * 5, "hold", then=says("wash pan")) as server:
+        words = job(archive, run=str(shards[0]), server=server.url, budget="8", shard="1/2")
+        kill_when_asked(words, server, 6)
+        for run in shards:
+            caption(archive, plan=plan(server.url, shard=f"{run.name}/2"), run=run)
+        assert (server.count(), asked_again(server)) == (16 + 1, 1)
+        parts = [row for run in shards for row in rows(run)]
+        merge(shards, tmp_path / "all")
+        caption(archive, plan=plan(server.url), run=tmp_path / "all")
+        assert server.count() == 17
+    told = {(row.span, row.round, row.pick.reason, row.activity) for row in parts}
+    kept = {(row.span, row.round, row.pick.reason, row.activity) for row in rows(tmp_path / "all")}
+    assert kept == told
+    assert sorted(row.round for row in rows(tmp_path / "all")) == [1] * 8 + [2] * 8
 
 
 def test_a_price_stops_where_answers_see_nothing(video, tmp_path):
