@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice answers clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice answers adapt tables clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -46,7 +46,18 @@ mutation: $(VENV)/.dev ## Break media, ledger, selection and the client on purpo
 	for package in media ledger selection client; do \
 	  $(BIN)/python scripts/mutation.py $$package --mutants $(MUTANTS) || exit 1; done
 
+# DATA holds epic/ (annotations of EPIC-KITCHENS-100 and EPIC-SOUNDS), resound/ (sound named as the recordings) and, for
+# `answers`, `adapt` and `gate`, shift/ (sparse recordings and actions.csv); docs/evaluate.md says more.
 DATA ?= ../shared/data
+tables: answers adapt gate $(VENV)/.dev voice ## Every table of the log that DATA and the fetched models give: hours
+	$(BIN)/python scripts/activity_table.py $(DATA)/epic/EPIC_100_validation.csv
+	$(BIN)/python scripts/speech_table.py
+	$(BIN)/python scripts/find_table.py $(DATA)
+	$(BIN)/python scripts/find_table.py $(DATA) --ranges 400
+
+adapt: $(VENV)/.dev ## Print what adapting a gate by answers brings, on DATA
+	$(BIN)/python scripts/adapt_table.py $(DATA) $(RUNS)
+
 answers: $(VENV)/.dev ## Print what rounds, enough and audit bring, with the model played from the annotations in DATA
 	$(BIN)/python scripts/answers_table.py $(DATA) experiments/answers/table.md
 

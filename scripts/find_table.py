@@ -3,9 +3,10 @@
     python scripts/find_table.py ../shared/data --recordings 12
     python scripts/find_table.py ../shared/data --recordings 12 --ranges 400
 
-Truth are the annotated sound events of one class (EPIC-SOUNDS), in the composites of `resound`. An
-event is found when a window that touches it is asked about. Beside `find`: calls evenly spaced, and
-the windows that `select` would caption, searched afterwards by a search that misses nothing.
+Truth are the annotated sound events of one class (EPIC-SOUNDS, in DATA/epic), in the recordings of
+DATA/resound or of `--media DIR`: EPIC-KITCHENS-100's own sound, say. An event is found when a
+window that touches it is asked about. Beside `find`: calls evenly spaced, and the windows that
+`select` would caption, searched afterwards by a search that misses nothing.
 
 With `--ranges` so many times a class, one, three or all of the recordings and 5 to 40 calls are
 drawn, and the moments that were missed (windows in a row that hold the class, none of them asked
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
+from earmark.evaluation.annotations.media_match import find_media
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundTrack
@@ -106,18 +108,20 @@ class Heard:
         return TargetWindows(self.name, self.windows, relevance)
 
 
-def hear(data: Path, count: int, first: int, cache: Path | None) -> list[Heard]:
+def hear(media: Path, count: int, first: int, cache: Path | None) -> list[Heard]:
     """So many recordings, evenly taken from all."""
-    paths = sorted((data / "resound").glob("*.opus"))
-    paths = paths[first :: max(1, len(paths) // count)][:count]
+    found = find_media([media])
+    names = sorted(found)[first :: max(1, len(found) // count)][:count]
     namer = sound_namer(True, cache)
     assert namer is not None and namer.listener is not None
-    plan = make_plan(list(map(str, paths)), cache=cache)
+    listening = make_plan(cache=cache).listening
     return [
         Heard(
-            path.stem, listen(source, plan.listening).windows, namer.listener(open_recording(path))
+            name,
+            listen(found[name], listening).windows,
+            namer.listener(open_recording(found[name])),
         )
-        for path, source in zip(paths, plan.sources(), strict=True)
+        for name in names
     ]
 
 
@@ -189,14 +193,15 @@ def main() -> None:
     """Hear, play the answers, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
+    parser.add_argument("--media", type=Path, help="where the recordings are [DATA/resound]")
     parser.add_argument("--recordings", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="place of the first one taken")
     parser.add_argument("--ranges", type=int, default=0, help="trials of the range")
     parser.add_argument("--cache", type=Path, default=None)
     said = parser.parse_args()
-    heard = hear(said.data, said.recordings, said.first, said.cache)
+    heard = hear(said.media or said.data / "resound", said.recordings, said.first, said.cache)
     truths = events(said.data, {one.name for one in heard})
-    print(f"{len(heard)} composites, {sum(len(one.windows) for one in heard)} windows of 4 s")
+    print(f"{len(heard)} recordings, {sum(len(one.windows) for one in heard)} windows of 4 s")
     if said.ranges:
         print_ranges(heard, truths, said.ranges)
     else:

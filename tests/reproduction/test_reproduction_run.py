@@ -10,11 +10,13 @@ import pytest
 from typer.testing import CliRunner
 
 from earmark.cli.app import app
+from earmark.errors import EarmarkError
 from earmark.evaluation.paper.published_numbers import PRIMARY, REPLICATION, WINDOW_SWEEP
 from earmark.reproduction.comparison import Comparison
 from earmark.reproduction.ego4d_comparisons import has_enough_windows
 from earmark.reproduction.material import NEEDS, Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
+from earmark.reproduction.trained_heads import locate
 from making import make_audio, make_video
 from vlm_server import vlm_server
 
@@ -194,6 +196,27 @@ def test_the_same_command_goes_on_where_it_was(heard: Path, kitchen: Path):
     page = (heard / "index.html").read_text()
     assert page.index("paired: ") < page.index("objective: ")
     assert page.count("<figure") == 2  # of tables that were not made again
+
+
+def test_the_paper_s_own_head_is_trained_here_and_listens(kitchen: Path, tmp_path: Path):
+    """Under its own name, with what taught it; where it cannot be, it says what to bring."""
+    few = ("--steps", 2, "--width", 8, "--batch", 2, "--crop", 8, "--seeds", 1, "--threads", 1)
+    run(
+        "savings", "operating-points", "--epic", kitchen, "--out", tmp_path / "out", *few,
+        "--audio-is", "made clicks", "--frontlines", "paper,flux", "--encoders", "energy",
+        "--no-cache",
+    )  # fmt: skip
+    made = rows_of(tmp_path / "out")
+    heard = made["savings"]["25 %: calls saved by separated of paper, %"]["ran"]
+    assert heard.startswith("paper: trained head") and "over Energy()" in heard
+    assert "steps 2" in heard and "made clicks" in heard and "held out by participant" in heard
+    assert (tmp_path / "out" / "paper.gate").is_file()
+    rule = made["operating-points"][
+        "the threshold rule: reduction of time at a dev recall of 93 %, %"
+    ]
+    assert "energy: Energy()" in rule["ran"] and "our reading" in rule["remarks"]
+    with pytest.raises(EarmarkError, match=r"trained here: bring .*--epic DIR"):
+        locate(Material(ReproductionPlan(), tmp_path), "paper")
 
 
 def test_annotations_alone_give_the_paper_s_numbers(shared_data: Path, tmp_path: Path):

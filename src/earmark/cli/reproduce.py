@@ -22,6 +22,7 @@ from earmark.reproduction.material import Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.reproduction.reproduction_run import check_names, list_artefacts
 from earmark.reproduction.reproduction_run import reproduce as run_reproduction
+from earmark.reproduction.trained_heads import PAPER_HEAD
 
 if TYPE_CHECKING:
     from earmark.evaluation.experiment_report import ExperimentReport
@@ -55,7 +56,7 @@ def reproduce(
         typer.Option(
             "--frontlines",
             "-f",
-            help="With commas; the first, or a .gate file, stands for the gate.",
+            help="With commas; the first stands for the gate; `paper` trains one.",
             callback=with_checkpoints,
         ),
     ] = ",".join(ReproductionPlan().frontlines),
@@ -141,7 +142,8 @@ def reproduce(
             has_hands=hands,
             has_sounds=sounds,
         )
-    if any("train" in ARTEFACTS[name].needs for name in chosen) and not material.lacks("train"):
+    trains = PAPER_HEAD in plan.frontlines or any("train" in ARTEFACTS[n].needs for n in chosen)
+    if trains and not material.lacks("train"):
         from earmark.training.optimisation import use_threads
 
         use_threads(threads)

@@ -140,6 +140,8 @@ class MediaScores:
     window: float = 4.0
     """Seconds of one call."""
     cache: Path | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Gate files of frontlines that go by another name here."""
 
     def describe(self) -> str:
         """One line on where the scores come from."""
@@ -148,7 +150,10 @@ class MediaScores:
     def settings(self) -> dict[str, Any]:
         """What tells one source from another."""
         heard = {name: self.recordings[name] for name in self.evaluated.recordings}
-        return {"sound_events": None, "sound": sound_fingerprint(heard, self.frontlines)}
+        return {
+            "sound_events": None,
+            "sound": sound_fingerprint(heard, [*map(self._file, self.frontlines)]),
+        }
 
     def tasks(self) -> Tasks:
         """One task for each frontline and recording: listen, or take what was heard before."""
@@ -161,15 +166,18 @@ class MediaScores:
     def case(self, frontline: str, name: str) -> Case:
         """A recording scored by a frontline."""
         windows = self._hear(frontline, name).windows
-        delta = frontline_named(frontline).separation
+        delta = frontline_named(self._file(frontline)).separation
         return Case(name, frontline, windows, self.annotations.recordings[name], delta)
 
     def track(self, name: str, frontline: str | None = None) -> Track:
         """The scores of a recording by the first frontline or another, on its own clock."""
         return self._hear(frontline or self.frontlines[0], name).heard.scores
 
+    def _file(self, frontline: str) -> str:
+        return self.files.get(frontline, frontline)
+
     def _hear(self, frontline: str, name: str) -> ScoredRecording:
-        plan = make_plan(frontline=frontline, window=self.window, cache=self.cache)
+        plan = make_plan(frontline=self._file(frontline), window=self.window, cache=self.cache)
         return listen(self.recordings[name].source, plan.listening)
 
 

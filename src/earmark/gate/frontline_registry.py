@@ -44,6 +44,14 @@ FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
 whole frontline, or an encoder, whose features are then the score and whose rates are generic."""
 
 
+def gate_of(name: str) -> Gate | None:
+    """The gate that a frontline listens with; none where there is no trained head."""
+    kind, _ = split_name(name)
+    if kind in (AUTO, GATE):
+        return default_gate()
+    return Gate.load(Path(kind)) if kind.endswith(SUFFIX) else None
+
+
 def frontline_named(name: str | Frontline) -> Frontline:
     """The frontline called `name`, or the one in the gate file of that name; one as it is.
 

@@ -32,9 +32,10 @@ from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
 from earmark.evaluation.tables.table import mean, p_value, percent
-from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.frontline_registry import frontline_named, gate_of
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material
+from earmark.reproduction.trained_heads import PAPER_HEAD, locate, what_ran
 from earmark.training.split import participant
 
 HeardScores = MediaScores | SoundEventScores
@@ -76,21 +77,34 @@ def _open_scores(material: Material, window: float) -> tuple[HeardScores, str]:
         lengths = {**marked.durations, **{n: each.duration for n, each in opened.items()}}
         everything = replace(marked, durations=lengths)
         own = everything.only(own.recordings)
-        source = MediaScores(everything, own, opened, plan.frontlines, window, material.cache)
-        return source, f"{describe_frontline(plan.frontlines[0])}; {plan.audio_is}"
+        files = {line: locate(material, line) for line in plan.frontlines}
+        source = MediaScores(
+            everything, own, opened, plan.frontlines, window, material.cache, files
+        )
+        return source, describe_listening(material, plan.frontlines[0])
     assert material.events is not None and material.epic is not None
     split = split_for_fitting(material.epic, RECORDINGS["paper"])
     heard = SoundEventScores(material.epic, material.events, split, window)
     return heard, f"annotated sound events in place of a gate, {split.words}; no audio"
 
 
-def describe_frontline(name: str) -> str:
-    """What listens: the head, its encoder and its weights, as they really are."""
-    line = frontline_named(name)
-    scorer = type(line.scorer).__name__
-    if digest := getattr(line.scorer, "digest", ""):
-        return f"{name}: trained head {digest[:8]} over {line.encoder!r}"
-    return f"{name}: {line.encoder!r}, {scorer}"
+def describe_frontline(material: Material, name: str) -> str:
+    """What listens: the head, its encoder, its weights and what taught it, as they really are."""
+    file = locate(material, name)
+    line, gate = frontline_named(file), gate_of(file)
+    if gate is None:
+        return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
+    head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
+    if name == PAPER_HEAD:
+        return f"{head}, {what_ran(material, material.plan.encoders[0])}"
+    taught, kind = gate.card.data, material.plan.audio_is
+    met = f"; has met {kind} in training, so not held out" if kind in taught else ""
+    return f"{head}, trained on {taught.partition(':')[0]}{met}"
+
+
+def describe_listening(material: Material, name: str) -> str:
+    """What listens, and to what."""
+    return f"{describe_frontline(material, name)}; {material.plan.audio_is}"
 
 
 def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
@@ -378,4 +392,4 @@ def make_frontlines(material: Material) -> Made:
 def _heard(material: Material, frontline: str) -> str:
     if not material.media:
         return "annotated sound events in place of a frontline; no audio"
-    return f"{describe_frontline(frontline)}; {material.plan.audio_is}"
+    return describe_listening(material, frontline)

@@ -17,12 +17,13 @@ from earmark.evaluation.paper.published_numbers import EGO4D_PAIRED
 from earmark.evaluation.score_sources import MediaScores
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table
-from earmark.gate.gate import Gate, default_gate
+from earmark.gate.frontline_registry import gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import RULE, describe_frontline, paired_rows
 from earmark.reproduction.material import Material
+from earmark.reproduction.trained_heads import locate
 from earmark.selection import Budget
 
 RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
@@ -83,9 +84,11 @@ def make_ego4d(material: Material) -> Made:
         ]
         return Made(rows)
     line = material.plan.frontlines[0]
-    ran = f"{describe_frontline(line)}; EgoSound clips of Ego4D"
+    ran = f"{describe_frontline(material, line)}; EgoSound clips of Ego4D"
     own = marked.only(chosen)
-    source = MediaScores(marked, own, opened, (line,), window, material.cache)
+    source = MediaScores(
+        marked, own, opened, (line,), window, material.cache, {line: locate(material, line)}
+    )
     design = BenchmarkDesign(rules=RULES, subject=RULE, window=window)
     settings = {"clips": chosen, "annotations": own.fingerprint, **source.settings()}
     done = run(
@@ -122,8 +125,8 @@ def _point_rows(
 ) -> list[Comparison]:
     """The operating point that a gate was stored with, unchanged on the clips."""
     line = source.frontlines[0]
-    gate = Gate.load(Path(line)) if line.endswith(".gate") else default_gate()
-    if line not in ("auto", "gate") and not line.endswith(".gate"):
+    gate = gate_of(locate(material, line))
+    if gate is None:
         why = f"not run: {line} has no stored operating point; give a .gate file first"
         return [Comparison("moments retained, %", 80.0, ran=why)]
     rule, total = gate.episodes(recall=material.plan.recall), EpisodeCounts()

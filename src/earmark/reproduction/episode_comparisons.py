@@ -42,9 +42,11 @@ from earmark.reproduction.coverage_comparisons import (
     RULE,
     HeardScores,
     describe_frontline,
+    describe_listening,
     open_scores,
 )
 from earmark.reproduction.material import NEEDS, Material
+from earmark.reproduction.trained_heads import locate
 from earmark.timeline import Span
 
 
@@ -139,7 +141,7 @@ def heard_by(material: Material, line: str) -> str:
     source, ran = open_scores(material)
     if isinstance(source, SoundEventScores):
         return ran
-    return f"{describe_frontline(line)}; {material.plan.audio_is}"
+    return describe_listening(material, line)
 
 
 THRESHOLD_RULE = 19.8
@@ -155,7 +157,7 @@ def _threshold_row(material: Material, gate: str) -> Comparison:
     source, _ = open_scores(material)
     if not isinstance(source, MediaScores):
         return Comparison(quantity, THRESHOLD_RULE, ran=f"not run: bring {NEEDS['audio']}")
-    line = getattr(frontline_named(gate).scorer, "encoder", gate)
+    line = getattr(frontline_named(locate(material, gate)).scorer, "encoder", gate)
     chosen, judged = (
         scored(source, line, names)
         for names in (development_of(material, source), list(source.evaluated.recordings))
@@ -164,7 +166,7 @@ def _threshold_row(material: Material, gate: str) -> Comparison:
         line, chosen, judged, window=material.plan.window, targets=[0.93], shape=EpisodeShape()
     )[0]
     row = _point_row(quantity, THRESHOLD_RULE, point, heard_by(material, line))
-    told = "the gate's features, no head, one threshold: the paper says no more of its rule"
+    told = "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
     return replace(row, remarks=f"{row.remarks}; {told}")
 
 
@@ -187,7 +189,7 @@ def _crossing_rows(
         theirs, ours = (point_at(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
         told = "the paper: they cross at 90 %" if target == 0.90 else ""
-        ran = f"{describe_frontline(flow)} against {heard_by(material, gate)}"
+        ran = f"{describe_frontline(material, flow)} against {heard_by(material, gate)}"
         n = f"{len(ours.judged)} recordings"
         rows.append(Comparison(quantity, paper, gap, n, ran=ran, remarks=told))
     return rows

@@ -19,14 +19,14 @@ from earmark.evaluation.paper.operating_points import (
 from earmark.features.pretrained.segments import SURE
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material as Given
-from earmark.reproduction.training_comparisons import (
+from earmark.reproduction.trained_heads import (
     gates_folder,
     gather_actions,
     media_folders,
     settings_for,
-    spread_of,
     what_ran,
 )
+from earmark.reproduction.training_comparisons import spread_of
 from earmark.timeline import Track
 from earmark.training.dataset import Material, gather
 from earmark.training.optimisation import score

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 
@@ -20,64 +19,10 @@ from earmark.grid import Grid
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import RULE
 from earmark.reproduction.material import Material as Given
+from earmark.reproduction.trained_heads import settings_for, train_gates, what_ran
 from earmark.timeline import Track
-from earmark.training.dataset import Material, gather
-from earmark.training.recipe import Provenance, describe_run, finish_seeds, fit_heads
-from earmark.training.settings import PAPER, Settings, settings_of
-
-
-def settings_for(given: Given, encoder: str, objective: str) -> Settings:
-    """The paper's settings over `encoder`, with what the plan has otherwise."""
-    return settings_of(
-        "paper", encoder, **{**given.plan.settings, "objective": objective},
-        seeds=given.plan.seeds,
-    )  # fmt: skip
-
-
-def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate], Material]:
-    """A gate a seed, trained as the paper says and kept; and the features of who is judged."""
-    settings, split = settings_for(given, encoder, objective), given.split
-    heard = gather_actions(given, encoder)
-    judged = {name: heard.pop(name) for name in split.judged}
-    folder = gates_folder(given, encoder, settings)
-    files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
-    if not all(path.is_file() for path in files):
-        origin = Provenance(given.plan.audio_is, "of the data")
-        ensemble = fit_heads(
-            heard,
-            settings,
-            split.development,
-            folder=folder,
-            watch=lambda step: given.progress(
-                step.done, step.steps, f"{objective} over {encoder}, seed {step.seed}"
-            ),
-        )
-        run = describe_run(heard, settings, split.development, origin)
-        finish_seeds(heard, settings, ensemble, folder=folder, run=run)
-    return [Gate.load(path) for path in files], judged
-
-
-def gather_actions(given: Given, encoder: str) -> Material:
-    """The features of everybody: trained on, chosen on and judged."""
-    split = given.split
-    return gather(
-        given.marked.only([*split.training, *split.development, *split.judged]),
-        media_folders(given),
-        encoder=encoder,
-        cache=given.folder / "kept" / "features",
-        watch=lambda what, done, total: given.progress(done, total, f"{what}: {encoder}"),
-    )
-
-
-def gates_folder(given: Given, encoder: str, settings: Settings) -> Path:
-    """Where the heads of one training are kept."""
-    name = f"gates-{settings.objective}-{encoder.partition(':')[0]}"
-    return given.room(name, settings.to_json() | given.learnt_from())
-
-
-def media_folders(given: Given) -> list[Path]:
-    """Where the media lie."""
-    return list(dict.fromkeys(Path(each.uris[0]).parent for each in given.media.values()))
+from earmark.training.dataset import Material
+from earmark.training.settings import PAPER
 
 
 def score_gate(gate: Gate, judged: Material) -> dict[str, Track]:
@@ -139,14 +84,6 @@ def make_objective(given: Given) -> Made:
             )
         )  # fmt: skip
     return Made(rows)
-
-
-def what_ran(given: Given, encoder: str) -> str:
-    """Head, loss, settings, encoder and data of a training, in words."""
-    own = "the paper's head, loss and settings"
-    other = ", ".join(f"{name} {value}" for name, value in given.plan.settings.items())
-    changed = f" but {other}" if other else ""
-    return f"{own}{changed} over {encoder}; {given.plan.audio_is}; {given.split.words}"
 
 
 def make_transfer(given: Given) -> Made:
