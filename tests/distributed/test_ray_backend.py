@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +24,7 @@ from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.reporting.progress import Progress
 from fault_server import fault_server
-from killing import kill_and_resume
+from killing import kill_and_resume, kill_when_asked
 from making import make_video
 from scale_work import Dies, Notes, heavy, square
 from servers import free_port, s3_server
@@ -52,8 +55,6 @@ def test_a_cluster_that_is_not_there_is_one_line_at_once():
 
 
 def test_without_the_extra_the_cure_is_named(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtra, match=r"pip install 'earmark\[ray\]'"):
         RayBackend()
@@ -254,6 +255,33 @@ def test_the_driver_killed_at_random_asks_nothing_kept_again(cluster, tmp_path):
         words += ["--vlm", server.url, "--model", "scripted", "--concurrency", "2", "--no-sounds"]
         words += ["--no-cache", "--engine", "ray", "--address", cluster.address]
         kill_and_resume(words, tmp_path / "run", server, kills=3, windows=6)
+
+
+def says(activity: str) -> str:
+    answer = {"caption": activity, "activity": activity, "active": True}
+    return f"ok:{json.dumps(answer)}"
+
+
+@pytest.mark.slow
+def test_rounds_on_a_cluster_survive_the_driver_and_a_larger_budget(cluster, tmp_path):
+    """One budget over two recordings, killed in the second round: no answer is asked for again."""
+    for number in range(2):
+        make_video(tmp_path / f"{number}.mp4", duration=40.0, clicks=[5.0, 13.0], fps=5)
+    words = [sys.executable, "-m", "earmark", "caption", str(tmp_path / "*.mp4")]
+    words += ["--frontline", "flux", "--window", "2", "--rounds", "2", "--across", "--no-sounds"]
+    words += ["--concurrency", "1", "--model", "scripted"]
+    ray_words = ["--engine", "ray", "--address", cluster.address]
+    said = [says("chop onion")] * 5 + [says("wash pan")]
+    with fault_server(*said, "hold", then=says("stir soup")) as server:
+        words += ["--vlm", server.url]
+        there = [*words, *ray_words, "--run", str(tmp_path / "there"), "--budget"]
+        kill_when_asked([*there, "10"], server, 7)
+        subprocess.run([*there, "14"], check=True)
+        assert server.count() == 14 + 1
+    with Run.open(tmp_path / "there") as run:
+        rows = [row for one in run.recordings() for row in run.picks(one.id)]
+        assert run.totals().answered == len(rows) == 14
+    assert {row.round for row in rows} == {1, 2}
 
 
 @pytest.mark.slow

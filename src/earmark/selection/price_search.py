@@ -30,7 +30,8 @@ from earmark.timeline import FloatArray, IndexArray
 Flags = NDArray[np.bool_]
 
 OVERSHOOT = 0.05
-"""How far past the goal a guess aims, as a share of the way there, so that both ends close in."""
+"""How far past the goal a guess aims, as a share of the way there, so that both ends close in; four
+times as far each time that the same end was moved again."""
 PRECISION = 1e-11
 """Share of all expected actions that counts as equal; rounding alone reaches a tenth of it."""
 
@@ -94,6 +95,8 @@ class Bracket:
     settled: Flags = field(init=False)
     stalled: IndexArray = field(init=False)
     """Guesses of a price in a row that found nothing new, one a group."""
+    leaning: IndexArray = field(init=False)
+    """Moves in a row of the same end, one a group; below 0 those of the high end."""
     windows: FloatArray = field(init=False)
     actions: FloatArray = field(init=False)
     """Windows and expected actions of each group."""
@@ -110,6 +113,7 @@ class Bracket:
         self.low = Side(none, np.zeros(count, np.intp), np.zeros(count), unknown.copy())
         self.high = Side(every, lengths, worth, unknown.copy())
         self.settled, self.stalled = np.zeros(groups, bool), np.zeros(groups, np.intp)
+        self.leaning = np.zeros(groups, np.intp)
         self.windows, self.actions = self.total(lengths), self.total(actions)
 
     def total(self, values: FloatArray | IndexArray) -> FloatArray:
@@ -163,7 +167,8 @@ class Bracket:
         near = np.where(from_low, fewer, more)
         price = np.where(from_low, self.low.prices, self.high.prices)
         # Beyond the goal, as seen from the nearer end: the other end is to close in as well.
-        aim = wanted + np.where(both, OVERSHOOT, 1.0) * (wanted - near)
+        past = OVERSHOOT * 4.0 ** np.clip(np.abs(self.leaning) - 1, 0, 9)
+        aim = wanted + np.where(both, past, 1.0) * (wanted - near)
         aim = np.maximum(np.clip(aim, (fewer + wanted) / 2, (more + wanted) / 2), 1)
         fewer, more, near = np.maximum(fewer, 1), np.maximum(more, 2), np.maximum(near, 1)
         along = np.log(aim / fewer) / np.log(more / fewer)
@@ -223,6 +228,8 @@ class Bracket:
         self.stalled = np.where(inside, 0, self.stalled + 1)
         moves = open_ & ~proven
         is_short = self.goal.is_short(calls, worth)
+        along = np.where(is_short, 1, -1)
+        self.leaning = np.where(along * self.leaning > 0, self.leaning + along, along)
         for end, chosen in ((self.low, moves & is_short), (self.high, moves & ~is_short)):
             end.prices[chosen] = found.prices[chosen]
             some = np.flatnonzero((chosen & inside)[group])
