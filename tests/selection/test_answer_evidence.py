@@ -15,10 +15,11 @@ from earmark.selection.answer_evidence import (
     GapFactors,
     RevisedWindows,
     Seen,
+    find_gaps,
     kind_of,
 )
 from earmark.selection.round_schedule import Rounds, Turn
-from earmark.selection.stopping import Asking, as_answered
+from earmark.selection.stopping import Asking, as_answered, sight
 
 FACTORS = GapFactors(
     (1.0, 10.0),
@@ -126,7 +127,7 @@ def test_auto_goes_by_the_sound_where_answers_tell_little(drawing, tells):
     plain, turn = list(many.many), Turn(2, 0.75)
     asking = Asking(Rounds(None), turn)
     (rated,), left = as_answered(plain, [seen(drawing)], agree=equal, asking=asking)
-    assert (np.ptp(rated.rates) > 0, left.is_last) == (tells, not tells)
+    assert (np.ptp(rated.rates) > 0, left) == (tells, turn if tells else Turn(2, 1.0))
     asking = Asking(Rounds(3), turn)
     (rated,), left = as_answered(plain, [seen(drawing)], agree=equal, asking=asking)
     assert np.ptp(rated.rates) > 0
@@ -169,3 +170,72 @@ def test_factors_are_above_nothing_and_one_a_length():
         replace(FACTORS, same=(0.0, 0.1))
     with pytest.raises(ValueError, match="one for each length"):
         replace(FACTORS, same=(0.1,))
+    assert replace(FACTORS, same=(0.9, 0.1)).same == (0.9, 0.1)
+
+
+def test_a_factor_lies_between_those_of_the_lengths_around_it():
+    factors = replace(FACTORS, lengths=(0.5, 2.0), same=(0.1, 0.3))
+    found = [factors.of("same", apart) for apart in (0.0, 0.25, 0.5, 1.0, 2.0, 9.0)]
+    assert found == pytest.approx([0.1, 0.1, 0.1, 0.2, 0.3, 0.3])
+    assert factors.of("differ", 1.0) == 1
+
+
+def test_a_gap_is_what_lies_between_two_answers():
+    """Windows 3 to 5 of 4 s, between answers in 2 and 6; 6 touches some of what starts in them."""
+    many = windows(9)
+    factors = replace(FACTORS, lengths=(0.5, 8.0), same=(0.1, 0.9))
+    (gap,) = find_gaps(many, seen("..a...a.."), equal, factors)
+    assert (gap.first, gap.stop, gap.start, gap.end, gap.kind) == (3, 6, 12.0, 24.0, "same")
+    assert gap.expected == pytest.approx(0.5 * sum(1 - many.reach[[1, 2, 3]]))
+    assert gap.factor == factors.of("same", 16 / (4 * float(many.reach.sum())))
+    assert 0.1 < gap.factor < 0.9
+    assert [len(find_gaps(many, seen(one), equal, FACTORS)) for one in ("aa", "a.a", "a")] == [
+        0,
+        1,
+        0,
+    ]
+
+
+def test_a_gap_between_windows_on_no_grid_is_where_a_window_may_begin():
+    """Windows of four steps, answers at 0-4 and 40-44: others begin from 4 to 40."""
+    survival = Survival.lognormal(median=4.0, sigma=0.5)
+    rates = np.full(60, 0.1)
+    free = Windows(4.0, 60.0, rates, np.arange(60) + 0.5, rates, survival, per_call=4)
+    (gap,) = find_gaps(free, [Seen(43, "b"), Seen(3, "a")], equal, FACTORS)
+    assert (gap.first, gap.stop, gap.start, gap.end) == (4, 43, 4.0, 40.0)
+    beside = [find_gaps(free, [Seen(3, "a"), Seen(place, "a")], equal, FACTORS) for place in (7, 8)]
+    assert [len(found) for found in beside] == [0, 1]
+
+
+def test_ends_that_touch_all_there_is_leave_nothing_to_expect():
+    """Three steps of which the end touches two and a half that started before: not less than 0."""
+    lasting = Survival.lognormal(median=4000.0, sigma=0.1)
+    still = Windows(4.0, 12.0, np.zeros(3), np.zeros(3), np.array([9.0, 0.1, 0.1]), lasting)
+    (gap,) = find_gaps(still, seen("a.b"), equal, FACTORS)
+    assert gap.expected == pytest.approx(0.0)
+    assert gap.expected >= 0
+
+
+def test_rates_far_below_one_are_told_apart_too():
+    drawing = "a....a....a....b....-....-....-....-....c....c....c....d....e....e"
+    faint = windows(len(drawing), rate=0.001)
+    many = RevisedWindows([faint], [seen(drawing)], agree=equal, factors=FACTORS)
+    assert many.tells
+    assert faint not in many, "those it has are made anew"
+    assert revised("a").level == 1
+
+
+@pytest.mark.parametrize("rounds", [Rounds(3), Rounds(None)])
+def test_where_a_call_has_a_price_it_counts_how_busy_a_recording_is(rounds):
+    drawing = "-....-....-....-"
+    plain = windows(len(drawing))
+    rated = {}
+    for is_priced in (True, False):
+        asking = Asking(rounds, Turn(1, 0.5), is_priced)
+        many, turn = as_answered([plain], [seen(drawing)], agree=equal, asking=asking)
+        (rated[is_priced],) = many
+        assert turn == Turn(1, 0.5), "after the first round there is more to tell"
+    assert rated[False].rates == pytest.approx(plain.rates)
+    busy = sight(plain, seen(drawing), equal).busyness
+    assert busy < 0.8
+    assert rated[True].rates == pytest.approx(busy * plain.rates)

@@ -133,6 +133,7 @@ def test_the_bounds_are_those_of_the_tables():
     """Clopper and Pearson's, for 5 of 20 and 95 %: 8.66 and 49.10 %."""
     low, high = bounds(5, 20, 0.95)
     assert (low, high) == (pytest.approx(0.0866, abs=1e-4), pytest.approx(0.4910, abs=1e-4))
+    assert bounds(1, 2, 0.95) == pytest.approx((0.0126, 0.9874), abs=1e-4)
     assert bounds(0, 20, 0.95) == (0.0, pytest.approx(1 - 0.025 ** (1 / 20)))
     assert bounds(20, 20, 0.9) == (pytest.approx(0.05 ** (1 / 20)), 1.0)
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from drawing import windows
-from earmark.selection.cost_forecast import CallCost, Screening, rungs_for
+from earmark.selection.cost_forecast import CallCost, Forecast, Rung, Screening, rungs_for
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,43 @@ def test_a_rung_costs_its_calls_and_pays_below_the_break_even():
     assert [rung.pays for rung in rungs] == [True, False, False], "at the break-even it does not"
     assert rungs[0].coverage < rungs[1].coverage < rungs[2].coverage == pytest.approx(1.0)
     assert all(rung.range is None for rung in rungs), "nobody has measured the error"
+
+
+def test_a_call_costs_time_and_perhaps_no_money():
+    assert CallCost(gpu_seconds=0.5, money=0.0).money == 0
+    for wrong in ({"gpu_seconds": 0.0}, {"money": -0.1}, {"gpu_seconds": math.nan}):
+        with pytest.raises(ValueError, match="a call costs more than 0"):
+            CallCost(**wrong)
+
+
+def test_no_window_has_no_share_and_no_action_no_coverage():
+    (rung,) = rungs_for([windows("")], [0], CallCost(), Screening(0.0, 0.0, 0))
+    assert math.isnan(rung.share) and rung.coverage is None and not rung.pays
+
+
+def ladder_of(*rungs: Rung, goal: Rung | None = None, scan: float = 8.0) -> Forecast:
+    return Forecast(1, 40.0, 10, 4.0, "flux", CallCost(), Screening(2.0, scan, 1), rungs, goal)
+
+
+def test_a_forecast_shows_itself_in_a_notebook():
+    half, none = Rung(0.5, 5, 0.75, 1.0, 2.0, pays=True), Rung(1.0, 9, None, 1.0, 2.0, pays=False)
+    page = ladder_of(half, none)._repr_html_()
+    assert page.count("75.0%") == page.count("<td>–</td>") == 1
+    assert [page.index(one) for one in (">yes<", ">no<")] == sorted(
+        page.index(one) for one in (">yes<", ">no<")
+    )
+    assert page.count('width="750.00"') == page.count('width="0.00"') == 1
+    assert "<small>" not in page, "a share has no clock"
+    assert "calls for what was asked" not in page
+    assert "5 calls for what was asked" in ladder_of(half, none, goal=half)._repr_html_()
+    assert repr(ladder_of(half)) == "Forecast(recordings=1, windows=10, budgets=1, failures=0)"
+    assert ", goal=5, " in repr(ladder_of(half, goal=half))
+
+
+def test_plain_values_hold_no_nan():
+    assert ladder_of().to_json()["screening"] == {
+        "seconds": 2.0, "full_scan_seconds": 8.0, "measured_now": 1, "share": 0.25,
+        "break_even": 0.75,
+    }  # fmt: skip
+    none = ladder_of(scan=0.0).to_json()["screening"]
+    assert (none["share"], none["break_even"]) == (None, None)

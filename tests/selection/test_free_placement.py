@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid, Windows
 from earmark.selection import Budget, Coverage, allocate, forecast, left_out
+from earmark.selection.pick import explain
 from earmark.selection.price_search import spend
 from earmark.selection.rules.coverage import lines
 from earmark.selection.rules.strata import Strata
@@ -119,6 +120,24 @@ def test_the_best_of_what_was_left_out() -> None:
     picks = Coverage()(windows, budget=1)
     (other,) = left_out(windows, picks, 1)
     assert (other.start, other.end, other.window) == (10.0, 12.0, None)
+
+
+def test_a_pick_tells_the_best_step_and_the_rates_of_all_its_steps() -> None:
+    """Windows of two steps of half a second, each known by its last; the first is cut short."""
+    steps = stepped([1.0, 2.0, 4.0, 3.0, 0.5, 0.5], "brief", per_call=2)
+    first, best, flat = explain(steps, [0, 3, 5], lambda place, gain: f"{place} {gain:g}")
+    assert [pick.window for pick in (first, best, flat)] == [None] * 3
+    assert (best.start, best.end, best.reason) == (1.0, 2.0, "3 8")
+    assert (best.score, best.instant, best.rate) == (4.0, 1.25, 7.0)
+    assert (flat.score, flat.instant, flat.rate) == (0.5, 2.5, 1.0)
+    assert (first.start, first.rate) == (0.0, 3.0)
+
+
+def test_a_window_past_the_end_is_left_out_of_nothing() -> None:
+    windows = stepped([0.1] * 5 + [1.0])
+    (pick,) = Coverage()(replace(windows, owned=(5,)), budget=1)
+    moved = replace(pick, start=2.0)
+    assert [other.start for other in left_out(windows, [moved])] == [0.0]
 
 
 def test_rates_of_steps_add_up() -> None:

@@ -37,6 +37,23 @@ def test_the_best_scores_not_taken_come_first() -> None:
     assert (out[0].start, out[0].end) == (40.0, 44.0)
 
 
+def test_scores_go_before_what_windows_would_add() -> None:
+    recording = windows("99.......5", rates=[1, 1, 2, 3, 4, 5, 6, 7, 8, 0.1])
+    out = left_out(recording, Rank()(recording, budget=2), limit=2)
+    assert [one.window for one in out] == [9, 2]
+    two = windows("99.......9", rates=[1, 1, 2, 3, 4, 5, 6, 7, 8, 0.1])
+    assert left_out(two, Rank()(two, budget=2), limit=1)[0].window == 9
+
+
+def test_what_brings_as_much_as_a_pick_is_ranked_lower_by_the_rule() -> None:
+    recording = windows("9...8", survival=CURVES["brief"], rates=[1, 0, 0, 0, 1])
+    (out,) = left_out(recording, Rank()(recording, budget=1), limit=1)
+    assert (
+        out.reason
+        == "1 new actions expected beyond the picks; the rule ranks it lower than the picks"
+    )
+
+
 def test_a_neighbour_says_whose_it_is() -> None:
     recording = windows("." * 180 + ".89.")
     (out,) = left_out(recording, Rank()(recording, budget=1), limit=1)

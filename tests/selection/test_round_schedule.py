@@ -14,7 +14,16 @@ def test_rounds_are_written_as_a_number_or_auto():
     assert Rounds.parse(Rounds(2)) == Rounds(2)
 
 
-@pytest.mark.parametrize(("word", "why"), [("0", "1 to 9"), ("10", "1 to 9"), ("x", "'x' is no")])
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("0", "^rounds are 1 to 9"),
+        ("10", "^rounds are 1 to 9"),
+        (-1, "^rounds are 1 to 9"),
+        ("x", "'x' is no"),
+        ("-1", "'-1' is no"),
+    ],
+)
 def test_what_is_no_number_of_rounds_is_said_so(word, why):
     with pytest.raises(ValueError, match=why):
         Rounds.parse(word)
@@ -25,7 +34,9 @@ def test_half_is_asked_first_and_all_at_the_end():
     assert Rounds(2).shares() == (0.5, 1.0)
     assert Rounds(3).shares() == (0.5, 0.75, 1.0)
     assert [turn.number for turn in turns(Rounds(3))] == [1, 2, 3]
+    assert [turn.is_last for turn in turns(Rounds(3))] == [False, False, True]
     assert list(turns(Rounds(1))) == [WHOLE]
+    assert WHOLE.is_last
 
 
 @pytest.mark.parametrize("planned", range(12))

@@ -53,9 +53,17 @@ def test_what_is_missed_and_what_is_touched_is_all_there_is():
 
 
 def test_sightings_add_up():
-    both = sightings("a...b...") + sightings("-...-...")
-    assert both.seen == 2
+    both = sightings("a...b...") + sightings("c...-...")
+    assert both.seen == 3
+    assert both.missed == pytest.approx(2 * sightings("a...b...").missed)
     assert both.expected == pytest.approx(2 * sightings("-...-...").expected)
+
+
+def test_missed_is_what_the_sound_expects_times_how_busy_it_is():
+    low, about, high = Sightings(expected=6.0, seen=16, missed=5.0).missed_range()
+    assert about == 10.0
+    assert 0 < low < 10 < high < 20
+    assert (low, about, high) == Sightings(6.0, 16, 5.0).missed_range()
 
 
 def test_the_range_holds_what_is_missed():

@@ -130,9 +130,9 @@ def find_gaps(
         return []
     places = np.array([one.window for one in ordered], dtype=np.intp)
     rates = windows.rates
-    total = np.concatenate([[0.0], np.cumsum(rates)])
+    total = np.cumsum(rates)
     touched = gains(windows, places) - rates[places]  # of those that start in the stretch before
-    expected = (total[places[1:]] - total[places[:-1] + 1] - touched[1:]).tolist()
+    expected = (total[places[1:] - 1] - total[places[:-1]] - touched[1:]).tolist()
     mean = float(windows.survival.reach(windows.length).sum()) * windows.length
     said = [None, *(one.activity for one in ordered), None]
     found = []

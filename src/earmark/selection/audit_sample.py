@@ -155,8 +155,8 @@ def foretell_width(chances: FloatArray, calls: int, *, confidence: float = 0.95)
     share = float(chances.mean())
     plain = share * (1 - share)
     own = float(np.mean(chances * (1 - chances)))
-    is_judged = ENOUGH <= share * calls <= calls - ENOUGH
-    left = float(np.clip(own / plain, LEAST_SCATTER, 1.0)) if is_judged else 1.0
-    count = calls / left / _left(calls, len(chances)) if is_judged else calls
+    count = float(calls)
+    if ENOUGH <= share * calls <= calls - ENOUGH:
+        count /= max(own / plain, LEAST_SCATTER) * _left(calls, len(chances))
     low, high = bounds(share * count, count, confidence)
     return high - low

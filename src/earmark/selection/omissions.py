@@ -26,7 +26,7 @@ def left_out(windows: Windows, picks: Sequence[Pick], limit: int = 10) -> list[L
     places = np.setdiff1d(beside, chosen)
     others = explain(windows, places, lambda *_: "")
     scores = np.array([other.score for other in others])
-    tells_apart = len(windows) > 0 and np.ptp(windows.scores) > 0
+    tells_apart = len(np.unique(windows.scores)) > 1
     order = best_first(scores if tells_apart else extra[places])
     price = float(losses(windows, chosen).min(initial=np.inf))
     return [
@@ -61,7 +61,7 @@ def losses(windows: Windows, chosen: IndexArray) -> FloatArray:
     reach = np.append(windows.reach, 0.0)
     gaps = np.diff(chosen, prepend=-1)
     ahead = np.diff(chosen, append=len(windows) + len(reach))
-    for distance in range(len(reach) - 1):
+    for distance in range(len(reach)):
         counted = gaps > distance
         later = np.minimum(distance + ahead[counted], len(reach) - 1)
         kept[counted] -= windows.rates[chosen[counted] - distance] * reach[later]

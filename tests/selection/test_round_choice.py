@@ -1,0 +1,43 @@
+"""The plan of one round: why each pick is in it, and which are asked now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drawing import windows
+from earmark.selection import allocate
+from earmark.selection.allocation import Choice
+from earmark.selection.answer_evidence import RevisedWindows, Seen
+from earmark.selection.budget import Budget
+from earmark.selection.round_choice import part_now, with_reasons
+from earmark.selection.round_schedule import Turn
+from earmark.selection.rules.uniform import Uniform
+
+
+def plan(drawing: str, calls: int) -> Choice:
+    (choice,) = allocate(Uniform(), [windows(drawing)], Budget(count=calls))
+    return choice
+
+
+def test_a_pick_between_answers_says_what_these_are() -> None:
+    drawing = "123456789"
+    answers = [Seen(0, "a"), Seen(4, "b", 16.0)]
+    many = RevisedWindows([windows(drawing)], [answers], agree=str.__eq__)
+    (choice,) = with_reasons([plan(drawing, 9)], many)
+    before = plan(drawing, 9).picks
+    ending = ", between answers that differ"
+    assert [pick.reason.endswith(ending) for pick in choice.picks] == [
+        place in (1, 2, 3) for place in range(9)
+    ]
+    assert [
+        replace(pick, reason=old.reason) for pick, old in zip(choice.picks, before, strict=True)
+    ] == before
+
+
+def test_what_is_paid_stays_and_the_rest_comes_by_the_share_of_the_round() -> None:
+    choice = plan("12345678", 8)
+    paid = [Seen(0, "a", 0.0), Seen(1, "b", 4.0), Seen(9, "c", 100.0)]
+    now = part_now(choice, paid, Turn(2, 0.5))
+    assert [pick.window for pick in now.picks] == [0, 1, 3, 6]
+    assert [pick.window for pick in part_now(choice, paid, Turn(1, 0.25)).picks] == [0, 1]
+    assert part_now(choice, paid, Turn(3, 1.0)) == choice
