@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from earmark.grid import Windows
-from earmark.selection.price_search import Bracket, Calls, shares, splice
+from earmark.selection.price_search import Bracket, Calls, is_settled, shares, splice
 from earmark.selection.rules.coverage import lines
 from earmark.selection.solver import Line, solve
 from reckoning import CURVES, best_of_all, recordings, worth
@@ -78,3 +78,33 @@ def test_small_batches_give_what_large_ones_give(many: list[Windows], price: flo
     for recording, value in zip(many, together, strict=True):
         _, alone = solve(lines([recording]), np.array([price]))
         assert alone[0] == pytest.approx(value, abs=1e-9)
+
+
+def passes(many: list[Line], budget: float) -> int:
+    """Times that recordings are solved until a budget over all of them is spent."""
+    bracket = Bracket(many, np.zeros(len(many), dtype=np.intp), Calls(np.array([budget])))
+    while not is_settled(bracket):
+        bracket.narrow()
+    return bracket.passes
+
+
+MOST_PASSES = {
+    "brief": [6, 2, 3, 5, 8, 0, 2, 3, 3, 3, 4, 2, 4, 4, 5],
+    "usual": [4, 5, 4, 4, 4, 0, 2, 3, 3, 3, 4, 4, 7, 4, 6],
+    "lasting": [3, 8, 5, 9, 5, 0, 1, 3, 5, 5, 4, 6, 5, 7, 8],
+}
+"""Of a long recording, a short one and three together, at five shares each: as they are now."""
+
+
+@pytest.mark.parametrize("survival", MOST_PASSES)
+def test_a_price_is_found_in_few_passes(survival: str) -> None:
+    """A poor guess costs a pass and nothing else, so that only their number tells."""
+    rng = np.random.default_rng(3)
+    reach = CURVES[survival].reach(4.0)
+    many = [Line(rng.gamma(0.7, 0.3, count), reach) for count in (200, 60, 20)]
+    found = [
+        passes(some, share * sum(map(len, some)) // 1)
+        for some in (many[:1], many[2:], many)
+        for share in (0.02, 0.1, 0.3, 0.6, 0.9)
+    ]
+    assert all(now <= most for now, most in zip(found, MOST_PASSES[survival], strict=True)), found
