@@ -52,6 +52,8 @@ def test_files_stay_within_the_limits_of_a_batch(tmp_path):
     by_size = write_batch(asked, tmp_path / "b.jsonl", most_bytes=2 * size + size // 2)
     assert [len(lines(path)) for path in by_size] == [2, 2, 1]
     assert all(path.stat().st_size <= 2 * size + size // 2 for path in by_size)
+    exact = write_batch(asked, tmp_path / "c.jsonl", most_bytes=by_size[0].stat().st_size)
+    assert len(lines(exact[0])) == 2, "filled to the last byte"
 
 
 def test_one_request_larger_than_the_limit_still_has_its_file(tmp_path):

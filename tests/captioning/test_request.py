@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from earmark.captioning.visual_tokens import image_tokens
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_line import MOST_QUOTED
 from earmark.timeline import Span
 from stills import ask_about, still
 
@@ -56,6 +58,9 @@ def test_moments_are_told_apart_to_the_microsecond():
     spans = [Span(0.0, end) for end in (4.0, 4.0000004, 4.000001)]
     first, same, other = (ask_about([1.0], span=one, frames=False).identity for one in spans)
     assert first == same != other
+    spans = [Span(start, 4.0) for start in (1.0, 1.0000004, 1.000001)]
+    first, same, other = (ask_about([2.0], span=one, frames=False).identity for one in spans)
+    assert first == same != other
 
 
 def test_what_small_models_find_makes_another_answer_only_where_it_is_the_answer():
@@ -63,7 +68,21 @@ def test_what_small_models_find_makes_another_answer_only_where_it_is_the_answer
         plain = ask_about([1.0], frames=False, model=model)
         looked = replace(plain, is_looked_at=True)
         assert (plain.identity != looked.identity) == is_another
-        assert looked.most_input_tokens > plain.most_input_tokens
+        assert looked.most_input_tokens == 64 + (18 + MOST_QUOTED) // 3 + 64
+        assert plain.most_input_tokens == 64 + 18 // 3 + 64
+    looked = ask_about([1.25], frames=False, version="0.1.0", model="tags", is_looked_at=True)
+    assert looked.identity == "2a1d627eb6bfe186834f25e1b0d5bbbb", "in all versions"
+
+
+def test_what_was_found_in_the_frames_follows_the_prompt():
+    plain = ask_about([1.0])
+    assert plain.text == plain.prompt == "What is done here?"
+    assert plain.faces_blurred == 0, "none was asked for"
+    found = EvidenceEntry(plain.span, "seen", "cup", 0.9, "detector")
+    looked = replace(plain, evidence=(found,))
+    prompt, *notes = looked.text.splitlines()
+    assert (prompt, notes[-1]) == (plain.prompt, 'seen: "cup"')
+    assert looked.identity == plain.identity
 
 
 def test_frames_are_made_to_fit_the_allowance():
