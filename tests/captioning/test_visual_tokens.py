@@ -4,14 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.captioning.visual_tokens import fit, image_tokens, shrink, video_tokens
+from earmark.captioning.visual_tokens import fit, image_tokens, shrink
 from stills import still
 
 
-def test_tokens_are_patches_and_a_video_merges_two_frames():
+def test_tokens_are_patches():
     assert image_tokens(640, 352, frames=8) == 1760
-    assert video_tokens(640, 352, frames=8) == 880
-    assert video_tokens(640, 352, frames=3) == 440  # the odd one is doubled
     assert image_tokens(28, 28, patch=28) == 1
     assert image_tokens(33, 32) == 2
 

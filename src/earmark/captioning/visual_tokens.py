@@ -16,18 +16,10 @@ from earmark.media import Frame
 PATCH = 32
 """Pixels along one side of a visual token of Qwen3-VL."""
 
-FRAMES_A_TOKEN = 2
-"""Frames of a video merged in time by Qwen3-VL."""
-
 
 def image_tokens(width: int, height: int, *, frames: int = 1, patch: int = PATCH) -> int:
     """Tokens of `frames` pictures of one size, each sent as an image."""
     return frames * math.ceil(width / patch) * math.ceil(height / patch)
-
-
-def video_tokens(width: int, height: int, *, frames: int, patch: int = PATCH) -> int:
-    """Tokens of `frames` pictures of one size, sent as one video; an odd last one is doubled."""
-    return image_tokens(width, height, frames=math.ceil(frames / FRAMES_A_TOKEN), patch=patch)
 
 
 def fit(

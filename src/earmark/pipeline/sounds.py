@@ -47,11 +47,6 @@ class SoundListing:
     """In the order they were given, those without a sound too."""
     failures: tuple[Failed, ...] = ()
 
-    @property
-    def is_by_meaning(self) -> bool:
-        """Whether any sound was found by meaning."""
-        return any("means" in match.reason for match in self.matches.values())
-
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
