@@ -21,7 +21,6 @@ from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
 from earmark.errors import UnreadableFile, summarise
-from earmark.media.read_ahead import read_ahead
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.timeline import HOP
@@ -41,12 +40,6 @@ _FEED_SAMPLES = 1 << 15
 
 One packet at a time costs half as much again, and more than this falls out of the cache.
 """
-
-_WORTH_A_THREAD = 60.0
-"""Seconds of sound whose decoding is worth a thread of its own."""
-
-_PIECES_AHEAD = 16
-"""Pieces decoded ahead of the resampler: 11 s of sound, some 4 MB."""
 
 Samples = NDArray[np.float32]
 
@@ -141,35 +134,30 @@ def lay_frames(
 def _lay_runs(frames: Iterable[AudioFrame], timeline: AudioTimeline, part: Part) -> Iterator[Sound]:
     rate = timeline.sample_rate
     lay = partial(timeline.lay, start=round(part.start * rate), limit=round(part.end * rate))
-    pieces = _join(frames, rate, part)
-    if part.duration >= _WORTH_A_THREAD:
-        pieces = read_ahead(pieces, _PIECES_AHEAD)
+    pieces = _resample_runs(frames, rate, part)
     with closing(pieces):
-        for run, waiting, is_last in pieces:
-            yield from lay(*run.resample(waiting))
-            if is_last:
-                yield from lay(*run.resample(None))
+        for place, values in pieces:
+            yield from lay(place, values)
 
 
-def _join(
+def _resample_runs(
     frames: Iterable[AudioFrame], sample_rate: int, part: Part
-) -> Generator[tuple[_Run, AudioFrame, bool], None, None]:
-    """Decoded sound in pieces of some length, each with its run and whether it is the run's last.
-
-    This is where the decoder works: apart from the resampling, so that the two may overlap.
-    """
+) -> Generator[tuple[int, Samples], None, None]:
+    """Mono sound in pieces of some length, each with its place."""
     run: _Run | None = None
     for frame in frames:
         if run is not None and not run.continues_with(frame):
-            yield run, run.take(), True
+            yield run.resample()
+            yield run.finish()
             run = None
         if run is None:
             run = _Run(frame, sample_rate, part)
         elif run.waiting_samples >= _FEED_SAMPLES:
-            yield run, run.take(), False
+            yield run.resample()
         run.add(frame)
     if run is not None:
-        yield run, run.take(), True
+        yield run.resample()
+        yield run.finish()
 
 
 class _Run:
@@ -200,14 +188,15 @@ class _Run:
         frame.pts = None
         self._queue.write(frame)
 
-    def take(self) -> AudioFrame:
-        """What is waiting: at least one frame, since each is added before the next is looked at."""
-        waiting = self._queue.read()
-        assert waiting is not None
-        return waiting
+    def resample(self) -> tuple[int, Samples]:
+        """What the resampler has ready after all that is waiting, and where it belongs."""
+        return self._resampled(self._queue.read())
 
-    def resample(self, waiting: AudioFrame | None) -> tuple[int, Samples]:
-        """What the resampler has ready after `waiting`, or at the end, and where it belongs."""
+    def finish(self) -> tuple[int, Samples]:
+        """What the resampler holds back until the end."""
+        return self._resampled(None)
+
+    def _resampled(self, waiting: AudioFrame | None) -> tuple[int, Samples]:
         frames = self._resampler.resample(waiting)
         values = [frame.to_ndarray()[0] for frame in frames if frame is not None]
         joined: Samples = np.concatenate(values) if values else np.zeros(0, np.float32)

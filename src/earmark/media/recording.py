@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from earmark.media.frame import Frame
 from earmark.media.frame_decoder import FrameStats
 from earmark.media.frame_reader import FrameReader
 from earmark.media.packet_index import VideoPackets
+from earmark.media.read_ahead import read_ahead
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
@@ -24,6 +25,13 @@ _NOTHING_TO_HEAR = (
     "so there is nothing to listen to; choose windows by motion with `--frontline packets` "
     "or by time with `--rule uniform`"
 )
+
+_WORTH_A_THREAD = 60.0
+"""Seconds of sound whose decoding is worth a thread of its own."""
+
+_BLOCKS_AHEAD = 2
+"""Of sound, decoded while the last one is listened to. Whole blocks are handed over, not what libav
+gives at a time: two threads that wake each other at every packet take twice the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +107,10 @@ class Recording:
             raise NoAudioStream(
                 f"{self.name} has an audio track of zero length, {_NOTHING_TO_HEAR}"
             )
-        return self._sound(sample_rate, meter if meter is not None else Meter())
+        blocks = self._sound(sample_rate, meter if meter is not None else Meter())
+        return read_ahead(blocks, _BLOCKS_AHEAD) if self.duration >= _WORTH_A_THREAD else blocks
 
-    def _sound(self, sample_rate: int, meter: Meter) -> Iterator[Sound]:
+    def _sound(self, sample_rate: int, meter: Meter) -> Generator[Sound, None, None]:
         timeline = AudioTimeline(sample_rate)
         meter.access = self.access
         for part in self.parts:
