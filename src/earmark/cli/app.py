@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+from ast import FunctionDef
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from earmark.reporting.console import show_log, warn
 from earmark.version import VERSION
@@ -76,8 +79,21 @@ class LazyGroup(TyperGroup):
         """The names, in the order they are listed."""
         return list(self.entries)
 
+    is_listed = False
+    """Whether the commands are only to be listed now, which takes their names and words."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them: some take PyTorch with them."""
+        self.is_listed = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.is_listed = False
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """The command called `cmd_name`; None if there is none."""
+        if self.is_listed:
+            return describe(cmd_name, self.entries[cmd_name])
         if cmd_name in RENAMED:
             warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
         entry = self.entries.get(RENAMED.get(cmd_name, cmd_name))
@@ -120,6 +136,17 @@ def load(name: str, entry: Entry) -> Any:
     command.name = name
     command.rich_help_panel = entry.panel or None  # type: ignore[attr-defined]
     return command
+
+
+def describe(name: str, entry: Entry) -> Any:
+    """The command at `entry` with its name and words alone, read from its source."""
+    module, _, function = entry.home.partition(":")
+    if module == "app":
+        return load(name, entry)
+    source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+    functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
+    words = ast.get_docstring(functions[function])
+    return TyperCommand(name, help=words, rich_help_panel=entry.panel or None)
 
 
 def _group(name: str, words: str, entries: dict[str, Entry], **choices: Any) -> typer.Typer:
