@@ -15,7 +15,7 @@ from earmark.grid import Windows
 from earmark.selection import RULES, Budget, Coverage
 from earmark.selection.pick import Pick, gains
 from earmark.selection.price_search import spend
-from earmark.selection.rules.coverage import even
+from earmark.selection.rules.coverage import even, in_words
 from earmark.selection.solver import Line
 from reckoning import CURVES, best_of_all, best_together, rated, recordings, solved, worth
 
@@ -183,6 +183,10 @@ def test_reasons_say_what_is_expected() -> None:
     assert pick.reason == "0.9 new actions expected"
     (pick,) = Coverage()(windows("."), budget=1)
     assert pick.reason == "no new action expected"
+    assert [in_words(one) for one in (0.01, 0.0099)] == [
+        "0.01 new actions expected",
+        "no new action expected",
+    ]
 
 
 def test_wrong_budgets_are_refused() -> None:

@@ -59,6 +59,12 @@ def test_across_recordings_what_is_owned_is_kept():
     assert sum(map(len, found)) == 4
 
 
+def test_recordings_with_and_without_owned_windows_are_solved_together():
+    many = [replace(rated([1, 1, 1, 1]), owned=(2,)), rated([3, 1, 9, 1])]
+    first, second = solved(many, Budget(count=2))
+    assert ([pick.window for pick in first], [pick.window for pick in second]) == ([2], [2])
+
+
 def test_a_flat_recording_keeps_them_too():
     windows = replace(rated([1.0] * 9), owned=(0, 1))
     (choice,) = allocate(Coverage(), [windows], Budget(count=4))

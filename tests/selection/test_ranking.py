@@ -88,6 +88,11 @@ def test_facility_takes_the_best_window_at_every_choice(
         assert served(weights, chosen, scale) == pytest.approx(best, abs=1e-9)
 
 
+def test_facility_says_the_place_of_each_choice() -> None:
+    reasons = [pick.reason for pick in Facility()(windows("1...9"), budget=2)]
+    assert reasons == ["choice 2 of 2, by need", "choice 1 of 2, by need"]
+
+
 def test_facility_never_runs_out() -> None:
     assert picked(Facility(), "19191", budget=5) == "^^^^^"
 
