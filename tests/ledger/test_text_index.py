@@ -44,7 +44,7 @@ def test_a_hit_says_what_stands_there(folder: Path):
         0.9,
         "whisper",
     )
-    assert (said.caption, said.tags, said.window) == ("", (), None)
+    assert (said.caption, said.tags, said.window, said.thumbnail) == ("", (), None, b"")
 
 
 def test_what_has_no_picture_is_found_without_one(folder: Path):
@@ -60,6 +60,31 @@ def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
         assert run.search("mallet", most=1) == every[:1]
         assert run.search("wood knocking")[0].span == cell(1)
         assert run.search('" "') == run.search("") == run.search("mallet water") == []
+
+
+def test_evidence_of_a_window_that_was_shown_has_its_picture(folder: Path):
+    read = EvidenceEntry(cell(1), "read", "acme", 0.9, "reader")
+    with Ledger.open(folder, PLAN) as ledger:
+        ledger.keep_evidence("a", [read], kinds={"read"})
+        with ledger.run() as run:
+            assert [hit.thumbnail for hit in run.search("acme")] == [b"picture"]
+
+
+def test_every_window_with_the_words_is_found(folder: Path):
+    with Ledger.open(folder, PLAN) as ledger:
+        fill(ledger, {2: "wood burns", 4: "wood floats"})
+        with ledger.run() as run:
+            assert {hit.span for hit in run.search("wood")} == {cell(1), cell(2), cell(4)}
+            assert len(run.search("wood", most=2)) == 2
+
+
+def test_sounds_are_those_that_were_named(folder: Path):
+    with Run.open(folder) as run:
+        texts = run.texts
+        assert texts.recordings_with_sound("knocking") == {"a"}
+        assert texts.recordings_with_sound("mallet") == texts.recordings_with_sound("") == set()
+        assert texts.named_sounds(most=9) == [("knocking", 1), ("wood", 1)]
+        assert texts.named_sounds(most=1) == [("knocking", 1)]
 
 
 def test_the_latest_answer_about_a_window_is_found_once(folder: Path):
