@@ -75,3 +75,14 @@ def test_the_run_itself_stays_as_it_is(folder: Path):
     with Run.open(folder) as run:
         assert run.recordings()[0].path == "/mnt/cams/a-1.mp4"
         assert len(list(run.evidence("a"))) == 2
+
+
+def test_words_that_could_be_json_stay_as_they_are_and_json_is_read_as_such(tmp_path: Path):
+    """A quotation mark in a path is escaped in JSON, and the path found all the same."""
+    odd = '/mnt/the "old" cams/b.mp4'
+    with open_run(tmp_path) as ledger:
+        ledger.add(replace(row("a"), path="/mnt/cams/a.mp4", chapters=((odd, 0.0),)))
+        fill(ledger, {1: "1.50", 3: '{"a'})
+    with shareable_copy(tmp_path) as run:
+        assert [pick.kept.answer.text for pick in run.picks("a")] == ["1.50", '{"a']
+        assert run.recordings()[0].chapters == (("b.mp4", 0.0),)
