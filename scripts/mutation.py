@@ -5,7 +5,8 @@
 The tests of a package are run once, noting which lines each of them runs. Then one expression is
 changed at a time (`<` to `<=`, `+` to `-`, `and` to `or`, a number by one, a condition to its
 opposite, a call to none) in a process forked from this one, which has everything imported and the
-fixtures made, and the tests that run the line are run there, the quickest first, until one fails.
+fixtures made, and the tests that run the line are run there, those of the module's own file and the
+quickest first, until one fails.
 What no test notices is listed, and so are changes to lines that no test runs: both count against
 the tests. A test that takes ten times as long as it did, and three seconds, has noticed; how many
 were noticed in no other way is said. Some processes are forked with no change, to see that the
@@ -312,11 +313,14 @@ class Rounds:
         return random.Random(options.seed).sample(wanted, min(options.mutants, len(wanted)))
 
     def _tests(self, mutant: Mutant) -> list[str]:
-        """The tests that run what is changed, the quickest first."""
+        """The tests that run what is changed: of the module's own file, then the quickest first."""
         first, last = mutant.lines
         contexts = self._lines[mutant.module]
         running = {test for line in range(first, last + 1) for test in contexts.get(line, ())}
-        return sorted(running & self._taken.keys(), key=self._taken.__getitem__)
+        own = f"test_{mutant.module.rpartition('.')[2]}.py"
+        return sorted(
+            running & self._taken.keys(), key=lambda test: (own not in test, self._taken[test])
+        )
 
     def _try(self, mutant: Mutant | None, tests: list[str]) -> int:
         """How a process with the change ends: not by 0 if a test fails, or does not end."""

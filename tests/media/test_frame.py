@@ -45,10 +45,28 @@ def test_resizing_keeps_the_picture():
     assert read_number(smaller.rgb) == 1234
 
 
+@pytest.mark.parametrize(("quality", "scale"), [(1, 31), (50, 17), (85, 6), (100, 2)])
+def test_quality_is_the_scale_of_the_tables(quality, scale):
+    """The second entry of the table for brightness is 16 at a scale of 8."""
+    jpeg = Frame(0.0, numbered_picture(7)).jpeg(quality)
+    table = jpeg[jpeg.index(b"\xff\xdb") + 5 :]
+    assert table[1] == 2 * scale
+
+
+def test_a_thumbnail_is_small_and_of_the_same_shape():
+    shapes = {(640, 480): (320, 240), (100, 50): (100, 50), (2000, 2): (320, 1)}
+    for (width, height), (across, down) in shapes.items():
+        frame = Frame(0.0, np.zeros((height, width, 3), np.uint8))
+        assert Frame.from_jpeg(frame.thumbnail(), 2.0).rgb.shape == (down, across, 3)
+    assert Frame.from_jpeg(frame.thumbnail(), 2.0).time == 2.0
+
+
 def test_bad_wishes():
     frame = Frame(0.0, numbered_picture(1))
     with pytest.raises(ValueError, match="from 1 to 100, not 0"):
         frame.jpeg(0)
+    with pytest.raises(ValueError, match="from 1 to 100, not 101"):
+        frame.jpeg(101)
     with pytest.raises(ValueError, match="at least one pixel"):
         frame.resized(0, 10)
 
@@ -73,6 +91,29 @@ def test_high_dynamic_range_comes_out_ordinary(transfer, white):
     assert 180 <= shown[2] <= 200  # x (1 + x / 25) / (1 + x) at 1 is 0.52, in sRGB 190.
     assert shown[3] > shown[2] + 10
     assert np.ptp(grey(white, transfer)) <= 2
+
+
+def shown_as(light: float) -> float:
+    """What light in units of reference white comes out as: rolled off up to 5 times white, sRGB."""
+    rolled = min(1.0, light * (1 + light / 25) / (1 + light))
+    return 255 * (12.92 * rolled if rolled <= 0.0031308 else 1.055 * rolled ** (1 / 2.4) - 0.055)
+
+
+@pytest.mark.parametrize("nits", [0.05, 0.5, 3.0, 20.0, 100.0, 203.0, 500.0, 1000.0])
+def test_perceptual_quantizer_signals_are_the_light_they_stand_for(nits):
+    """By the inverse of the curve, as ST 2084 writes it."""
+    power = (nits / 10_000) ** 0.1593017578125
+    signal = ((0.8359375 + 18.8515625 * power) / (1 + 18.6875 * power)) ** 78.84375
+    assert np.median(grey(signal, PQ)) == pytest.approx(shown_as(nits / 203), abs=1.6)
+
+
+@pytest.mark.parametrize("scene", [0.0005, 0.005, 0.04, 1 / 12, 0.1, 0.265, 0.5, 0.9])
+def test_hybrid_log_gamma_signals_are_the_light_they_stand_for(scene):
+    """By the inverse of the curve, as BT.2100 writes it; white is the signal 0.75, 26.5 %."""
+    log = 0.17883277 * np.log(max(12 * scene - 0.28466892, 1e-9)) + 0.55991073
+    signal = np.sqrt(3 * scene) if scene <= 1 / 12 else log
+    expected = shown_as((scene / 0.26496) ** 1.2)
+    assert np.median(grey(signal, HLG)) == pytest.approx(expected, abs=1.6)
 
 
 def test_the_colours_of_plain_video_are_kept(tmp_path):

@@ -10,8 +10,20 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.media import Source, open_recording
-from highlight_film import film_highlights, gpmf, hmmt
+from highlight_film import film_highlights, gpmf, hmmt, klv
 from hostile_media import box
+
+PRESSED = struct.pack(">I20x4s8x", 5000, b"MANL")
+OTHERS = b"".join(
+    [
+        klv(b"HLMT", struct.pack(">I20x4s12x", 2000, b"MANL"), b"?", size=40),
+        klv(b"SCAL", struct.pack(">I20x4s8x", 3000, b"MANL"), b"?", size=36),
+        klv(b"MINF", b"HERO1", b"c"),  # filled up to whole words
+        klv(b"HLMT", PRESSED, b"?", size=36),
+        struct.pack(">4scBH", b"TICK", b"L", 4, 0),
+    ]
+)
+"""Records of another length, other records of that length, and one that counts."""
 
 
 @pytest.mark.parametrize(
@@ -25,8 +37,19 @@ from hostile_media import box
         ((box(b"HMMT", struct.pack(">II", 2**31, 700)),), (0.7,)),
         ((box(b"HMMT"), box(b"HMMT", b"abc"), box(b"GPMF", b"DEVC\0\xff\xff\xff")), ()),
         ((box(b"FIRM", b"HD4.02"), bytes(4)), ()),
+        ((box(b"GPMF", OTHERS),), (5.0,)),
     ],
-    ids=["HMMT", "none", "GPMF", "both", "past the end", "too many", "cut off", "others"],
+    ids=[
+        "HMMT",
+        "none",
+        "GPMF",
+        "both",
+        "past the end",
+        "too many",
+        "cut off",
+        "others",
+        "other records",
+    ],
 )
 def test_marks_are_read_and_nothing_else(tmp_path, boxes, marks):
     assert open_recording(film_highlights(tmp_path / "a.mp4", *boxes)).marks == marks

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from earmark.errors import UnreadableFile
 from earmark.media import Source, find
 from earmark.media.source import is_remote, name_of, place_of
 from earmark.media.source_listing import find_all
@@ -92,6 +93,29 @@ def test_one_file_under_two_names_is_one_recording(tmp_path, monkeypatch):
     (tmp_path / "round").symlink_to(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert names(find([".", "a.mp4", "./a.mp4", str(tmp_path / "a.mp4")])) == [["a.mp4"]]
+
+
+def test_a_name_that_looks_like_a_glob_is_a_name_where_there_is_one(tmp_path):
+    for name in ("a[1].mp4", "a1.mp4", "sub/deep/b.mp4"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    root = glob.escape(str(tmp_path))
+    assert names(find([str(tmp_path / "a[1].mp4")])) == [["a[1].mp4"]]
+    assert names(find([f"{root}/a[1-9].mp4"])) == [["a1.mp4"]]
+    assert names(find([f"{root}/**/*.mp4"])) == [["a1.mp4"], ["a[1].mp4"], ["b.mp4"]]
+    assert names(find([f"{root}/s*"])) == [["s*"]], "folders are none of what a glob gives"
+
+
+def test_addresses_that_differ_in_secrets_alone_cannot_be_told_apart_later():
+    one, other = (f"https://host/a.mp4?token={secret}" for secret in ("abc123", "def456"))
+    assert len(find([one, one])) == 1
+    with pytest.raises(UnreadableFile, match=r"two recordings are https://host/a\.mp4"):
+        find([one, other])
+
+
+def test_an_empty_path_names_nothing():
+    with pytest.raises(UnreadableFile, match="an empty path"):
+        find([" "])
 
 
 def test_what_is_missing_is_kept_to_be_reported_when_opened(tmp_path):
