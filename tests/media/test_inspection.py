@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import av
 import pytest
 
 from earmark.media import Meter, Source, inspect, open_recording
@@ -25,6 +26,35 @@ def test_the_cost_is_what_listening_reads(media):
         pass
     assert inspection.audio_pass_bytes == pytest.approx(meter.bytes_read, rel=0.3)
     assert inspection.audio_packet_bytes < inspection.audio_pass_bytes < recording.size_bytes
+
+
+def test_the_bytes_are_those_of_the_index_and_of_the_packets_that_are_heard(media):
+    first = media("two.mp4", audio=(AudioPlan(CLICKS), AudioPlan((2.0,), noise=0.5)))
+    both = [inspect(open_recording(first, audio_track=track)) for track in (0, 1)]
+    for track, one in enumerate(both):
+        with av.open(str(first)) as file:
+            packets = [packet.size for packet in file.demux(file.streams.audio[track])]
+        assert one.audio_packet_bytes == sum(packets)
+        assert one.audio_pass_bytes == one.audio_packet_bytes + one.index_bytes
+    assert both[0].index_bytes == both[1].index_bytes == box_bytes(first, b"moov")
+    assert both[0].audio_packet_bytes < both[1].audio_packet_bytes
+    chapters = open_recording(Source((str(first), str(first))))
+    twice = inspect(chapters)
+    assert twice.audio_packet_bytes == 2 * both[0].audio_packet_bytes
+    assert twice.index_bytes == 2 * both[0].index_bytes
+
+
+def box_bytes(path, kind):
+    data = path.read_bytes()
+    place = data.index(kind) - 4
+    return int.from_bytes(data[place : place + 4], "big")
+
+
+def test_several_holes_are_counted_and_a_clock_that_begins_late_is_not_late(media):
+    holes = AudioPlan(CLICKS, hole=(1.0, 1.5))
+    (line,) = warnings(media("hole.mp4", audio=holes))
+    assert "1 hole in the sound, 0.5 s in all" in line
+    assert warnings(media("moved.ts", offset=3.0, audio=AudioPlan(CLICKS, noise=0.1)))[1:] == ()
 
 
 def test_without_an_index_all_is_read(media):
@@ -87,6 +117,7 @@ def test_no_audio(media):
 def test_several_tracks(media):
     path = media("two.mp4", audio=(AudioPlan(CLICKS), AudioPlan((2.0,))))
     (line,) = inspect(open_recording(path, audio_track=1)).warnings
+    assert not line.startswith("two.mp4"), "of one file there is no need to say which"
     assert "2 audio tracks, of which track 1 is listened to" in line
 
 

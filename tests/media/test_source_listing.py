@@ -9,6 +9,7 @@ import pytest
 
 from earmark.errors import UnreadableFile
 from earmark.media import Source, find
+from earmark.media.camera_files import chapter_of
 from earmark.media.source import is_remote, name_of, place_of
 from earmark.media.source_listing import find_all
 
@@ -46,6 +47,11 @@ def test_chapters_of_one_recording_in_one_folder_are_one_source(card):
         ["GX020043.MP4"],
         ["talk.wav"],
     ]
+
+
+def test_the_place_of_a_chapter_is_in_its_name():
+    names = ("GX020042.MP4", "GOPR0007.MP4", "GP010007.MP4", "a.mp4")
+    assert [chapter_of(name)[1] for name in names] == [2, 0, 1, 0]
 
 
 def test_chapters_are_in_order_whatever_the_order_given(card):
