@@ -198,6 +198,16 @@ def test_the_same_command_goes_on_where_it_was(heard: Path, kitchen: Path):
     assert page.count("<figure") == 2  # of tables that were not made again
 
 
+def test_what_cannot_be_made_after_all_keeps_the_paper_s_numbers(kitchen: Path, tmp_path: Path):
+    run(
+        "segmentation", "--epic", kitchen, "--out", tmp_path / "out", "--no-cache",
+        "--encoders", f"beats:weights={tmp_path / 'none.pt'}",
+    )  # fmt: skip
+    row = rows_of(tmp_path / "out")["segmentation"]["B-F1 at 0.5 s, segments, %"]
+    assert row["paper"] == 22.8 and row["ours"] is None
+    assert row["ran"].startswith("not run: ") and "none.pt" in row["ran"]
+
+
 def test_the_paper_s_own_head_is_trained_here_and_listens(kitchen: Path, tmp_path: Path):
     """Under its own name, with what taught it; where it cannot be, it says what to bring."""
     few = ("--steps", 2, "--width", 8, "--batch", 2, "--crop", 8, "--seeds", 1, "--threads", 1)

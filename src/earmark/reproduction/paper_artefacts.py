@@ -28,15 +28,15 @@ class Artefact:
         """What to bring before it can be made; empty where nothing is missing."""
         return "; ".join(NEEDS[need] for need in self.needs if material.lacks(need))
 
+    def unmade(self, why: str) -> Made:
+        """A row for each of its numbers that says why it was not run."""
+        known = self.quantities or (("the whole of it", "in the paper"),)
+        return Made([Comparison(name, paper, ran=f"not run: {why}") for name, paper in known])
+
     def make(self, material: Material) -> Made:
         """Make it, or say in a row for each of its numbers what to bring."""
         if absent := self.absent(material):
-            return Made(
-                [
-                    Comparison(name, paper, ran=f"not run: bring {absent}")
-                    for name, paper in self.quantities or (("the whole of it", "in the paper"),)
-                ]
-            )
+            return self.unmade(f"bring {absent}")
         module, _, function = self.home.partition(":")
         made: Made = getattr(import_module(f"earmark.reproduction.{module}"), function)(material)
         return made

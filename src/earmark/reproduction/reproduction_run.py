@@ -126,7 +126,7 @@ def _make(name: str, material: Material) -> Made:
     try:
         return ARTEFACTS[name].make(material)
     except EarmarkError as error:
-        return Made([Comparison(ARTEFACTS[name].title, None, ran=f"not run: {redact(str(error))}")])
+        return ARTEFACTS[name].unmade(redact(str(error)))
 
 
 def summary_table(material: Material, tables: Mapping[str, Sequence[Table]]) -> Table:
