@@ -324,3 +324,45 @@ class TestTape:
 
     def test_an_empty_timeline_gives_no_block(self):
         assert self.values(end=0) == []
+
+
+class TestTimeline:
+    """Samples of 10 a second, each with a value of its own; a block holds 30 s."""
+
+    def laid(self, *pieces, limit=10_000, start=0):
+        timeline = AudioTimeline(10)
+        sounds = []
+        for place, values in pieces:
+            given = np.array(values, np.float32)
+            sounds += timeline.lay(place, given, limit=limit, start=start)
+        position = timeline.position
+        sounds += timeline.finish()
+        values = [sound.values.tolist() for sound in sounds]
+        return (
+            timeline,
+            position,
+            [sound.start for sound in sounds],
+            [one for part in values for one in part],
+        )
+
+    def test_gaps_are_silence_and_what_was_heard_is_left_out(self):
+        timeline, position, _, values = self.laid((2, [1, 2, 3]), (7, [4, 5]), (8, [6, 7, 8]))
+        assert values == [0, 0, 1, 2, 3, 0, 0, 4, 5, 7, 8]
+        assert (position, timeline.missing, timeline.overlap) == (11, 0.2, 0.1)
+
+    def test_nothing_is_laid_past_the_limit(self):
+        timeline, position, _, values = self.laid((3, [1, 2, 3, 4]), (9, [5]), limit=5)
+        assert (values, position) == ([0, 0, 0, 1, 2], 5)
+        assert timeline.missing == 0, "before the first sound there is none between two"
+
+    def test_silence_before_a_file_and_sound_before_its_start_are_nobody_s(self):
+        timeline, _, _, values = self.laid((0, [1, 2, 3, 4]), (2, [5, 6, 7]), start=3)
+        assert values == [1, 2, 3, 4, 7]
+        assert timeline.overlap == pytest.approx(0.1)
+
+    def test_blocks_are_full_but_for_the_last(self):
+        size = round(BLOCK * 10)
+        _, _, starts, values = self.laid((size + 5, range(size)))
+        assert starts == [0.0, BLOCK, 2 * BLOCK]
+        assert values == [0.0] * (size + 5) + list(range(size))
+        assert self.laid((0, range(size)))[2] == [0.0], "no empty block at the end"

@@ -83,6 +83,18 @@ def test_a_reader_is_asked_again_and_again_in_any_order(media):
     assert stats.decoded == 1 + 6 + 1 + 1 + 10 + 6 + 1 + 1
 
 
+def test_what_is_near_is_read_on_to_and_what_is_far_or_before_is_sought(media):
+    """Ten seconds from what was read are near, within one question or from one to the next."""
+    recording = open_recording(media("minute.mp4", duration=60.0, size=(160, 40)))
+    stats, jumps = FrameStats(), []
+    with recording.frame_reader(stats=stats) as reader:
+        for times in ([30.0], [30.55], [39.0], [49.9], [3.05], [0.0], [9.0, 20.0], [59.9]):
+            before = stats.seeks
+            assert numbers(reader.frames(times)) == [int(time * 10) for time in times]
+            jumps.append(stats.seeks - before)
+    assert jumps == [1, 0, 0, 1, 1, 1, 1, 1]
+
+
 def test_chapters_are_one_row_of_pictures(media):
     path = str(media("a.mp4"))
     recording = open_recording(Source((path, path, str(media("a.mkv")))))
