@@ -219,3 +219,13 @@ def test_what_people_agree_on_is_read_as_annotations(folder: Path, tmp_path: Pat
         (18.5, 20.0, "a door shuts"),
     ]
     assert (list(read.recordings), read.durations) == (["a"], {"a": 24.0})
+
+
+def test_the_share_of_those_who_agree_lies_between_nothing_and_all():
+    for judged in range(1, 300):
+        low, high = Agreement(0, judged).interval
+        assert low == pytest.approx(0, abs=1e-12) and 0 <= low < high < 1
+        low, high = Agreement(judged, judged).interval
+        assert high == pytest.approx(1) and 0 < low < high <= 1
+    assert Agreement(8, 10).interval == pytest.approx((0.4902, 0.9433), abs=1e-4)
+    assert Agreement().interval is None and Agreement().share is None

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from drawing import SHORT, windows
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.stored_windows import StoredWindows
 from earmark.media import Source, open_recording
 from earmark.selection.pick import explain
-from ledger_runs import PLAN, call, fill, open_run, row, said
-from making import make_video
+from earmark.timeline import Span
+from ledger_runs import PLAN, answer, call, fill, open_run, row, said
+from making import make_audio, make_video
 
 
 def test_each_recording_has_its_own_totals(tmp_path: Path):
@@ -122,3 +124,82 @@ def test_the_row_of_a_recording_is_what_it_was_described_as(tmp_path: Path):
     assert (made.frame_rate, made.frame_count) == (pytest.approx(10.0), 80)
     assert made.chapters == ((str(path), 0.0), (str(path), pytest.approx(4.0, abs=0.1)))
     assert RecordingRow.of(open_recording(path)).chapters == ()
+
+
+def test_a_pick_says_how_its_call_stands(tmp_path: Path):
+    """Tags that stand in for an answer are no answer: a model can still be asked."""
+    with open_run(tmp_path) as ledger:
+        ledger.add_pick("a", explain(windows(".9.8.7"), np.array([5]), said)[0])
+        ledger.unanswered([call(5)])
+        ledger.begin(call(1))
+        ledger.keep(call(1), answer("knocking, wood", kind="tags", model="tags"))
+        ledger.begin(call(3))
+        ledger.fail(call(3), "broken")
+        with ledger.run() as run:
+            tagged, failed, waiting = run.picks("a")
+            assert run.last_model() == "", "nobody was asked"
+        assert (tagged.status, tagged.kept, tagged.tags) == (
+            "not asked",
+            None,
+            ("knocking", "wood"),
+        )
+        assert (tagged.is_settled, tagged.heard, tagged.failure) == (True, (), None)
+        assert (failed.status, failed.failure, failed.is_settled) == ("failed", "broken", False)
+        assert (waiting.status, waiting.failure) == ("not asked", None)
+        ledger.begin(call(3))
+        ledger.keep(call(3), answer("water runs", model="served as m1", note="cut", data={"a": 1}))
+        with ledger.run() as run:
+            kept = list(run.picks("a"))[1].kept
+            assert run.last_model() == "m1"
+        assert (kept.answer.text, kept.answer.note, kept.answer.data) == (
+            "water runs",
+            "cut",
+            {"a": 1},
+        )
+        assert (kept.answer.model, kept.answer.prompt_tokens) == ("served as m1", 100)
+
+
+def test_evidence_is_read_by_kind_and_place(tmp_path: Path):
+    entries = [
+        EvidenceEntry(Span(1.0, 2.0), "said", "one", 0.5, "w", {"words": [1]}),
+        EvidenceEntry(Span(2.0, 3.0), "said", "two", 0.5, "w"),
+        EvidenceEntry(Span(2.5, 4.0), "read", "three", 0.5, "r"),
+    ]
+    with open_run(tmp_path) as ledger:
+        ledger.keep_evidence("a", entries, kinds={"said", "read"})
+        with ledger.run() as run:
+            assert list(run.evidence("a")) == entries
+            assert list(run.evidence("a", kinds=("read",))) == entries[2:]
+            assert list(run.evidence("a", within=Span(2.0, 2.5))) == entries[1:2]
+            assert run.recordings_with_evidence("said", origin="w") == {"a"}
+            assert run.recordings_with_evidence("said", origin="r") == set()
+        ledger.keep_speech("a", entries[:1], by="other")
+        with ledger.run() as run:
+            assert list(run.evidence("a")) == [entries[0], entries[2]]
+            assert (run.transcribed("other"), run.transcribed("w")) == ({"a"}, set())
+
+
+def test_a_recording_comes_back_as_it_was_described(tmp_path: Path):
+    full = RecordingRow(
+        "b", "/cams/b.mp4", 24.0, 9, frame_rate=15.0, frame_count=360, name="Tuesday",
+        chapters=(("/cams/b.mp4", 0.0), ("/cams/c.mp4", 12.0)), began="2026-01-01",
+        marks=(1.5, 2.0),
+    )  # fmt: skip
+    with open_run(tmp_path) as ledger:
+        ledger.add(full)
+        with ledger.run() as run:
+            assert run.recording("b") == full == run.recordings()[0]
+            assert run.recording("nobody") is None
+            assert run.note("nothing") == "" and run.survival() is None
+            assert run.opened().startswith("20")
+        ledger.rate_by(SHORT)
+        with ledger.run() as run:
+            assert run.survival() == SHORT
+
+
+def test_a_recording_of_sound_alone_has_no_frames(tmp_path: Path):
+    path = make_audio(tmp_path / "a.wav", duration=2.0, clicks=[1.0])
+    told = RecordingRow.of(open_recording(path))
+    assert (told.frame_rate, told.frame_count, told.chapters) == (0.0, 0, ())
+    film = make_video(tmp_path / "a.mp4", duration=2.0, fps=5)
+    assert RecordingRow.of(open_recording(film)).frame_count == 10

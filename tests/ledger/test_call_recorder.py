@@ -1,0 +1,136 @@
+"""What becomes of each call is in the ledger, counted and told, and which calls are left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from earmark.captioning.limits import Limits
+from earmark.captioning.question import Question
+from earmark.captioning.task import Task
+from earmark.captioning.usage import Failure, Tally
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.ledger.call_recorder import CallRecorder
+from earmark.ledger.ledger import Ledger
+from earmark.ledger.records import CallRow
+from earmark.ledger.waiting_calls import Tasks
+from earmark.media import Recording, open_recording
+from earmark.timeline import Span
+from ledger_runs import answer, cell, fill, open_run
+from making import make_video
+
+PRICES = Limits(input_price=1e4, output_price=1e5)
+
+
+class Told:
+    """Remembers how far calls had come."""
+
+    def __init__(self) -> None:
+        self.counts: list[tuple[int, int]] = []
+
+    def count_calls(self, tally: Tally, calls: int) -> None:
+        self.counts.append((tally.calls, calls))
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory) -> Recording:
+    path = tmp_path_factory.mktemp("media") / "a.mp4"
+    return open_recording(make_video(path, duration=1.0, fps=5))
+
+
+def tasks_of(ledger: Ledger, recording: Recording, **options) -> Tasks:
+    return Tasks(Question(), "m1", ledger, {"a": recording}, {"a": 2, "b": 0}, **options)
+
+
+def recorder(ledger: Ledger, recording: Recording) -> tuple[CallRecorder, list[Task]]:
+    log = CallRecorder(PRICES, ledger, Told(), 2)
+    tasks = [log.add(task) for task in tasks_of(ledger, recording)]
+    ledger.unanswered([CallRow.of(task.request) for task in tasks])
+    return log, tasks
+
+
+def statuses(ledger: Ledger) -> list[str]:
+    with ledger.run() as run:
+        return [row.status for row in run.picks("a")]
+
+
+def test_the_picks_without_an_answer_are_the_calls_to_make(tmp_path: Path, recording: Recording):
+    with open_run(tmp_path) as ledger:
+        every = tasks_of(ledger, recording)
+        assert (len(every), [task.request.span for task in every]) == (2, [cell(1), cell(3)])
+        lost = tasks_of(ledger, recording, lost=[("a", cell(3)), ("b", cell(1))])
+        assert [task.request.span for task in lost] == [cell(1)]
+        fill(ledger, {1: "a mallet falls"})
+        (left,) = every
+        assert (left.request.span, left.recording) == (cell(3), recording)
+
+
+def test_an_answer_is_kept_with_its_cost_and_told(tmp_path: Path, recording: Recording):
+    with open_run(tmp_path) as ledger:
+        log, (task, other) = recorder(ledger, recording)
+        found = EvidenceEntry(Span(5.0, 6.0), "read", "EXIT", 0.9, "reader")
+        log.begin(task.request)
+        assert statuses(ledger) == ["in flight", "not asked"]
+        with log.together():
+            log.answered(task.request, answer("stirs", evidence=(found,)))
+            assert statuses(ledger) == ["in flight", "not asked"], "once for all within"
+        assert statuses(ledger) == ["answered", "not asked"]
+        assert list(log.tasks.values()) == [other]
+        assert log.progress.counts == [(0, 2)]
+        with ledger.run() as run:
+            assert next(run.picks("a")).kept.spend == pytest.approx(2.0)
+            assert list(run.evidence("a")) == [found]
+        again = CallRecorder(PRICES, ledger, Told(), 2)
+        assert (again.tally.calls_before, again.tally.tokens_before) == (1, 110)
+        assert again.tally.spend_before == pytest.approx(2.0)
+
+
+def test_evidence_of_one_window_leaves_that_of_others(tmp_path: Path, recording: Recording):
+    with open_run(tmp_path) as ledger:
+        log, tasks = recorder(ledger, recording)
+        for task, text in zip(tasks, ("EXIT", "OPEN"), strict=True):
+            found = EvidenceEntry(task.request.span, "read", text, 0.9, "reader")
+            log.note_evidence(task.request, (found,))
+        log.note_evidence(tasks[0].request, ())
+        with ledger.run() as run:
+            assert [one.text for one in run.evidence("a")] == ["EXIT", "OPEN"]
+
+
+def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, recording: Recording):
+    with open_run(tmp_path) as ledger:
+        log, (task, other) = recorder(ledger, recording)
+        log.begin(task.request)
+        log.failed(Failure(task.request, "no JSON", 1, 100, 10))
+        log.failed(Failure(other.request, "cut off", 0))
+        assert statuses(ledger) == ["failed", "failed"]
+        assert log.lost == {("a", cell(1)), ("a", cell(3))}
+        assert log.tasks == {}
+        assert log.tally.last_reason == f"{other}: cut off"
+        assert log.progress.counts == [(0, 2)] * 2
+        with ledger.run() as run:
+            assert [row.failure for row in run.picks("a")] == ["no JSON", "cut off"]
+        spent = ledger.spent()
+        assert (spent.calls, spent.tokens, spent.spend) == (1, 110, pytest.approx(2.0))
+
+
+def test_what_was_not_sent_is_as_if_it_had_not_begun(tmp_path: Path, recording: Recording):
+    with open_run(tmp_path) as ledger:
+        log, (task, _) = recorder(ledger, recording)
+        log.begin(task.request)
+        log.withdraw(task.request)
+        assert statuses(ledger) == ["not asked", "not asked"]
+        assert task.request.identity not in log.tasks
+
+
+def test_a_call_in_doubt_counts_at_the_most_it_can_have_taken(tmp_path: Path, recording: Recording):
+    with open_run(tmp_path) as ledger:
+        log, (task, _) = recorder(ledger, recording)
+        log.begin(task.request)
+    with Ledger.open(tmp_path, {}) as ledger:
+        tally = CallRecorder(PRICES, ledger, Told(), 2).tally
+        most = task.request.most_input_tokens, task.request.answer_tokens
+        assert (tally.calls_before, tally.tokens_before) == (1, sum(most))
+        assert tally.spend_before == pytest.approx(PRICES.price(*most))
+        assert replace(tally, calls_before=0, tokens_before=0, spend_before=0.0) == Tally()

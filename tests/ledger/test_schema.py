@@ -1,0 +1,114 @@
+"""How a run's database is opened, and what its faults are called."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import LedgerError
+from earmark.ledger.forgetting import all_recordings, read_traces, still_held
+from earmark.ledger.run_reader import Run
+from earmark.ledger.schema import (
+    FILE,
+    clearly,
+    connect,
+    copy_run,
+    has_tables,
+    is_disk_error,
+    is_full,
+    present_file,
+    version_of,
+)
+from ledger_runs import open_run
+
+
+def failure(code: int) -> sqlite3.OperationalError:
+    """What SQLite raises, with a code of its own."""
+    error = sqlite3.OperationalError("as it says")
+    error.sqlite_errorcode = code
+    return error
+
+
+def test_who_writes_is_held_to_what_tables_refer_to(tmp_path: Path):
+    with open_run(tmp_path):
+        pass
+    with closing(connect(tmp_path, to_write=True)) as database:
+        assert database.execute("PRAGMA synchronous").fetchone() == (1,), "NORMAL"
+        assert database.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
+        with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+            database.execute("INSERT INTO choices VALUES (99, 99, '', NULL, '', NULL, NULL, NULL)")
+    with (
+        closing(connect(tmp_path, to_write=False)) as database,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        database.execute("DELETE FROM notes")
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        Run.open,
+        all_recordings,
+        lambda folder: copy_run(folder, folder.parent),
+        lambda folder: read_traces(folder, []),
+        lambda folder: still_held(folder, ["a"]),
+        lambda folder: present_file(folder).__enter__(),
+    ],
+    ids=["run", "recordings", "copy", "traces", "held", "file"],
+)
+def test_who_reads_makes_no_run(tmp_path: Path, read):
+    with pytest.raises(LedgerError, match=r"no run in .*: it has no run.db"):
+        read(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_file_is_a_run_once_it_has_tables(tmp_path: Path):
+    assert not has_tables(tmp_path)
+    (tmp_path / FILE).touch()
+    assert not has_tables(tmp_path)
+    with open_run(tmp_path):
+        assert has_tables(tmp_path)
+    with present_file(tmp_path) as path:
+        assert path == tmp_path / FILE, "of the present version it is the run's own"
+    assert version_of(tmp_path) == 6
+
+
+def test_a_copy_is_the_run_as_it_stands(tmp_path: Path):
+    (tmp_path / "copy").mkdir()
+    with open_run(tmp_path / "run"):
+        copy_run(tmp_path / "run", tmp_path / "copy")
+    with Run.open(tmp_path / "copy") as run:
+        assert [one.id for one in run.recordings()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "full", "disk"),
+    [
+        (sqlite3.SQLITE_FULL, "no room left", True, True),
+        (sqlite3.SQLITE_IOERR_WRITE, "no room left", True, True),
+        (sqlite3.SQLITE_IOERR_READ, "failed: as it says", False, True),
+        (sqlite3.SQLITE_CORRUPT, "is damaged", False, False),
+        (sqlite3.SQLITE_CORRUPT_INDEX, "is damaged", False, False),
+        (sqlite3.SQLITE_NOTADB, "is damaged", False, False),
+        (sqlite3.SQLITE_READONLY, "check its permissions", False, False),
+        (sqlite3.SQLITE_CANTOPEN_ISDIR, "check its permissions", False, False),
+        (sqlite3.SQLITE_BUSY, "failed: as it says", False, False),
+    ],
+)
+def test_every_fault_has_its_line(tmp_path: Path, code: int, words: str, full: bool, disk: bool):
+    error = failure(code)
+    assert (is_full(error), is_disk_error(error)) == (full, disk)
+    with pytest.raises(LedgerError, match=words) as caught, clearly(tmp_path):
+        raise error
+    assert caught.value.__cause__ is error
+
+
+def test_what_is_no_fault_of_sqlite_s_is_none_of_the_disk_s(tmp_path: Path):
+    for error in (None, ValueError(), sqlite3.OperationalError()):
+        assert not is_full(error) and not is_disk_error(error)
+    with pytest.raises(LedgerError, match=r"cannot use the run folder .*: Not a directory"):
+        (tmp_path / "file").touch()
+        connect(tmp_path / "file" / "run", to_write=True)
