@@ -22,7 +22,7 @@ from earmark.captioning.dispatch import AHEAD, dispatch
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally
+from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer, UnreadableFile
 from fault_server import fault_server
 from stills import ask_about
@@ -181,6 +181,9 @@ def test_waits_double_up_to_the_longest():
     tops = [0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0]
     assert all(top / 2 <= wait <= top for wait, top in zip(waits, tops, strict=True))
     assert limits.backoff(1, retry_after=3.0, rng=random.Random(1)) == 3.0
+    rng = random.Random(2)
+    many = [limits.backoff(1, retry_after=0.1, rng=rng) for _ in range(500)]
+    assert 0.25 <= min(many) < 0.26 and 0.49 < max(many) <= 0.5, "shortened by up to half"
 
 
 def test_concurrency_is_reached_and_not_passed():
@@ -272,6 +275,30 @@ def test_a_cap_on_calls_stops_and_says_so():
     assert tally.stopped == "the cap on calls, 3, is reached"
 
 
+def test_what_is_held_and_what_was_spent_before_count_for_the_caps():
+    held, request = list(requests(2)), next(requests(1))
+    tally = Tally(calls=1, calls_before=1, prompt_tokens=100, tokens_before=50, spend_before=1.0)
+    for limits, room in (
+        (Limits(max_calls=5), True),
+        (Limits(max_calls=4), False),
+        (Limits(max_tokens=150 + 3 * 144), True),
+        (Limits(max_tokens=150 + 3 * 144 - 1), False),
+        (Limits(max_spend=1.0 + 3 * 2.34, input_price=1e4, output_price=1e5), True),
+        (Limits(max_spend=0.99 + 3 * 2.34, input_price=1e4, output_price=1e5), False),
+    ):
+        obstacle = UsageCounter(limits, tally).obstacle(held, request)
+        assert (obstacle is None) == room, limits
+
+
+@pytest.mark.parametrize(("failed", "stops"), [(4, False), (5, True), (6, True)])
+def test_failures_in_a_row_stop_at_the_most(failed, stops):
+    tally = Tally(failures_in_a_row=failed, last_reason="busy")
+    counter = UsageCounter(Limits(most_failures=5), tally)
+    obstacle = counter.obstacle([], next(requests(1)))
+    assert obstacle == (f"{failed} calls in a row failed, the last: busy" if stops else None)
+    assert UsageCounter(Limits(most_failures=None), tally).obstacle([], next(requests(1))) is None
+
+
 def test_a_cap_that_is_just_enough_stops_nothing():
     _, tally, _ = run(count=3, limits=Limits(concurrency=4, max_calls=3))
     assert tally.stopped is None
@@ -348,6 +375,19 @@ def test_only_what_the_limits_have_room_for_has_begun():
     captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
     outcome.of(requests(9), captioner, Limits(concurrency=2, max_calls=3))
     assert outcome.begun == sorted(outcome.answers) == [0.0, 4.0, 8.0]
+
+
+def test_what_a_cap_leaves_no_room_for_is_not_even_made():
+    taken = []
+
+    def counting():
+        for request in requests(9):
+            taken.append(request.span.start)
+            yield request
+
+    captioner = Scripted(lambda _: Answer("A hand stirs.", "scripted"))
+    Outcome().of(counting(), captioner, Limits(concurrency=2, max_calls=3))
+    assert taken == [0.0, 4.0, 8.0, 12.0]
 
 
 def test_a_tally_is_counted_on_and_up_to_date_when_an_answer_is_logged():
@@ -643,6 +683,8 @@ def test_each_kind_of_error_is_treated_as_its_name_says():
     ],
 )
 def test_limits_that_make_no_sense_are_refused(wrong):
+    assert Limits(max_spend=1.0, input_price=0.1).output_price == 0
+    assert Limits(concurrency=1, retries=0, timeout=0.1).retries == 0
     with pytest.raises(
         ValueError, match=r"concurrency is 1 or more|cannot be negative|needs prices"
     ):

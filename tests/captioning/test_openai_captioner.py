@@ -12,6 +12,7 @@ from earmark.captioning.chat_message import body
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.openai_endpoint import Endpoint, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
+from earmark.timeline import Span
 from fault_server import completion, fault_server
 from stills import ask_about
 from vlm_server import vlm_server
@@ -219,6 +220,17 @@ def test_the_body_of_images_has_their_times_and_sizes():
     assert base64.b64decode(data)[:3] == b"\xff\xd8\xff"
     assert asked["max_tokens"] == 256 and asked["temperature"] == 0.0
     assert "response_format" not in asked and "media_io_kwargs" not in asked
+
+
+def test_the_body_of_one_image_has_no_time():
+    picture, question = body(ask_about((1.0,), model="m"), form="images")["messages"][0]["content"]
+    assert (picture["type"], question["type"]) == ("image_url", "text")
+
+
+def test_a_window_of_no_length_is_a_clip_of_one_frame():
+    request = ask_about((1.0, 1.0), tokens=128, model="m", span=Span(1.0, 1.0))
+    clip = body(request, form="video")["media_io_kwargs"]["video"]
+    assert (clip["total_num_frames"], clip["frames_indices"]) == (1, [0, 0])
 
 
 def test_the_body_of_a_video_has_the_places_of_its_frames():

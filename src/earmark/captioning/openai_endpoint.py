@@ -240,7 +240,7 @@ class Endpoint:
         return error if model in served else CallRejected(self._not_served(model, served))
 
     def _not_served(self, name: str, served: list[str]) -> str:
-        near = difflib.get_close_matches(name, served, n=8, cutoff=0.0) or served[:8]
+        near = difflib.get_close_matches(name, served, n=8, cutoff=0.0)
         more = f" and {len(served) - len(near)} more" if len(served) > len(near) else ""
         names = f"{', '.join(near) or 'nothing'}{more}"
         return f"{self.address} does not serve {name!r}; it serves {names}"
