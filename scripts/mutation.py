@@ -1,6 +1,6 @@
 """Breaks the code on purpose, a little and at random, and counts how often the tests notice.
 
-    python scripts/mutation.py media --mutants 120 [--seed 1] [--only mp4_boxes]
+    python scripts/mutation.py media --mutants 120 [--seed 1] [--only mp4_boxes] [--minutes 15]
 
 The tests of a package are run once, noting which lines each of them runs. Then one expression is
 changed at a time (`<` to `<=`, `+` to `-`, `and` to `or`, a number by one, a condition to its
@@ -45,6 +45,7 @@ from typing import Any
 import coverage
 import pytest
 
+BEGAN = time.monotonic()
 ROOT = Path(__file__).resolve().parents[1]
 EQUIVALENTS = Path(__file__).with_name("mutation_equivalents.txt")
 
@@ -286,6 +287,9 @@ class Rounds:
         noticed, missed, false, late = 0, 0, 0, 0
         drawn = self._draw(options)
         for number, mutant in enumerate(drawn):
+            if time.monotonic() - BEGAN > 60 * options.minutes:
+                drawn = drawn[:number]
+                break
             tests = self._tests(mutant)[: options.most_tests]
             ending = self._try(mutant, tests) if tests else 0
             late += ending == -signal.SIGALRM
@@ -433,6 +437,7 @@ def main() -> None:
     parser.add_argument("--tests", nargs="*", help="in place of all tests of the package")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-tests", type=int, default=100, help="run against one change")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="no other is tried after")
     options = parser.parse_args()
     os.chdir(ROOT)
     trial = Trial(modules_of(options.package), options)
