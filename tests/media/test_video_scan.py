@@ -1,0 +1,84 @@
+"""Every picture in turn, small and grey; and a few windows decoded ahead."""
+
+from __future__ import annotations
+
+import pytest
+
+from earmark.errors import MediaError, ModelMissing
+from earmark.media import Meter, Source, open_recording
+from earmark.media.prefetch import FrameRequest, prefetch
+from earmark.media.recording_part import AudioTrack
+from earmark.media.video_scan import scan_video
+from making import read_number
+
+
+def numbers(frames):
+    return [read_number(frame.rgb) for frame in frames]
+
+
+def test_every_picture_is_given_at_its_time_and_in_its_shape(media):
+    meter = Meter()
+    recording = open_recording(Source((str(media("a.mp4")), str(media("a.mkv")))))
+    scanned = list(scan_video(recording, width_pixels=80, meter=meter))
+    assert [one.time for one in scanned] == pytest.approx([n / 10 for n in range(80)], abs=0.002)
+    assert {one.grey.shape for one in scanned} == {(60, 80)}
+    assert (meter.access, meter.bytes_read > 0) == ("demux", True)
+    assert next(scan_video(recording, width_pixels=999)).grey.shape == (120, 160)
+
+
+@pytest.mark.parametrize(("gap", "count"), [(0.1, 40), (0.11, 20), (0.25, 14), (9.0, 1)])
+def test_pictures_that_follow_too_closely_are_passed_over(media, gap, count):
+    recording = open_recording(media("a.mp4"))
+    assert len(list(scan_video(recording, least_gap=gap))) == count
+
+
+def test_a_recording_of_sound_has_no_motion(media):
+    with pytest.raises(MediaError, match=r"a.m4a has no pictures"):
+        scan_video(open_recording(media("a.m4a")))
+
+
+def test_windows_come_in_order_each_with_what_it_cost(media, tmp_path):
+    first, second = (open_recording(media(name)) for name in ("a.mp4", "a.mkv"))
+    gone = tmp_path / "gone.mp4"
+    gone.write_bytes(media("a.mp4").read_bytes())
+    missing = open_recording(gone)
+    gone.unlink()
+    asked = [
+        FrameRequest(first, (0.35,)),
+        FrameRequest(first, (1.0, 1.5), then=lambda found: numbers(found.frames)),
+        FrameRequest(missing, (0.0,)),
+        *(FrameRequest(second, (number / 10,)) for number in range(12)),
+    ]
+    found = list(prefetch(iter(asked)))
+    shown = [numbers(one.frames) for one in found]
+    assert shown == [[3], [], [], *([number] for number in range(12))]
+    assert [one.made for one in found[:3]] == [None, [10, 15], None], "and the frames are let go"
+    assert (found[0].frames_decoded, found[1].frames_decoded) == (4, 6)
+    assert found[0].bytes_read > 0 and found[2].bytes_read == 0
+    assert "gone.mp4" in found[2].failure and not found[0].failure
+
+
+def test_a_bug_is_the_reason_of_one_window_and_what_is_missing_goes_up(media):
+    def fail(error):
+        raise error
+
+    recording = open_recording(media("a.mp4"))
+    asked = [
+        FrameRequest(recording, (0.0,), then=lambda _: fail(ZeroDivisionError("by 0"))),
+        FrameRequest(recording, (1.0,)),
+        FrameRequest(recording, (1.0,), then=lambda _: fail(ModelMissing("no model"))),
+    ]
+    first, second = prefetch(asked[:2])
+    assert "ZeroDivisionError" in first.failure and numbers(second.frames) == [10]
+    with pytest.raises(ModelMissing, match="no model"):
+        list(prefetch(asked))
+
+
+def test_tracks_that_a_file_has_not_are_empty(media):
+    (part,) = open_recording(media("a.mp4", offset=0.0)).parts
+    assert part.track(0) == part.audio_tracks[0] and not part.track(0).is_empty
+    assert part.track(1) == AudioTrack("none", 0, 0) and part.track(1).is_empty
+    assert AudioTrack("aac", 1, 1, start=1.0, end=1.0).is_empty
+    chapters = open_recording(Source((str(media("a.mp4")),) * 2)).parts
+    assert [(one.start, one.end) for one in chapters] == [(0.0, 4.0), (4.0, 8.0)]
+    assert [one.shift for one in chapters] == [0.0, 4.0]
