@@ -53,6 +53,7 @@ def test_the_picture_shown_at_each_time(media, name, options):
         ([1.0], 1),
         ([2.5, 4.0], 6 + 1),
         ([0.95, 1.05], 10 + 1),
+        ([30.75, 30.25], 8),
         ([59.95], 10),
     ],
     ids=str,
@@ -64,11 +65,14 @@ def test_no_more_is_decoded_than_it_takes(media, times, decoded):
     assert (stats.decoded, stats.returned) == (decoded, len(times))
 
 
-def test_b_frames_past_the_one_wanted_are_not_decoded(media):
-    recording = open_recording(media("six.mp4", duration=6.0, b_frames=2))
-    stats = FrameStats()
-    recording.frames([0.35], stats=stats)
-    assert stats.decoded <= 4 + 2
+@pytest.mark.parametrize("name", ["six.mp4", "six.mkv", "six.ts"])
+def test_b_frames_past_the_one_wanted_are_not_decoded(media, name):
+    """Every third is a reference, and comes before the two that lie between it and the last."""
+    recording = open_recording(media(name, duration=6.0, b_frames=2))
+    for time, decoded in {0.0: 1, 0.15: 3, 0.35: 2, 0.5: 7, 0.95: 8, 1.0: 1, 5.95: 8}.items():
+        stats = FrameStats()
+        assert numbers(recording.frames([time], stats=stats)) == [int(time * 10 + 1e-6)]
+        assert stats.decoded == decoded
 
 
 def test_a_reader_is_asked_again_and_again_in_any_order(media):
