@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 
+import httpx
 import pytest
 
 from earmark.media.http_client import BodyTooLarge, HttpClient
-from servers import range_server
+from servers import free_port, range_server
 
 
 @pytest.fixture
@@ -64,3 +65,20 @@ def test_a_closed_client_is_closed_once(folder):
     client = HttpClient()
     client.close()
     client.close()
+
+
+def test_why_nobody_answers_is_said_in_the_words_of_the_system():
+    client = HttpClient()
+    request = client.request("GET", f"http://127.0.0.1:{free_port()}/")
+    with pytest.raises(httpx.ConnectError, match=r"^Connection refused$"):
+        client.send(request, seconds=60.0, limit_bytes=1)
+
+
+def test_a_body_may_be_as_large_as_it_is_allowed_to_be(folder):
+    client = HttpClient(headers={"X-Own": "yes"})
+    with range_server(folder) as server:
+        request = client.request("GET", server.url("a.bin"))
+        assert (request.headers["X-Own"], request.headers["Accept-Encoding"]) == ("yes", "identity")
+        assert len(client.send(request, seconds=60.0, limit_bytes=3000)[1]) == 3000
+        with pytest.raises(BodyTooLarge):
+            client.send(request, seconds=60.0, limit_bytes=2999)

@@ -1,0 +1,127 @@
+"""A file on disk, read at any place, counted, and never mixed with another version of itself."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from earmark.errors import UnreadableFile
+from earmark.media import storage as module
+from earmark.media.storage import ByteRange, FileFacts, LocalStorage, Meter
+
+DATA = bytes(range(200))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "a.bin").write_bytes(DATA)
+    return tmp_path / "a.bin"
+
+
+def opened(path: Path) -> tuple[LocalStorage, Meter]:
+    meter = Meter()
+    return LocalStorage(str(path), meter), meter
+
+
+def test_bytes_are_read_where_they_are_asked_for_and_counted(path: Path):
+    storage, meter = opened(path)
+    assert storage.size_bytes == 200
+    assert storage.read(0, 3) == b"\0\1\2"
+    assert storage.read_all([ByteRange(5, 7), ByteRange(0, 1)]) == [b"\5\6", b"\0"]
+    assert storage.read(198, 999) == DATA[198:]
+    assert storage.read(3, 3) == storage.read(9, 4) == storage.read(500, 600) == b""
+    assert meter.bytes_read == 3 + 2 + 1 + 2
+
+
+def test_a_stretch_that_is_held_is_read_once(path: Path):
+    storage, meter = opened(path)
+    storage.hold(ByteRange(10, 20))
+    assert meter.bytes_read == 10
+    assert storage.read(10, 20) == DATA[10:20] and storage.read(12, 15) == DATA[12:15]
+    assert meter.bytes_read == 10
+    assert storage.read(9, 12) == DATA[9:12] and storage.read(18, 21) == DATA[18:21]
+    assert meter.bytes_read == 16
+
+
+def test_a_large_stretch_is_not_held(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "_MOST_HELD_BYTES", 20)
+    storage, meter = opened(path)
+    storage.hold(ByteRange(0, 21))
+    assert meter.bytes_read == 0
+    storage.hold(ByteRange(0, 20))
+    assert meter.bytes_read == 20
+
+
+def test_a_key_tells_both_ends_and_the_time_of_change(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Files of one length and one time of change that differ at one place."""
+    monkeypatch.setattr(module, "_SAMPLE_BYTES", 10)
+
+    def key(place: int | None, *, at: int = 7) -> str:
+        data = bytearray(DATA)
+        if place is not None:
+            data[place] ^= 1
+        path.write_bytes(data)
+        os.utime(path, ns=(at, at))
+        return opened(path)[0].key()
+
+    same = key(None)
+    assert key(100) == same, "the middle is not looked at"
+    changed = [key(place) for place in (0, 9, 190, 199)]
+    assert len({same, *changed, key(None, at=8)}) == 6
+    assert key(10) == key(189) == same
+    path.write_bytes(b"abc")
+    assert len(opened(path)[0].key()) == 64
+
+
+def test_a_file_that_changes_while_it_is_open_is_an_error(path: Path):
+    storage, _ = opened(path)
+    assert storage.read(0, 1) == b"\0"
+    path.write_bytes(DATA + b"more")
+    with pytest.raises(UnreadableFile, match=r"a\.bin changed while it was in use"):
+        storage.read(0, 1)
+
+
+def held_beneath(folder: Path) -> list[str]:
+    """Files of a folder that this process has open, where the system tells."""
+    held = []
+    for entry in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):
+            held.append(str(entry.readlink()))
+    return [name for name in held if name.startswith(str(folder))]
+
+
+def test_what_is_no_file_is_said_and_let_go(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.mp4")
+    for name, words in (
+        ("none.mp4", "does not exist"),
+        (".", "is a directory"),
+        ("pipe.mp4", "is not a file to read at any place"),
+    ):
+        with pytest.raises(UnreadableFile, match=words):
+            LocalStorage(str(tmp_path / name), Meter())
+    assert held_beneath(tmp_path) == []
+
+
+def test_a_file_is_closed_once(path: Path):
+    storage, _ = opened(path)
+    storage.close()
+    other = os.open(path, os.O_RDONLY)  # takes the number that was let go
+    storage.close()
+    os.fstat(other)
+    os.close(other)
+
+
+@pytest.mark.parametrize(
+    ("facts", "version"),
+    [
+        (FileFacts(9, "tag", "Monday"), "9:tag"),
+        (FileFacts(9, None, "Monday"), "9:Monday"),
+        (FileFacts(None, "", None), "None:None"),
+    ],
+)
+def test_the_version_of_a_served_file_is_its_tag_or_its_time(facts: FileFacts, version: str):
+    assert facts.version == version
+    assert ByteRange(3, 10).size_bytes == 7
