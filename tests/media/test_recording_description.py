@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+from pathlib import Path
 
+import av
 import pytest
 
-from earmark.errors import MediaError, UnreadableFile
+from earmark.errors import MediaError, NoAudioStream, UnreadableFile
 from earmark.media import Source, inspect, open_recording
+from earmark.media.recording_description import content_key
 from earmark.media.video_scan import scan_video
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 
@@ -220,3 +223,69 @@ def test_a_file_that_was_replaced_is_heard_by_its_own_tables(media, tmp_path):
     second = open_recording(path)
     assert second.duration != first.duration
     assert sum(map(len, second.sound())) == round(second.duration * 16_000)
+
+
+def dated(media, path, said):
+    """A copy of a recording that says it began then."""
+    with av.open(str(media("a.mp4"))) as given, av.open(str(path), "w") as made:
+        made.metadata["creation_time"] = said
+        streams = {one.index: made.add_stream_from_template(one) for one in given.streams}
+        for packet in given.demux():
+            if packet.dts is not None:
+                packet.stream = streams[packet.stream.index]
+                made.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("said", "began"),
+    [
+        ("2024-05-01T10:20:30.250000Z", "2024-05-01T10:20:30+00:00"),
+        ("1981-01-01T00:00:00Z", "1981-01-01T00:00:00+00:00"),
+        ("1980-12-31T00:00:00Z", ""),
+        ("1970-01-01T00:00:00Z", ""),
+    ],
+)
+def test_when_it_began_is_believed_of_a_clock_that_was_set(media, tmp_path, said, began):
+    path = dated(media, tmp_path / "a.mp4", said)
+    assert open_recording(path).began == began
+    assert open_recording(media("a.mp4")).began == ""
+    chapters = Source((str(path), str(dated(media, tmp_path / "b.mp4", "2030-01-01T00:00:00Z"))))
+    assert open_recording(chapters).began == began, "as the first of them says"
+
+
+def test_a_key_is_known_without_opening_the_file(media):
+    uris = (str(media("a.mp4")), str(media("a.mkv")))
+    for source in (Source(uris), Source(uris[:1])):
+        assert content_key(source) == open_recording(source).key
+
+
+def test_of_chapters_the_first_gives_the_container_and_any_the_access(media):
+    mp4, mkv = str(media("a.mp4")), str(media("a.mkv"))
+    both = open_recording(Source((mp4, mkv)))
+    assert both.container.startswith("mov,mp4") and both.access == "demux"
+    assert both.size_bytes == sum(Path(uri).stat().st_size for uri in (mp4, mkv))
+    assert "no index of every packet" in both.access_reason
+    assert "no index of every packet" not in open_recording(Source((mp4, mp4))).access_reason
+    turned = open_recording(Source((mkv, mp4)))
+    assert (turned.container.startswith("matroska"), turned.access) == (True, "demux")
+    assert turned.access_reason == both.access_reason, "why it is not by the index"
+
+
+def test_tracks_are_counted_from_0_and_no_further_than_there_are(media):
+    path = media("two.mp4", audio=(AudioPlan(CLICKS), AudioPlan((2.0,), language="fra")))
+    assert [track.language for track in open_recording(path).audio_tracks] == [None, "fra"]
+    assert open_recording(path, audio_track=1).audio_track == 1
+    with pytest.raises(ValueError, match="no track -1"):
+        open_recording(path, audio_track=-1)
+    with pytest.raises(NoAudioStream, match=r"no audio track 2; choose one of 0 to 1"):
+        open_recording(path, audio_track=2)
+    with pytest.raises(NoAudioStream, match=r"no audio track 1; it has none"):
+        open_recording(media("mute.mp4", has_audio=False), audio_track=1)
+    assert not open_recording(media("mute.mp4", has_audio=False)).has_audio
+
+
+def test_opening_reads_the_index_and_little_else(media):
+    path = media("minute.mp4", duration=60.0, size=(160, 40))
+    recording = open_recording(path)
+    assert 0 < recording.bytes_read < path.stat().st_size / 2

@@ -63,7 +63,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
             keys.append(file.storage.key())
             container = container or file.container.format.name
             began = began if len(parts) > 1 else _began(file)
-            reason = reason if reason and not parts[-1].has_index else file.access_reason
+            reason = reason if reason and parts[-1].has_index else file.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
         source=source,
