@@ -49,7 +49,7 @@ mutation: $(VENV)/.dev ## Break media, ledger, selection and the client on purpo
 # DATA holds epic/ (annotations of EPIC-KITCHENS-100 and EPIC-SOUNDS), resound/ (sound named as the recordings) and, for
 # `answers`, `adapt` and `gate`, shift/ (sparse recordings and actions.csv); docs/evaluate.md says more.
 DATA ?= ../shared/data
-tables: answers adapt gate $(VENV)/.dev voice ## Every table of the log that DATA and the fetched models give: hours
+tables: gate answers adapt $(VENV)/.dev voice ## Every table of the log that DATA and the fetched models give: hours
 	$(BIN)/python scripts/activity_table.py $(DATA)/epic/EPIC_100_validation.csv
 	$(BIN)/python scripts/speech_table.py
 	$(BIN)/python scripts/find_table.py $(DATA)
@@ -58,8 +58,8 @@ tables: answers adapt gate $(VENV)/.dev voice ## Every table of the log that DAT
 adapt: $(VENV)/.dev ## Print what adapting a gate by answers brings, on DATA
 	$(BIN)/python scripts/adapt_table.py $(DATA) $(RUNS)
 
-answers: $(VENV)/.dev ## Print what rounds, enough and audit bring, with the model played from the annotations in DATA
-	$(BIN)/python scripts/answers_table.py $(DATA) experiments/answers/table.md
+answers: $(VENV)/.dev ## Print what rounds, enough and audit bring, with the model played from the annotations in DATA, heard by the gates in RUNS
+	$(BIN)/python scripts/answers_table.py $(DATA) $(RUNS) experiments/answers/table.md
 
 docs: $(VENV)/.dev ## Write docs/reference.md anew from the code
 	$(BIN)/python scripts/reference.py

@@ -1,13 +1,12 @@
 """What answers tell about the stretches between them: rates changed by what both ends say.
 
-    answers         chop ──────── chop          the same: hardly anything new in between
-               .    .    ──────── .    .        nothing is done far and wide: hardly anything at all
-               chop .    ──────── .             nothing at either end, but something beyond
-                    .    ──────── chop          one end empty
-                    chop ──────── wash          different: most of what is new lies here
-                    chop ──────── wash chop     bridged: they differ, but one of the two may err
+    answers    chop ──────── chop     the same: hardly anything new in between
+               .    ──────── .        nothing is done: hardly anything at all
+               .    ──────── chop     one end empty
+               chop ──────── wash     different: most of what is new lies here
 
-An answer may miss what is done, or call it otherwise: so the answer beyond each end is heard too.
+An answer may miss what is done, or call it otherwise: so what is likely at both ends by all answers
+counts (`hidden_activity`), and not what the two of them say.
 
 Only the order of the stretches can be learnt from that, not how much there is in all: the rates are
 changed so that they expect as much in the stretches between answers as before. Where all ends say
@@ -17,24 +16,18 @@ alike, or all differ, nothing changes, and the plan stays what it was.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
 from earmark.grid import Windows
+from earmark.selection.hidden_activity import KINDS, Agreement, Sayings, likely_kinds
 from earmark.selection.pick import gains
+from earmark.timeline import FloatArray, IndexArray
 
 NOTHING = ""
 """The activity of an answer that says nothing is being done."""
-
-Kind = Literal["same", "bridged", "idle", "empty", "one_empty", "differ"]
-"""What the answers at both ends of a stretch, and next to these, are to one another."""
-
-Agreement = Callable[[str, str], bool]
-"""Whether two activities, neither of them `NOTHING`, are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,38 +44,39 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class GapFactors:
-    """New actions between two answers, beside those between two that differ.
+    """New actions between two answers, beside those where two different things are being done.
 
     By how many mean lengths of an action the answers lie apart: over a stretch much longer than
-    an action, that both ends say the same tells less.
+    an action, that the same is done at both ends tells less.
     """
 
     lengths: tuple[float, ...]
     """Distances, in mean lengths of an action, increasing."""
     same: tuple[float, ...]
-    bridged: tuple[float, ...]
-    """The ends do not agree, but one of them does with the answer beyond the other."""
     idle: tuple[float, ...]
-    """Nothing is being done at either end, nor beyond."""
-    empty: tuple[float, ...]
-    """Nothing is being done at either end, but beyond one of them something is."""
+    """Nothing is being done at either end."""
     one_empty: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        for shares in (self.same, self.bridged, self.idle, self.empty, self.one_empty):
+        for shares in (self.same, self.idle, self.one_empty):
             if len(shares) != len(self.lengths) or min(shares) <= 0:
                 raise ValueError("factors are above 0, one for each length")
 
-    def of(self, kind: Kind, apart: float) -> float:
-        """The factor of a stretch between answers so many mean lengths of an action apart."""
-        return 1.0 if kind == "differ" else _factor(self, kind, apart)
+    def __call__(self, kinds: FloatArray, apart: FloatArray) -> FloatArray:
+        """The factor of each stretch.
 
-
-@lru_cache(maxsize=1 << 14)
-def _factor(factors: GapFactors, kind: Kind, apart: float) -> float:
-    """`GapFactors.of`, remembered: an archive has few distances and many stretches."""
-    shares: tuple[float, ...] = getattr(factors, kind)
-    return float(np.interp(np.log(max(apart, 1e-9)), np.log(factors.lengths), shares))
+        Args:
+            kinds: Shape (stretches, kinds): how likely each is what `KINDS` say.
+            apart: Mean lengths of an action that its ends lie apart.
+        """
+        known = np.log(self.lengths)
+        tables = {"same": self.same, "one_empty": self.one_empty, "idle": self.idle}
+        of_kind = [
+            np.interp(np.log(apart), known, tables[kind]) if kind in tables else np.ones(len(apart))
+            for kind in KINDS
+        ]
+        found: FloatArray = (kinds * np.stack(of_kind, axis=1)).sum(axis=1)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,71 +88,83 @@ class Gap:
     start: float
     end: float
     """Seconds."""
-    kind: Kind
+    kind: str
+    """What is likeliest at its ends, of `KINDS`."""
     factor: float
-    """New actions beside a stretch whose ends differ."""
+    """New actions beside a stretch with two different things at its ends."""
     expected: float
     """New actions the sound lets expect, that neither end touches."""
 
 
-def kind_of(
-    first: str, last: str, agree: Agreement, *, before: str | None = None, after: str | None = None
-) -> Kind:
-    """What two activities, one at either end of a stretch, are to one another.
-
-    `before` and `after` are those of the answers next to them, None where there is none that says.
-    """
-
-    def alike(one: str | None, other: str | None) -> bool:
-        return bool(one) and bool(other) and agree(str(one), str(other))
-
-    if first == last == NOTHING:
-        return "empty" if before or after else "idle"
-    if alike(first, last):
-        return "same"
-    if alike(first, after) or alike(before, last) or (first and last and alike(before, after)):
-        return "bridged"
-    return "one_empty" if NOTHING in (first, last) else "differ"
-
-
 def find_gaps(
-    windows: Windows, seen: Sequence[Seen], agree: Agreement, factors: GapFactors
-) -> list[Gap]:
-    """The stretches between answers, in order; those with an end that does not say are left out."""
-    ordered = sorted(seen, key=lambda one: one.window)
-    if len(ordered) < 2:
-        return []
-    places = np.array([one.window for one in ordered], dtype=np.intp)
-    rates = windows.rates
-    total = np.cumsum(rates)
-    touched = gains(windows, places) - rates[places]  # of those that start in the stretch before
-    expected = (total[places[1:] - 1] - total[places[:-1]] - touched[1:]).tolist()
-    mean = float(windows.survival.reach(windows.length).sum()) * windows.length
-    said = [None, *(one.activity for one in ordered), None]
-    found = []
-    for place, lies in enumerate(expected):
-        before, one, other, after = said[place : place + 4]
-        first, stop = ordered[place].window + 1, ordered[place + 1].window
-        is_apart = stop + 1 - first > windows.per_call
-        if not is_apart or one is None or other is None:
-            continue
-        kind = kind_of(one, other, agree, before=before, after=after)
-        factor = factors.of(kind, (stop + 1 - first) * windows.step / mean)
+    many: Collection[Windows],
+    seen: Sequence[Sequence[Seen]],
+    agree: Agreement,
+    factors: GapFactors,
+) -> tuple[list[list[Gap]], float]:
+    """The stretches between answers, in order; those with an end that does not say are left out.
+
+    And how much the answers say that things go on from one to the next: see `likely_kinds`.
+    """
+    found = [_Stretches.of(*pair, agree) for pair in zip(many, seen, strict=True)]
+    kinds, evidence = likely_kinds([row.said for row in found])
+    gaps = [row.gaps(of_row, factors) for row, of_row in zip(found, kinds, strict=True)]
+    return gaps, evidence
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stretches:
+    """What lies between the answers about one recording, before it is known what that tells."""
+
+    said: Sayings
+    number: IndexArray
+    """Of the first end of each stretch among the answers that say."""
+    apart: FloatArray
+    """Mean lengths of an action from one end to the other."""
+    columns: tuple[list[float], ...]
+    """First and last window, start and end, and new actions expected."""
+
+    @classmethod
+    def of(cls, windows: Windows, seen: Sequence[Seen], agree: Agreement) -> _Stretches:
+        ordered = sorted(seen, key=lambda one: one.window)
+        told = [one for one in ordered if one.activity is not None]
+        said = Sayings.of(
+            windows, [one.window for one in told], [one.activity or NOTHING for one in told], agree
+        )
+        places = np.array([one.window for one in ordered], dtype=np.intp)
+        says = np.array([one.activity is not None for one in ordered], dtype=bool)
+        apart = np.diff(places)
+        taken = says[1:] & says[:-1] & (apart > windows.per_call)
+        rates = windows.rates
+        total = np.cumsum(rates)
+        touched = gains(windows, places) - rates[places]  # of those that start before it
+        expected = total[places[1:] - 1] - total[places[:-1]] - touched[1:]
+        first, stop = places[:-1][taken] + 1, places[1:][taken]
         ends = first * windows.step, (stop + 1 - windows.per_call) * windows.step
-        found.append(Gap(first, stop, *ends, kind, factor, max(0.0, lies)))
-    return found
+        columns = (first, stop, *ends, np.maximum(expected[taken], 0.0))
+        mean = float(windows.survival.reach(windows.length).sum()) * windows.per_call
+        number = np.cumsum(says)[:-1][taken] - 1
+        return cls(said, number, apart[taken] / mean, tuple(each.tolist() for each in columns))
+
+    def gaps(self, kinds: FloatArray, factors: GapFactors) -> list[Gap]:
+        """The stretches, given how likely it is between answers what `KINDS` say."""
+        own = kinds[self.number]
+        factor = factors(own, self.apart).tolist()
+        likeliest = [KINDS[place] for place in own.argmax(axis=1).tolist()]
+        *ends, expected = self.columns
+        rows = zip(*ends, likeliest, factor, expected, strict=True)
+        return [Gap(*row) for row in rows]
 
 
-LEAST_EVIDENCE = 1.4
-"""Standard deviation of the factors beside their mean, times the root of how many stretches say so,
-from which on answers are planned by. Set on the development halves, between what it saves in dense
-kitchens and what it costs elsewhere: see experiments/LOG.md."""
+LEAST_EVIDENCE = 1.0
+"""From which on answers are planned by, in units of log-likelihood: how much the answers say that
+things go on from one to the next, and half of the squared differences of the factors from their
+mean, added up. Of dense kitchens neither is much. Set on the development halves: see
+experiments/LOG.md."""
 
-IN_WORDS: Mapping[Kind, str] = {
+IN_WORDS = {
     "same": "between answers that agree",
-    "bridged": "between answers that differ, beside one that agrees",
     "idle": "between answers that see nothing done",
-    "empty": "between answers that see nothing done, beside something",
     "one_empty": "between something and nothing done",
     "differ": "between answers that differ",
 }
@@ -187,11 +193,7 @@ class RevisedWindows(Collection[Windows]):
         """
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness
-        wanted = factors or FITTED
-        self.gaps = [
-            find_gaps(windows, some, agree, wanted)
-            for windows, some in zip(many, seen, strict=True)
-        ]
+        self.gaps, self.evidence = find_gaps(many, seen, agree, factors or FITTED)
         every = [gap for row in self.gaps for gap in row]
         after = sum(gap.expected * gap.factor for gap in every)
         self.level = sum(gap.expected for gap in every) / after if after > 0 else 1.0
@@ -230,16 +232,14 @@ class RevisedWindows(Collection[Windows]):
             return False
         factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
-        return bool(spread * len(every) >= LEAST_EVIDENCE**2)
+        return bool(self.evidence + spread * len(every) / 2 >= LEAST_EVIDENCE)
 
 
 FITTED = GapFactors(
     lengths=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0),
-    same=(0.13, 0.16, 0.19, 0.23, 0.31, 0.5, 0.6, 0.9),
-    bridged=(0.2, 0.5, 0.5, 0.55, 0.55, 0.6, 0.7, 0.9),
-    idle=(0.02, 0.02, 0.04, 0.11, 0.25, 0.5, 0.55, 0.55),
-    empty=(0.3, 0.3, 0.3, 0.35, 0.43, 0.6, 0.8, 0.8),
+    same=(0.05, 0.14, 0.2, 0.27, 0.39, 0.48, 0.87, 0.88),
+    idle=(0.03, 0.03, 0.07, 0.1, 0.16, 0.2, 0.33, 0.4),
     one_empty=(0.75,) * 8,
 )
-"""The middle between perfect and noisy played answers, over GoalStep steps and substeps and
-EPIC-KITCHENS-100, on the development half of each (`earmark.evaluation.answer_bench`)."""
+"""Means over GoalStep steps and substeps and EPIC-KITCHENS-100, of perfect answers, on the
+development half of each (`earmark.evaluation.answer_bench`): see experiments/LOG.md."""

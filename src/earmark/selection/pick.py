@@ -53,14 +53,11 @@ def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
         picks      ^        ^             gain of the second =
         steps    . j . . .  k . .         rate[k] + sum over j < m < k of rate[m] * g(k - m)
     """
-    reach = windows.reach
-    total = np.zeros(len(chosen))
     gaps = np.diff(chosen, prepend=-1)
-    for distance, chance in enumerate(reach.tolist()):
-        counted = gaps > distance
-        if not counted.any():
-            break
-        total[counted] += chance * windows.rates[chosen[counted] - distance]
+    reach = windows.reach[: gaps.max(initial=0)]
+    back = np.arange(len(reach))
+    found = windows.rates[chosen[:, None] - back] * reach  # (chosen, steps back)
+    total: FloatArray = np.where(back < gaps[:, None], found, 0.0).sum(axis=1)
     return total
 
 

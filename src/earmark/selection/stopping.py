@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.answer_evidence import NOTHING, Agreement, RevisedWindows, Seen
+from earmark.selection.answer_evidence import NOTHING, RevisedWindows, Seen
+from earmark.selection.hidden_activity import Agreement
 from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
 
