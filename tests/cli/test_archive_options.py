@@ -147,6 +147,11 @@ def test_only_what_failed_is_taken_up_again(archive, tmp_path):
     assert len(picks(run)) == 3
     nothing = caption(folder, run, "--budget", "1", "--retry-failed", "--log", "json")
     assert nothing.code == 0
+    assert f"nothing failed in {run}" in nothing.err
+    other = caption(folder, run, "--budget", "2", "--retry-failed")
+    assert isinstance(other.error, LedgerError)
+    assert "budget is '1' there and '2' here" in str(other.error)
+    assert len(picks(run)) == 3
 
 
 def test_bad_words_are_one_line(archive, tmp_path):
@@ -158,6 +163,10 @@ def test_bad_words_are_one_line(archive, tmp_path):
     assert "a shard is written 1/2 to 2/2" in str(shard.error)
     address = Said("select", archive, "--address", "auto")
     assert "--address auto needs --engine ray" in str(address.error)
+    post = caption(archive, run, "--batch", tmp_path / "requests.jsonl")
+    assert "needs --engine batch" in str(post.error)
+    nobody = caption(archive, run, "--engine", "batch", "--batch", tmp_path / "requests.jsonl")
+    assert "--engine batch needs to know whom to ask" in str(nobody.error)
     idle = Said("select", archive, "--workers", "0")
     assert idle.code == 2 and "--workers" in idle.err
     none = caption(archive, tmp_path / "none", "--retry-failed")
@@ -189,3 +198,17 @@ def test_select_on_two_processes_says_what_one_says(archive):
     two = Said(*words, "csv", "--workers", "2", "--no-cache")
     assert (one.code, two.code) == (0, 0)
     assert one.out == two.out
+
+
+def test_a_batch_says_where_it_is_and_what_to_do_next(archive, tmp_path):
+    path = tmp_path / "requests.jsonl"
+    words = ("--budget", "1", "--engine", "batch", "--batch", path, "--model", "scripted")
+    with fault_server() as server:
+        first = caption(archive, tmp_path / "run", *words, "--vlm", server.url, "--no-sounds")
+    assert first.code == 0, first.err
+    assert str(path) in first.out.splitlines()
+    assert "expected coverage once all 3 are answered" in first.out
+    assert "run the same command" not in first.out
+    assert (
+        f"3 requests; when their results are back: earmark import {tmp_path / 'run'}" in first.err
+    )

@@ -188,3 +188,52 @@ def test_workers_are_one_or_more():
 def test_windows_of_several_recordings_are_decoded_where_that_can_be_ended(workers, kind):
     with closing(pool(workers).open_decoder()) as decoder:
         assert type(decoder) is kind
+
+
+UNGUARDED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from scale_work import square
+from earmark.distributed.worker_pool import WorkerPool
+from earmark.pipeline.run_plan import BackendOptions
+pool = WorkerPool(BackendOptions(workers=2))
+print(sorted(value for _, value in pool.map(square, [3, 6])))
+pool.close()
+"""
+
+INTERRUPTED = """
+import multiprocessing, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import earmark.cli
+from earmark.distributed.worker_process import WorkerProcesses
+from scale_work import hangs
+
+def interrupted():
+    processes = WorkerProcesses(1, 600.0)
+    threading.Thread(target=lambda: list(processes.run(hangs, [7])), daemon=True).start()
+    while not (children := multiprocessing.active_children()):
+        time.sleep(0.05)
+    print(children[0].pid, flush=True)
+    raise SystemExit(130)
+
+earmark.cli.app = interrupted
+earmark.cli.main()
+"""
+
+
+def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    words = [sys.executable, str(script), str(Path(__file__).parents[1])]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == "[3.0, 12.0]\n"
+
+
+def test_an_interrupted_command_leaves_no_worker_behind():
+    words = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1])]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 130, ran.stderr
+    worker = Path("/proc", ran.stdout.strip())
+    while worker.exists() and ") Z " not in (worker / "stat").read_text():
+        time.sleep(0.05)

@@ -9,7 +9,7 @@ import pytest
 
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.tags_captioner import TagsCaptioner
-from earmark.errors import MediaError
+from earmark.errors import LedgerError, MediaError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence
 from earmark.ledger.run_reader import Run
@@ -126,13 +126,14 @@ class Sees:
         return [EvidenceEntry(span, "seen", "red cup", 0.9, self.name)]
 
 
-def test_results_of_another_model_are_said_to_be_unknown(run, tmp_path):
+def test_results_of_another_run_are_said_to_be_unknown(run, tmp_path):
     written = export_batch(run, tmp_path / "requests.jsonl", model="mail")
     lines = written.paths[0].read_text(encoding="utf-8").splitlines()
     results = tmp_path / "results.jsonl"
-    results.write_text(reply(lines[0], "seen"))
-    taken = import_batch(run, [results], model="other")
-    assert (taken.answered, taken.unknown) == (0, 1)
+    strange = json.dumps({"custom_id": "of another run"})
+    results.write_text(reply(lines[0], "seen") + reply(strange, "seen"))
+    taken = import_batch(run, [results], model="mail")
+    assert (taken.answered, taken.unknown) == (1, 1)
 
 
 def test_a_recording_that_changed_is_refused(run, tmp_path):
@@ -191,3 +192,48 @@ def test_caps_hold_for_what_is_written_too(tmp_path):
         assert import_batch(tmp_path / "run", [results], model="scripted").answered == 2
         caption([video], budget="4", max_calls=3, **ask)
         assert server.count() == 1
+
+
+def answered(run: Path) -> tuple[int, int]:
+    with Run.open(run) as reader:
+        totals = reader.totals()
+        return totals.answered, totals.picks
+
+
+@pytest.fixture
+def captioned(run, tmp_path) -> Path:
+    written = export_batch(run, tmp_path / "requests.jsonl", model="mail")
+    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
+    results = tmp_path / "results.jsonl"
+    results.write_text("".join(reply(line, f"seen {n}") for n, line in enumerate(lines)))
+    import_batch(run, [results], model="mail")
+    return run
+
+
+def test_captions_stay_where_they_are_while_another_model_is_thought_of(captioned, tmp_path):
+    assert export_batch(captioned, tmp_path / "other.jsonl", model="other").requests == 4
+    assert answered(captioned) == (4, 4)
+    with pytest.raises(LedgerError, match=r"none of the 4 results answers a call of .* to mial"):
+        import_batch(captioned, [tmp_path / "results.jsonl"], model="mial")
+    assert answered(captioned) == (4, 4)
+
+
+def test_tags_take_no_captions_place(captioned, tmp_path):
+    choices = {"budget": "4", "frontline": "flux", "captioner": TagsCaptioner()}
+    done = caption([tmp_path / "shift.mp4"], run=captioned, **choices)
+    assert (done.tally.calls, done.totals.answered, done.totals.picks) == (0, 4, 4)
+    with Run.open(captioned) as reader:
+        (recording,) = reader.recordings()
+        shown = {row.kept.answer.text for row in reader.picks(recording.id) if row.kept}
+    assert shown == {f"seen {n}" for n in range(4)}
+
+
+def test_what_came_back_before_is_not_missing(run, tmp_path):
+    written = export_batch(run, tmp_path / "requests.jsonl", model="mail")
+    lines = written.paths[0].read_text(encoding="utf-8").splitlines()
+    missing = []
+    for part in (lines[:2], lines[2:]):
+        results = tmp_path / "part.jsonl"
+        results.write_text("".join(reply(line, "seen") for line in part))
+        missing.append(import_batch(run, [results], model="mail").missing)
+    assert missing == [2, 0]

@@ -47,6 +47,10 @@ class Tally:
     last_reason: str = ""
     stopped: str | None = None
     """Which limit ended the run before its requests did, in a line; None if none did."""
+    written: int = 0
+    """Requests that went into batch files: their answers come later."""
+    files: tuple[str, ...] = ()
+    """The batch files."""
     calls_before: int = 0
     """What earlier processes of the same run have taken: the caps count it, nothing else does."""
     tokens_before: int = 0

@@ -27,7 +27,8 @@ def main() -> None:
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file's name may be no text: print it as it is
-            stream.reconfigure(errors="surrogateescape")
+            is_unicode = stream.encoding.lower().startswith("utf")
+            stream.reconfigure(errors="surrogateescape" if is_unicode else "backslashreplace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
@@ -44,5 +45,9 @@ def main() -> None:
             err.print("earmark: stopped; what was finished is kept, the same command goes on")
             sys.stdout.flush()
             sys.stderr.flush()
+            from multiprocessing import active_children
+
+            for worker in active_children():  # nobody waits for them any more
+                worker.kill()
             os._exit(INTERRUPTED)
         raise

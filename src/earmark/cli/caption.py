@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -28,10 +29,13 @@ from earmark.cli.options import (
     MetricsPort,
     takes_plan,
 )
+from earmark.errors import LedgerError
 from earmark.gate.forecast_error import as_range
+from earmark.ledger.run_merge import differences
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.media.source import as_place, name_of
+from earmark.pipeline.blurred_run import blurred_like
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
@@ -99,7 +103,7 @@ def caption(
     """
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
-        plan = replace(plan, paths=only_failed(plan.sources(), folder, across=plan.across))
+        plan = replace(plan, paths=only_failed(plan, folder))
     key = os.environ.get("OPENAI_API_KEY")
     with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
         if dry_run:
@@ -109,6 +113,8 @@ def caption(
             return
         done = caption_windows(run=folder, plan=plan, api_key=key, progress=progress)
     show(done, format)
+    if plan.backend.batch and format is Format.table:
+        tell_batch(done, plan.backend.batch, plan.model_choice.model or "NAME")
     if done.missed or done.tally.failed or done.tally.stopped:
         raise typer.Exit(1)
 
@@ -124,15 +130,29 @@ def run_name(paths: Sequence[str], plan: Plan) -> str:
     return stem if plan.shard is None else f"{stem}-{plan.shard.number}-of-{plan.shard.of}"
 
 
-def only_failed(sources: Sequence[Source], folder: Path, *, across: bool) -> list[Source]:
-    """Those of `sources` that the run in `folder` failed on.
+def only_failed(plan: Plan, folder: Path) -> list[Source]:
+    """Those of the sources that the run in `folder` failed on.
 
-    All of them where they share a budget: its price is found over all.
+    All of them where they share a budget: its price is found over all; and where none failed: they
+    are answered, and nothing is asked.
+
+    Raises:
+        LedgerError: the run was made by other choices: its good recordings would not be in it.
     """
     with Run.open(folder) as run:
-        places = run.failed_paths()
-    if not places or across:
-        return list(sources) if places else []
+        places, kept = run.failed_paths(), run.plan()
+    model = plan.model_choice.model or kept["model"]
+    wanted = blurred_like(plan, folder).with_evidence().run_json(model)
+    if name := next(differences(kept, json.loads(json.dumps(wanted))), None):
+        raise LedgerError(
+            f"{folder} was made by other choices: {name} is {kept.get(name)!r} there and "
+            f"{wanted.get(name)!r} here; repeat them, or leave out --retry-failed"
+        )
+    sources = plan.sources()
+    if not places:
+        err.print(f"nothing failed in {folder}")
+    if not places or plan.across:
+        return list(sources)
     return [source for source in sources if as_place(source.uris[0]) in places]
 
 
@@ -166,7 +186,8 @@ def show(done: CaptionResult, format: Format) -> None:
     tell_trouble(done)
     if totals.recordings:
         out.print(f"report: {done.page}")
-    if totals.picks and not totals.answered and not totals.failed and not tally.stopped:
+    is_asked = totals.answered or totals.failed or tally.stopped or tally.written
+    if totals.picks and not is_asked:
         out.print(ADD_A_MODEL)
 
 
@@ -186,10 +207,26 @@ def tell_totals(done: CaptionResult) -> None:
     if totals.faces_blurred:
         out.print(f"{counted(totals.faces_blurred, 'face')} blurred in what was sent")
     if totals.expected:
-        out.print(f"expected coverage {as_range(*done.coverage)}")
+        waits = 0 < totals.answered + done.tally.written < totals.picks or done.tally.written
+        once = f" once all {totals.picks} are answered" if waits else ""
+        out.print(f"expected coverage{once} {as_range(*done.coverage)}")
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
+
+
+def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
+    """Where the requests of this round are, and what to do once they are answered."""
+    for path in done.tally.files:
+        out.print(path)
+    if done.tally.written:
+        err.print(
+            f"{counted(done.tally.written, 'request')}; when their results are back: "
+            f"earmark import {done.folder} RESULTS.jsonl --model {model}"
+        )
+    else:
+        stale = ": the one there is of an earlier round" if batch.exists() else ""
+        warn(f"nothing is left to ask, so {batch} was not written{stale}")
 
 
 def tell_sightings(seen: Sightings) -> None:

@@ -8,6 +8,7 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.evidence_captioner import EvidenceCaptioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import write_batch
+from earmark.captioning.request import Request
 from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally
 from earmark.distributed.worker_pool import WorkerPool
@@ -43,8 +44,15 @@ class BatchBackend(WorkerPool):
         failures: list[Failure] = []
         look = captioner.look if isinstance(captioner, EvidenceCaptioner) else None
         requests = decoded_requests(tasks, log, failures, look, self.open_decoder)
-        write_batch(requests_within(limits, requests, log.tally), self._path)
+        asked = _counted(requests_within(limits, requests, log.tally), log.tally)
+        log.tally.files = tuple(map(str, write_batch(asked, self._path)))
         for failure in failures:
             log.tally.fail(failure)
             log.failed(failure)
         return log.tally
+
+
+def _counted(requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
+    for request in requests:
+        tally.written += 1
+        yield request

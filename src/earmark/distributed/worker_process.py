@@ -12,15 +12,17 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from earmark.errors import BackendError, internal_error
@@ -74,6 +76,7 @@ class WorkerProcesses:
         self._ceiling_bytes = MEMORY_SHARE * _machine_bytes() / (most + beside)
         self._busy: dict[Connection[Any, Any], _Worker] = {}
         self._idle: list[_Worker] = []
+        self._needs_script = False
 
     def run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
         """Each of `items` with what became of it, as they finish."""
@@ -83,12 +86,18 @@ class WorkerProcesses:
             self._end_busy()
 
     def _run(self, work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[_Sent]:
+        needs_script = b"__main__" in pickle.dumps(work)
+        if needs_script != self._needs_script:
+            self.close()
+            self._needs_script = needs_script
         queue = deque(range(len(items)))
         attempts = [0] * len(items)
         looked = time.monotonic()
         while queue or self._busy:
             wanted = min(self._most - len(self._busy), len(queue))
-            self._idle += [_start() for _ in range(wanted - len(self._idle))]  # side by side
+            self._idle += [
+                _start(needs_script) for _ in range(wanted - len(self._idle))
+            ]  # side by side
             for _ in range(wanted):
                 self._give(self._idle.pop(0), work, queue.popleft(), items)
             for line in cast("list[Connection[Any, Any]]", wait(list(self._busy), WATCH)):
@@ -153,7 +162,10 @@ def _lost(item: Any, worker: _Worker) -> _Sent:
     """The outcome of an item that was ended, or that cost `ATTEMPTS` workers."""
     code = worker.process.exitcode or 0
     ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); give each more memory"
+    now = "give each more memory" if code == -signal.SIGKILL else "see what it printed"
+    if not worker.is_ready:
+        now = 'guard what your script does by `if __name__ == "__main__":`'
+    lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); {now}"
     reason = worker.fault or lost
     return item, BackendError(f"{item}: {reason}")
 
@@ -172,15 +184,26 @@ def _machine_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _start() -> _Worker:
+def _start(needs_script: bool) -> _Worker:
     # Spawned, not forked: a fork copies locks that other threads of ours may hold.
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    with _STARTING, _one_thread_each():
+    with _STARTING, _one_thread_each(), nullcontext() if needs_script else _without_script():
         process.start()
     theirs.close()
     return _Worker(process, ours)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes started here do not run the user's script again to learn what it defines."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 @contextmanager

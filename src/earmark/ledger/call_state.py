@@ -13,7 +13,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from earmark.captioning.request import Answer
+from earmark.captioning.request import FREE, Answer
 from earmark.ledger.records import CallRow
 from earmark.ledger.row_values import (
     answer_values,
@@ -46,8 +46,22 @@ FROM (
 about recordings that were forgotten since, too."""
 
 
+_CAPTIONED = """
+CREATE TEMP VIEW IF NOT EXISTS captioned AS SELECT wanted.*, (
+    SELECT calls.id FROM calls JOIN answers ON call = calls.id
+    WHERE kind = 'caption' AND calls.recording = wanted.recording
+    AND calls."start" = wanted."start" AND calls."end" = wanted."end"
+    ORDER BY at DESC LIMIT 1) AS shown
+FROM wanted
+"""
+"""What is wanted, each with the call by which a model last answered about its span, if any did."""
+
+
 def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: int) -> set[str]:
-    """Make each call that of its pick under `plan`; those answered, by identity."""
+    """Make each call that of its pick under `plan`; those answered, by identity.
+
+    Tags take no caption's place: a pick that a model has answered keeps the last answer.
+    """
     names = {call.recording for call in calls}
     numbers = {name: number_of(database, name) for name in names}
     database.execute(
@@ -73,8 +87,17 @@ def register(database: sqlite3.Connection, calls: Sequence[CallRow], *, plan: in
         " AND call IS NOT calls.id",
         (plan,),
     )
+    database.execute(_CAPTIONED)
+    database.execute(
+        "UPDATE picks SET call = shown FROM captioned WHERE model = ? AND shown NOT NULL"
+        " AND plan = ? AND picks.recording = captioned.recording"
+        ' AND picks."start" = captioned."start" AND picks."end" = captioned."end"',
+        (FREE, plan),
+    )
     answered = database.execute(
         "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
+        " UNION SELECT identity FROM captioned WHERE model = ? AND shown NOT NULL",
+        (FREE,),
     )
     return {identity for (identity,) in answered}
 

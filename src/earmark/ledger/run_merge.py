@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,14 +199,18 @@ def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
     plan = _plan_of(first)
     for folder in others:
         theirs = _plan_of(folder)
-        different = sorted(name for name in {*plan, *theirs} if plan.get(name) != theirs.get(name))
-        if different:
-            name = different[0]
+        if name := next(differences(plan, theirs), None):
             raise LedgerError(
                 f"the runs do not fit: {name} is {plan.get(name)!r} in {first} and "
                 f"{theirs.get(name)!r} in {folder}; merge runs of one command and one version"
             )
     return plan
+
+
+def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    """What two plans have different, by name."""
+    names = sorted({*plan, *other})
+    return (name for name in names if plan.get(name) != other.get(name))
 
 
 def _plan_of(folder: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.task import Task
 from earmark.captioning.usage import Failure, Tally, UsageCounter
-from earmark.errors import MediaError
+from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
@@ -51,7 +51,7 @@ class BatchImport:
     answered: int
     failed: int
     missing: int
-    """Calls of the run that are in no result."""
+    """Calls of the run that are in no result, and were not answered before."""
     unknown: int
     """Results that answer no call of the run."""
 
@@ -82,7 +82,7 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
         items = list(batch_requests(run, model, question))
     with open_ledger(folder, described, question) as ledger:
         calls = [CallRow.of(request) for _, request in items]
-        waiting = {call.identity for call in ledger.unanswered(calls)}
+        waiting = {call.identity for call in ledger.without_answer(calls)}
         wanted = [(row, request) for row, request in items if request.identity in waiting]
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
@@ -144,8 +144,14 @@ def import_batch(
     asked = {request.identity: request for request in requests}
     calls = {identity: CallRow.of(request) for identity, request in asked.items()}
     results = read_batch(paths, requests)
+    if results.unknown and not results.answers and not results.failures:
+        raise LedgerError(
+            f"none of the {len(results.unknown)} results answers a call of {folder} to {model}; "
+            "name the model and the run that the requests were written for"
+        )
     with Ledger.open(folder, plan) as ledger:
-        ledger.unanswered(list(calls.values()))
+        missing = ledger.without_answer(calls[identity] for identity in results.missing)
+        ledger.unanswered(calls[one] for one in (*results.answers, *results.failures))
         for identity, answer in results.answers.items():
             spend = limits.cost(asked[identity], answer)
             ledger.keep(calls[identity], answer, spend=spend)
@@ -153,7 +159,7 @@ def import_batch(
             ledger.fail(calls[identity], reason)
         publish(ledger)
     return BatchImport(
-        len(results.answers), len(results.failures), len(results.missing), len(results.unknown)
+        len(results.answers), len(results.failures), len(missing), len(results.unknown)
     )
 
 

@@ -91,6 +91,10 @@ class BackendOptions:
             raise ValueError(f"workers are 1 or more, not {self.workers}")
         if self.address is not None and self.engine == "local":
             raise ValueError(f"--address {self.address} needs --engine ray")
+        if self.batch is not None and self.engine != "batch":
+            raise ValueError(
+                f"--batch {self.batch} needs --engine batch: without it calls are made"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,6 +367,8 @@ def _check(plan: Plan) -> None:
             f"the rule {rule_name(plan.rule)} chooses windows of the grid; "
             "--placement free needs the rule coverage"
         )
+    if plan.backend.engine == "batch" and plan.model_choice == ModelChoice() and not plan.captioner:
+        raise ValueError("--engine batch needs to know whom to ask: give --vlm URL --model NAME")
     _ = plan.listening.survival  # says what is wrong with a length of actions
     if plan.shard and plan.across and plan.budget.count is not None:
         raise ValueError(
