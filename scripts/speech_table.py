@@ -46,6 +46,14 @@ REPORTED = (
     "Stir the soup slowly and add a little salt and pepper.",
     "Every morning he sweeps the floor and empties the dust bin.",
     "Keep the door closed until the paint on the frame is dry.",
+    "Bring the wheelbarrow round to the back and empty it on the heap.",
+    "My brother fixed the old radio with a piece of copper wire.",
+    "Turn the handle twice to the right until you feel it click.",
+    "Those tomatoes are ripe, so we should pick them this afternoon.",
+    "The carpenter sanded the table before he painted it white.",
+    "Please count the bottles and write the total on the blackboard.",
+    "After lunch they carried the heavy cupboard up three flights of stairs.",
+    "Do not touch the oven, it stays hot for an hour.",
 )
 
 

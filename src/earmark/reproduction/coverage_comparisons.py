@@ -104,7 +104,8 @@ def describe_frontline(material: Material, name: str) -> str:
 
 def describe_listening(material: Material, name: str) -> str:
     """What listens, and to what."""
-    return f"{describe_frontline(material, name)}; {material.plan.audio_is}"
+    listens = describe_frontline(material, name)
+    return listens if name == PAPER_HEAD else f"{listens}; {material.plan.audio_is}"
 
 
 def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
@@ -271,6 +272,7 @@ def make_savings(material: Material) -> Made:
     n = f"{results.counted} recordings"
     for system, printed in systems:
         heard = ran if system[0] == line else _heard(material, system[0])
+        told = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
             found = 100 * results.saved(system, budget, baseline=even)
             low, high = results.saved_interval(system, budget, baseline=even)
@@ -278,7 +280,7 @@ def make_savings(material: Material) -> Made:
                 Comparison(
                     f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %",
                     printed.get(budget), found, n, 100 * low, 100 * high, heard,
-                    "the paper: 9 to 20 % below half, negative above" if system[0] == line else "",
+                    f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{told}",
                 )
             )  # fmt: skip
     return Made(rows)
