@@ -152,7 +152,8 @@ def _report(
             f"listening with {', '.join(plan.frontlines)}; heads over {', '.join(plan.encoders)}"
         )
     notes = (
-        f"earmark {VERSION}; {plan.seeds} seeds, intervals of 95 % over recordings by bootstrap",
+        f"earmark {VERSION}; {plan.seeds} seed{'s' * (plan.seeds > 1)}, "
+        "intervals of 95 % over recordings by bootstrap",
         heard,
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
