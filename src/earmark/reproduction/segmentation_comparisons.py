@@ -26,7 +26,7 @@ from earmark.reproduction.trained_heads import (
     settings_for,
     what_ran,
 )
-from earmark.reproduction.training_comparisons import spread_of
+from earmark.reproduction.training_comparisons import count_seeds, spread_of
 from earmark.timeline import Track
 from earmark.training.dataset import Material, gather
 from earmark.training.optimisation import score
@@ -178,7 +178,7 @@ def _ablation_rows(
         rows.append(
             Comparison(
                 f"{words}: {what} at a dev recall of {100 * target:g} %, %", printed[place],
-                float(np.mean(values)) if values else None, f"{len(values)} seeds",
+                float(np.mean(values)) if values else None, count_seeds(values),
                 min(values, default=math.nan), max(values, default=math.nan), ran,
                 f"{spread_of(values)} (interval: seed range); the paper's are over BEATs"
                 if values else "no threshold reaches that recall",

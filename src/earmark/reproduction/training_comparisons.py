@@ -57,8 +57,14 @@ def gate_episodes(gate: Gate, judged: Material, *, recall: float) -> EpisodeCoun
 
 def spread_of(values: Sequence[float]) -> str:
     """Mean and deviation over seeds, in words."""
-    deviation = np.std(values, ddof=1) if len(values) > 1 else float("nan")
-    return f"{np.mean(values):.1f} ± {deviation:.1f} over {len(values)} seeds"
+    if len(values) == 1:
+        return f"{values[0]:.1f}, 1 seed"
+    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} over {len(values)} seeds"
+
+
+def count_seeds(values: Sequence[float]) -> str:
+    """How many there are, in words."""
+    return f"{len(values)} seed{'s' * (len(values) != 1)}"
 
 
 def make_objective(given: Given) -> Made:
@@ -79,7 +85,7 @@ def make_objective(given: Given) -> Made:
         rows.append(
             Comparison(
                 f"{percent(budget)}: span minus frame, points", "4.0 to 10.8", float(pairs.mean()),
-                f"{len(pairs)} seeds, {len(given.split.judged)} recordings",
+                f"{count_seeds(span)}, {len(given.split.judged)} recordings",
                 float(pairs.min()), float(pairs.max()), ran, told + " (interval: seed range)",
             )
         )  # fmt: skip
@@ -127,7 +133,7 @@ def _transfer_rows(
         there = f"there ± {printed[2 * place + 1]:g}; " if printed else ""
         rows.append(
             Comparison(
-                quantity, paper, float(np.mean(values)), f"{len(values)} seeds", min(values),
+                quantity, paper, float(np.mean(values)), count_seeds(values), min(values),
                 max(values), what_ran(given, encoder),
                 f"{there}here {spread_of(values)} (interval: seed range)",
             )
