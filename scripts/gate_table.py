@@ -36,6 +36,7 @@ from earmark.selection.budget import AUTO_PRICE
 from earmark.timeline import Span
 from earmark.training.calibration import (
     cases,
+    count_rows,
     crossed_cases,
     fit_error,
     fit_rates,
@@ -113,14 +114,19 @@ def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
     scores = {name: score_whole(gate.scorer, heard.features) for name, heard in material.items()}
     found: list[Judged] = []
     shares: list[float] = []
-    rows = {case.recording: forecast_rows([case]) for case in crossed_cases(scores, material)}
+    crossed = {case.recording: [case] for case in crossed_cases(scores, material)}
+    rows = {name: forecast_rows(case) for name, case in crossed.items()}
+    counts = {name: count_rows(case) for name, case in crossed.items()}
     missed = measure_misses(scores, material, gate.points, gate.misses.thresholds)
     lost = dict(zip(sorted(material), missed.shares, strict=True))
     for names in group(material).values():
         others = sorted(set(material) - set(names))
         rates = fit_rates(scores, material, others, lengths=[4.0])
         survival = fit_survival(material, others)
-        error = fit_error([row for name in others for row in rows[name]])
+        error = fit_error(
+            [row for name in others for row in rows[name]],
+            [row for name in others for row in counts[name]],
+        )
         weights = recall_weights([material[name] for name in others])
         recalls = 1 - weights @ np.array([lost[name] for name in others]) / weights.sum()
         on = tuple((t, highest(missed.thresholds, recalls, t)) for t in TARGETS)
@@ -236,8 +242,20 @@ def coverage_rows(
     near = np.mean((ratio < 1.5) & (ratio > 1 / 1.5))
     yield (
         f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
-        f"{np.median(ratio):.2f} times what there are."
+        f"{np.median(ratio):.2f} times what there are; {count_ranges(judged)}."
     )
+
+
+def count_ranges(judged: Sequence[Judged]) -> str:
+    """How many recordings hold as many actions as their 80 % range says, and how wide it is."""
+    inside, factors = [], []
+    for each in judged:
+        windows = each.case.windows
+        told = each.error.count(float(windows.rates.sum()), windows.duration)
+        assert told is not None, "it was measured"
+        inside.append(told.low <= len(each.case.actions) <= told.high)
+        factors.append((1 + told.high) / (1 + told.expected))
+    return f"{np.mean(inside):.0%} within their 80 % range, a factor of {np.median(factors):.1f}"
 
 
 def cover_bouts(case: Case, budget: float) -> float:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
 from earmark.gate.forecast_error import (
+    ActionRange,
     CoverageRange,
     ForecastError,
+    Miscount,
     Miss,
+    as_count,
     as_range,
     log_density,
     log_odds,
@@ -116,3 +120,42 @@ def test_what_is_not_known_is_said() -> None:
     assert as_range(0.5, None) == "50.0 % (how sure that is was not measured)"
     assert as_range(1.0, CoverageRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
     assert as_range(None, None) == as_range(math.nan, None) == "–"
+
+
+def test_a_number_of_actions_has_a_range_that_holds_in_calm_and_busy_recordings() -> None:
+    """Numbers wrong by a factor of their own for each recording, calm ones by more."""
+    rng = np.random.default_rng(1)
+
+    def draw() -> tuple[float, int]:
+        expected = float(np.exp(rng.uniform(math.log(5), math.log(400))))
+        factor = math.exp(rng.normal() * (0.9 if expected < 50 else 0.4))
+        return expected, int(rng.poisson(expected * factor))
+
+    met = tuple(Miscount.of(*draw(), 1000.0) for _ in range(120))
+    error = ForecastError(miscounts=met)
+    assert ForecastError.from_json(asdict(error)) == error
+    for is_calm in (True, False):
+        new = [each for each in (draw() for _ in range(3000)) if (each[0] < 50) == is_calm]
+        told = [(error.count(expected, 1000.0), counted) for expected, counted in new]
+        assert 0.72 < np.mean([each.low <= counted <= each.high for each, counted in told]) < 0.9
+    wide, narrow = (error.count(expected, 1000.0) for expected in (10.0, 200.0))
+    assert wide.high / wide.expected > 1.5 * narrow.high / narrow.expected
+
+
+def test_a_number_that_nobody_measured_has_no_range_and_an_unlike_one_says_so() -> None:
+    assert ForecastError(misses=misses([1.0] * 9)).count(30.0, 1000.0) is None
+    old = {"intercept": 0.0, "slope": 1.0, "density": 0.0, "misses": []}
+    assert ForecastError.from_json(old).count(30.0, 1000.0) is None
+    error = ForecastError(miscounts=tuple(Miscount.of(100.0, 100 + n, 1000.0) for n in range(20)))
+    assert not error.count(100.0, 1000.0).is_unlike
+    unlike = error.count(0.5, 1000.0)
+    assert (unlike.is_unlike, unlike.low, unlike.high) == (True, 0.0, 1000.0)
+    assert (
+        as_count(0.5, unlike) == "0.5 actions expected (too few recordings like this have been met)"
+    )
+    assert as_count(None, None) == ""
+
+
+def test_a_number_of_actions_is_told_with_its_range_and_confidence() -> None:
+    told = ActionRange(20.1, 36.8, 66.4, 0.8)
+    assert as_count(36.8, told) == "37 actions expected (20–66 in 80 % of recordings)"

@@ -145,10 +145,21 @@ def test_a_forecast_is_a_range_as_far_as_that_was_measured(clicking):
     assert forecast.rungs[-1].range.low == pytest.approx(1.0)
 
 
+def test_the_number_of_actions_is_a_range_as_far_as_that_was_measured(clicking):
+    (by_gate,) = select([clicking], budget="30%").recordings
+    told = by_gate.actions_range
+    assert 0 <= told.low < by_gate.actions == told.expected < told.high
+    (by_level,) = select([clicking], budget="30%", frontline="energy").recordings
+    assert by_level.actions > 0 and by_level.actions_range is None
+    forecast = plan([clicking]).forecast
+    assert (forecast.actions, forecast.actions_range) == (by_gate.actions, told)
+
+
 @pytest.mark.parametrize("frontline", ["auto", "energy"])
 def test_nothing_is_expected_of_what_nothing_was_heard_in(silent, mute, clicking, frontline):
     chosen = select([silent, mute, clicking], budget="30%", frontline=frontline).recordings
     assert [one.forecast is None for one in chosen] == [True, True, False]
+    assert [one.actions is None for one in chosen] == [True, True, False]
     assert all(one.picks for one in chosen)
     rungs = plan([silent, mute], frontline=frontline).forecast.rungs
     assert {rung.coverage for rung in rungs} == {None}

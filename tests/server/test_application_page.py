@@ -22,6 +22,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from archive_runs import PLAN
 from chromium import CHROMIUM, DRIVER, chromium, look
+from earmark.gate.forecast_error import CoverageRange
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -65,6 +66,7 @@ def page(
     with Ledger.open(runs / "archive", PLAN) as ledger:
         name = "<img src=x onerror='window.ran=9'>.mp4"
         ledger.add(RecordingRow("hostile", f"/cams/{name}", 60.0, 1000))
+        ledger.choose("hostile", [], forecast=CoverageRange(0.25, 0.5, 0.875, 0.8))
     for name in ("web", "got"):
         (runs / name).mkdir()
     shutil.copy(runs / "bench" / VIDEO, runs / "web" / "bench.mp4")
@@ -150,6 +152,18 @@ def test_the_page_opens_at_a_moment_plays_and_zooms(page: SimpleNamespace):
     press(driver, Keys.SPACE)
     press(driver, "j")
     wait(driver, "return document.querySelector('.pick.chosen')")
+
+
+def test_a_recording_shows_its_forecast_with_its_range(page: SimpleNamespace):
+    driver = see(page, f"{page.archive}/hostile")
+    (words,) = texts(driver, ".totals .figure")
+    assert "50%" in words and "25–88 % in 80 % of recordings" in words
+    script = """
+        const [band, whole] = ["b", ""].map((part) => document.querySelector(
+            `.totals .meter ${part}`).getBoundingClientRect());
+        return [(band.left - whole.left) / whole.width, band.width / whole.width];
+    """
+    assert driver.execute_script(script) == pytest.approx([0.25, 0.625], abs=0.01)
 
 
 def test_what_was_marked_on_the_camera_leads_there(page: SimpleNamespace):

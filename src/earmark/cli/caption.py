@@ -30,7 +30,7 @@ from earmark.cli.options import (
     takes_plan,
 )
 from earmark.errors import LedgerError
-from earmark.gate.forecast_error import as_range
+from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_merge import differences
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
@@ -209,7 +209,7 @@ def tell_totals(done: CaptionResult) -> None:
     if totals.expected:
         waits = 0 < totals.answered + done.tally.written < totals.picks or done.tally.written
         once = f" once all {totals.picks} are answered" if waits else ""
-        out.print(f"expected coverage{once} {as_range(*done.coverage)}")
+        out.print(f"expected coverage{once} {as_range(*done.coverage)}; {as_count(*done.actions)}")
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")

@@ -8,7 +8,7 @@ import typer
 
 from earmark.captioning.limits import CURRENCY
 from earmark.cli.options import BACKEND, LISTENING, Log, MetricsHost, MetricsPort, takes_plan
-from earmark.gate.forecast_error import UNLIKE, CoverageRange, as_range, as_share
+from earmark.gate.forecast_error import UNLIKE, CoverageRange, as_count, as_range, as_share
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, print_table, warn
@@ -90,6 +90,8 @@ def show(forecast: Forecast) -> None:
         f"frontline {forecast.frontline}",
         style="bold",
     )
+    if forecast.actions is not None:
+        out.print(as_count(forecast.actions, forecast.actions_range))
     columns = ("calls", "of all", "expected coverage", "range", "GPU-hours", "cost", "pays")
     print_table(columns, map(cells, forecast.rungs))
     if told := next((rung.range for rung in forecast.rungs if rung.range), None):

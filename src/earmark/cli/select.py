@@ -19,7 +19,7 @@ from earmark.cli.options import (
     MetricsPort,
     takes_plan,
 )
-from earmark.gate.forecast_error import as_range
+from earmark.gate.forecast_error import as_count, as_range
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
@@ -106,11 +106,13 @@ def summary(chosen: Chosen) -> str:
     """One line: what was heard, what it read, what is expected."""
     read = f"{as_size(chosen.bytes_read)} of {as_size(chosen.bytes_total)} read"
     heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
+    held = as_count(chosen.actions, chosen.actions_range)
     return (
         f"{chosen.path}: {len(chosen.picks)} of {chosen.windows} windows "
         f"({format_clock(chosen.duration)}, {heard}); "
         f"rule {chosen.rule}, frontline {chosen.frontline}, "
         f"expected coverage {as_range(chosen.forecast, chosen.forecast_range)}"
+        f"{held and f'; {held}'}"
     )
 
 

@@ -26,11 +26,17 @@ CERTAIN = 1e-9
 CONFIDENCE = 0.8
 """Of a range, unless another is asked for."""
 
+UNMEASURED = "how sure that is was not measured"
+"""Why a forecast has no range."""
+
 UNLIKE = "too few recordings like this have been met"
 """Why a forecast says nothing."""
 
 EXCESS = 0.02
 """Variance, beside that of chance, that is taken as given for the unit errors are measured in."""
+
+COUNT_EXCESS = 0.25
+"""Likewise of the logarithm of a number of actions: a factor of 1.6 is nothing unusual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,20 @@ class CoverageRange:
 
 
 @dataclass(frozen=True, slots=True)
+class ActionRange:
+    """How many actions a recording is expected to hold, and between what that is to lie."""
+
+    low: float
+    expected: float
+    high: float
+    confidence: float
+    """Share of recordings that hold between `low` and `high` actions."""
+    is_unlike: bool = False
+    """Whether too few recordings like this one have been met to say more: `high` is then as many
+    as one a second."""
+
+
+@dataclass(frozen=True, slots=True)
 class Miss:
     """How far off one forecast was, for a calibration recording at one budget."""
 
@@ -56,6 +76,22 @@ class Miss:
     """Log-odds of the forecast."""
     units: float
     """How far the coverage was from what was to be expected, in units of `spread`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Miscount:
+    """How far off the number of actions expected of one calibration recording was."""
+
+    density: float
+    """Log-density of the actions that were expected."""
+    units: float
+    """How far the logarithm of the number was off, in units of `count_spread`."""
+
+    @classmethod
+    def of(cls, actions: float, counted: int, duration: float) -> Miscount:
+        """That of a recording with `counted` actions where `actions` were expected."""
+        off = abs(math.log((1 + counted) / (1 + actions))) / count_spread(actions)
+        return cls(round(log_density(actions, duration), 4), round(off, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +113,21 @@ class ForecastError:
     slope: float = 1.0
     density: float = 0.0
     misses: tuple[Miss, ...] = ()
+    miscounts: tuple[Miscount, ...] = ()
+    """One a recording; of a gate that was made before they were measured, none."""
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> ForecastError:
         """What `asdict` made of one."""
         misses = tuple(Miss(**each) for each in kept["misses"])
-        return cls(kept["intercept"], kept["slope"], kept["density"], misses)
+        counts = tuple(Miscount(**each) for each in kept.get("miscounts", ()))
+        return cls(kept["intercept"], kept["slope"], kept["density"], misses, counts)
 
     def range(
         self, forecast: float, *, actions: float, duration: float, confidence: float = CONFIDENCE
     ) -> CoverageRange:
         """What a `forecast` of coverage means in a recording that is expected to hold `actions`."""
-        if not 0 < confidence < 1:
-            raise ValueError(f"a confidence lies between 0 % and 100 %, not {confidence:.0%}")
+        check_confidence(confidence)
         if not 0 < forecast < 1 - CERTAIN:  # no call, or one on every window
             return CoverageRange(forecast, forecast, forecast, confidence)
         density = log_density(actions, duration)
@@ -101,6 +139,25 @@ class ForecastError:
         return CoverageRange(
             max(0.0, expected - side), expected, min(1.0, expected + side), confidence
         )
+
+    def count(
+        self, actions: float, duration: float, *, confidence: float = CONFIDENCE
+    ) -> ActionRange | None:
+        """Between what the number of actions is to lie where `actions` are expected.
+
+        None where nobody has measured how far such numbers are off.
+        """
+        check_confidence(confidence)
+        if not self.miscounts:
+            return None
+        met = np.array([(each.density, each.units) for each in self.miscounts])
+        alike = likeness(met[:, 0], log_density(actions, duration))
+        units = quantile(met[:, 1], alike, own=1.0, confidence=confidence)
+        if math.isinf(units):
+            return ActionRange(0.0, actions, max(actions, duration), confidence, is_unlike=True)
+        factor = math.exp(units * count_spread(actions))
+        low, high = (1 + actions) / factor - 1, (1 + actions) * factor - 1
+        return ActionRange(max(0.0, low), actions, high, confidence)
 
     def expect(self, forecast: float, density: float) -> float:
         """The coverage to be expected of a `forecast` at a log-density."""
@@ -121,18 +178,43 @@ class ForecastError:
         if not len(met):
             return math.inf
         near = np.exp(-0.5 * ((met[:, 1] - odds) / NEAR) ** 2)
-        alike = near * np.exp(-0.5 * ((met[:, 0] - density) / ALIKE) ** 2)
         own = near.sum() / len(np.unique(met[:, 0]))  # what a recording just like this one counts
-        order = np.argsort(met[:, 2])
-        reached: FloatArray = np.cumsum(alike[order])
-        place = int(np.searchsorted(reached, confidence * (reached[-1] + own)))
-        return float(met[order[place], 2]) if place < len(met) else math.inf
+        weights = near * likeness(met[:, 0], density)
+        return quantile(met[:, 2], weights, own=own, confidence=confidence)
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise `ValueError` where `confidence` is no share of recordings that a range could hold."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence lies between 0 % and 100 %, not {confidence:.0%}")
+
+
+def likeness(densities: FloatArray, density: float) -> FloatArray:
+    """How much recordings of such log-densities count where one of `density` is at hand."""
+    alike: FloatArray = np.exp(-0.5 * ((densities - density) / ALIKE) ** 2)
+    return alike
+
+
+def quantile(units: FloatArray, weights: FloatArray, *, own: float, confidence: float) -> float:
+    """The error that `confidence` of recordings keep to, one of weight `own` being worse than all.
+
+    Infinite where that one alone outweighs the rest.
+    """
+    order = np.argsort(units)
+    reached: FloatArray = np.cumsum(weights[order])
+    place = int(np.searchsorted(reached, confidence * (reached[-1] + own)))
+    return float(units[order[place]]) if place < len(units) else math.inf
 
 
 def spread(expected: float, actions: float) -> float:
     """The unit of errors of a coverage: chance, and what is taken as given beside it."""
     chance = max(expected * (1 - expected), LEAST / 10)
     return math.sqrt(chance * (1 / max(actions, 1.0) + EXCESS))
+
+
+def count_spread(actions: float) -> float:
+    """The unit of errors of the logarithm of a number of actions."""
+    return math.sqrt(1 / max(actions, 1.0) + COUNT_EXCESS)
 
 
 def log_odds(share: float) -> float:
@@ -165,11 +247,31 @@ def how_sure(share: float | None, told: CoverageRange | None) -> str:
     if share is None or math.isnan(share) or (told and told.low == told.high):
         return ""
     if told is None:
-        return "how sure that is was not measured"
+        return UNMEASURED
     if told.is_unlike:
         return f"0–100 %: {UNLIKE}"
     between = f"{100 * told.low:.0f}–{100 * told.high:.0f} %"
     return f"{between} in {100 * told.confidence:.0f} % of recordings"
+
+
+def as_count(actions: float | None, told: ActionRange | None) -> str:
+    """A number of actions that is expected, and between what it is to lie; empty for none.
+
+    >>> as_count(36.8, ActionRange(20.1, 36.8, 66.4, 0.8))
+    '37 actions expected (20–66 in 80 % of recordings)'
+    >>> as_count(0.93, None)
+    '0.93 actions expected (how sure that is was not measured)'
+    """
+    if actions is None:
+        return ""
+    shown = f"{actions:.0f}" if actions >= 10 else f"{actions:.2g}"
+    if told is None:
+        sure = UNMEASURED
+    elif told.is_unlike:
+        sure = UNLIKE
+    else:
+        sure = f"{told.low:.0f}–{told.high:.0f} in {100 * told.confidence:.0f} % of recordings"
+    return f"{shown} actions expected ({sure})"
 
 
 def as_share(share: float | None) -> str:

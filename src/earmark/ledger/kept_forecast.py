@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
-from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError
+from earmark.gate.forecast_error import (
+    CONFIDENCE,
+    ActionRange,
+    CoverageRange,
+    ForecastError,
+)
 from earmark.ledger.records import Totals
 from earmark.selection.coverage_forecast import as_measured
 
@@ -48,6 +54,7 @@ def error_text(error: ForecastError | None) -> str:
     return json.dumps(asdict(error)) if error else ""
 
 
+@lru_cache(maxsize=1)
 def read_error(kept: str) -> ForecastError | None:
     """What was noted; None where nothing was."""
     return ForecastError.from_json(json.loads(kept)) if kept else None
@@ -62,3 +69,15 @@ def coverage_of(
     share = totals.touched / totals.expected
     told = as_measured(share, error, actions=totals.expected, duration=totals.duration)
     return (told.expected if told else share), told
+
+
+def actions_of(
+    expected: float, duration: float, error: ForecastError | None
+) -> tuple[float | None, ActionRange | None]:
+    """The number of actions expected in so many seconds, and between what it is to lie.
+
+    None where none are expected, and where nobody has measured how far such numbers are off.
+    """
+    if not expected:
+        return None, None
+    return expected, error.count(expected, duration) if error else None

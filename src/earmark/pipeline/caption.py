@@ -19,7 +19,7 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.usage import Tally
 from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
-from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
+from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.media import Recording, Source
@@ -83,8 +83,9 @@ def caption(
             seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
         page, totals = publish(ledger)
         with ledger.run() as kept:
-            told = coverage_of(totals, read_error(kept.note(NOTE)))
-    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, told, seen)
+            error = read_error(kept.note(NOTE))
+        told = coverage_of(totals, error), actions_of(totals.expected, totals.duration, error)
+    return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
 
 def ask_in_rounds(

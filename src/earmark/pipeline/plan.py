@@ -73,9 +73,10 @@ def plan(
     goal = [_calls_for(many, coverage, error)] if coverage is not None and many else []
     rungs = rungs_for(many, [*calls, *goal], price, screening, error)
     rungs = rungs if is_told else [replace(rung, coverage=None) for rung in rungs]
+    actions, duration = _count(many)
     forecast = Forecast(
         recordings=len(many),
-        duration=sum(windows.duration for windows in many),
+        duration=duration,
         windows=scan,
         window=made.listening.grid.length,
         frontline=made.listening.frontline.name,
@@ -85,6 +86,8 @@ def plan(
         goal=rungs[-1] if goal else None,
         failures=failures,
         notes=tuple(_notes(heard)),
+        actions=actions if is_told else None,
+        actions_range=error.count(actions, duration) if error else None,
     )
     return replace(made, forecast=forecast)
 
@@ -92,10 +95,15 @@ def plan(
 def _calls_for(many: Sequence[Windows], coverage: float, error: ForecastError | None) -> int:
     """The fewest calls from which `coverage` is to be expected, as far as that was measured."""
     if error is not None:
-        actions = sum(float(windows.rates.sum()) for windows in many)
-        duration = sum(windows.duration for windows in many)
+        actions, duration = _count(many)
         coverage = error.forecast_for(coverage, actions=actions, duration=duration)
     return calls_for(many, coverage)
+
+
+def _count(many: Sequence[Windows]) -> tuple[float, float]:
+    """Actions expected in all of `many`, and their seconds."""
+    actions = sum(float(windows.rates.sum()) for windows in many)
+    return actions, sum(windows.duration for windows in many)
 
 
 def _is_told(scored: ScoredRecording) -> bool:

@@ -55,11 +55,12 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     chaptered = len(recording.parts) > 1
     expected = float(windows.rates.sum())
     share = foretell(heard, choice, expected)
+    error, duration = plan.listening.frontline.error, windows.duration
     told = as_measured(
         share,
-        plan.listening.frontline.error if choice.rule_used == "coverage" else None,
+        error if choice.rule_used == "coverage" else None,
         actions=expected,
-        duration=windows.duration,
+        duration=duration,
     )
     return Chosen(
         path=recording.source.path,
@@ -79,4 +80,6 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
         chapter_starts=tuple(part.start for part in recording.parts) if chaptered else (),
         notes=heard.notes(choice.note),
         left_out=tuple(left_out(windows, choice.picks, explain)) if explain else (),
+        actions=None if share is None else expected,
+        actions_range=None if share is None or not error else error.count(expected, duration),
     )

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError, as_range
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
+from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
 from earmark.ledger.records import HeardRow, RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale, replacing
@@ -25,7 +25,7 @@ from earmark.reporting.report_page import (
     name_of,
     pictures_of,
     save_page,
-    say_coverage,
+    say_forecast,
     title_of,
     write_page,
 )
@@ -68,7 +68,9 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
         "version": VERSION,
         "plan": run.plan(),
         "totals": asdict(totals),
-        "coverage": say_coverage(*coverage_of(totals, error)),
+        "coverage": say_forecast(
+            coverage_of(totals, error), actions_of(totals.expected, totals.duration, error)
+        ),
         "columns": COLUMNS,
         "recordings": rows,
         "missed": [asdict(missed) for missed in run.failed_recordings()],
@@ -210,5 +212,6 @@ def _write_one(run: Run, summary: RecordingSummary, path: Path) -> None:
         totals=summary.totals,
         recordings=(told,),
         coverage=(told.choice.forecast, told.choice.forecast_range),
+        actions=told.actions,
     )
     save_page(report, path)

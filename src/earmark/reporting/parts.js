@@ -84,7 +84,13 @@ export function makeMarks(marks, onClick) {
 }
 
 /** A forecast of coverage, and between what it is to lie. */
-export function foretold({ share: part, sure }) {
-  const said = part === null ? "no actions expected" : ["of the actions expected", sure].filter(Boolean).join(" · ");
-  return figure("Coverage forecast", part === null ? "–" : percent(part, 1), said, part ?? 0);
+export function foretold({ share: part, range, sure, actions }) {
+  const said = part === null ? "no actions expected" : [sure, `of ${actions || "the actions expected"}`].filter(Boolean).join(" · ");
+  const shown = figure("Coverage forecast", part === null ? "–" : percent(part, 1), said, part ?? 0);
+  if (range) {
+    const band = make("b");
+    Object.assign(band.style, { left: `${100 * range[0]}%`, width: `${100 * (range[1] - range[0])}%` });
+    shown.querySelector(".meter").append(band);
+  }
+  return shown;
 }

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.sound_track import ORIGIN
-from earmark.gate.forecast_error import CoverageRange
-from earmark.ledger.kept_forecast import NOTE, coverage_of, read_error
+from earmark.gate.forecast_error import ActionRange, CoverageRange
+from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
 from earmark.ledger.records import (
     ChoiceRow,
     FailedRecording,
@@ -56,6 +56,8 @@ class RecordingReport:
     recording is told once."""
     overview: RecordingOverview | None = None
     """What happened in it; None where that is not known."""
+    actions: tuple[float | None, ActionRange | None] = (None, None)
+    """Actions that it is expected to hold, and between what that number is to lie."""
 
     @property
     def has_something(self) -> bool:
@@ -76,6 +78,8 @@ class RunReport:
     missed: tuple[FailedRecording, ...] = ()
     coverage: tuple[float | None, CoverageRange | None] = (None, None)
     """Share of the actions that the picks are to touch, and between what it is to lie."""
+    actions: tuple[float | None, ActionRange | None] = (None, None)
+    """Actions that are expected in all recordings, and between what that number is to lie."""
 
 
 def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunReport:
@@ -84,13 +88,14 @@ def load_report(run: Run, *, beside: Path, title: str | None = None) -> RunRepor
     Recordings in which something happened come first, else by path.
     """
     recordings = [load_recording(run, recording, beside=beside) for recording in run.recordings()]
-    totals = run.totals()
+    totals, error = run.totals(), read_error(run.note(NOTE))
     return RunReport(
         title=title or run.folder.resolve().name,
         opened=run.opened(),
         plan=run.plan(),
         totals=totals,
-        coverage=coverage_of(totals, read_error(run.note(NOTE))),
+        coverage=coverage_of(totals, error),
+        actions=actions_of(totals.expected, totals.duration, error),
         recordings=tuple(sorted(recordings, key=lambda one: not one.has_something)),
         missed=tuple(run.failed_recordings()),
     )
@@ -141,7 +146,16 @@ def load_recording(run: Run, recording: RecordingRow, *, beside: Path) -> Record
         ),
         evidence=tuple(_each_once(list(run.evidence(recording.id)))),
         overview=overview_of(run, recording),
+        actions=expected_of(run, recording, heard),
     )
+
+
+def expected_of(
+    run: Run, recording: RecordingRow, heard: HeardRow
+) -> tuple[float | None, ActionRange | None]:
+    """How many actions a recording of `run` is expected to hold, as `actions_of` says it."""
+    expected = float(heard.rates.sum())
+    return actions_of(expected, recording.duration, read_error(run.note(NOTE)))
 
 
 def _each_once(entries: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:

@@ -22,7 +22,7 @@ from urllib.parse import quote
 import numpy as np
 
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.forecast_error import CoverageRange, as_range, how_sure
+from earmark.gate.forecast_error import ActionRange, CoverageRange, as_count, as_range, how_sure
 from earmark.grid import count_windows
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -123,7 +123,7 @@ def _plain(report: RunReport, files: PictureFiles | None) -> dict[str, Any]:
         "version": VERSION,
         "plan": report.plan,
         "totals": asdict(report.totals),
-        "coverage": say_coverage(*report.coverage),
+        "coverage": say_forecast(report.coverage, report.actions),
         "pictures": f"{quote(files.folder.name)}/" if files else "",
         "recordings": [_plain_recording(recording, files) for recording in report.recordings],
         "missed": [asdict(missed) for missed in report.missed],
@@ -148,9 +148,8 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         "scores": scale_curve(heard.scores),
         "level": scale_curve(heard.level.values) if heard.level else [],
         "hop": heard.level.hop if heard.level else 1.0,
-        "expected": round(float(np.sum(heard.rates)), 2),
         **asdict(choice),
-        "coverage": say_coverage(choice.forecast, choice.forecast_range),
+        "coverage": say_forecast((choice.forecast, choice.forecast_range), report.actions),
         "access": heard.access,
         "heard": heard.sound_bytes,
         "picks": [
@@ -162,12 +161,18 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
     }
 
 
-def say_coverage(share: float | None, told: CoverageRange | None) -> dict[str, Any]:
-    """A forecast as a page shows it: the share of actions, and in words how sure that is."""
+def say_forecast(
+    coverage: tuple[float | None, CoverageRange | None],
+    actions: tuple[float | None, ActionRange | None],
+) -> dict[str, Any]:
+    """A forecast as a page shows it: the share of how many actions, and how sure both are."""
+    share, told = coverage
     return {
         "share": None if share is None else round(share, 4),
+        "range": (round(told.low, 4), round(told.high, 4)) if told else None,
         "sure": how_sure(share, told),
         "words": as_range(share, told),
+        "actions": as_count(*actions),
     }
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from earmark.captioning.usage import Tally
-from earmark.gate.forecast_error import CoverageRange, as_range
+from earmark.gate.forecast_error import ActionRange, CoverageRange, as_range
 from earmark.ledger.records import RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.reporting.exporter import Export, ExportRow
@@ -41,6 +41,8 @@ class CaptionResult:
     coverage: tuple[float | None, CoverageRange | None] = (None, None)
     """Share of the actions that the picks are to touch, and between what it is to lie: None where
     none are expected, and where nobody has measured how sure that is."""
+    actions: tuple[float | None, ActionRange | None] = (None, None)
+    """Actions expected in all recordings, and between what that number is to lie."""
     sightings: Sightings | None = None
     """What answers in rounds saw that was new, and what is probably missed; None without rounds."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from earmark.gate.forecast_error import CoverageRange, ForecastError
+from earmark.gate.forecast_error import ActionRange, CoverageRange, ForecastError, as_count
 from earmark.grid import Windows
 from earmark.selection import ladder
 from earmark.selection.coverage_forecast import as_measured
@@ -103,6 +103,10 @@ class Forecast:
     failures: tuple[Failed, ...] = ()
     notes: tuple[RecordingNote, ...] = ()
     """What a reader should know about single recordings, in their order."""
+    actions: float | None = None
+    """Actions expected in all recordings; none where nothing was heard to tell it by."""
+    actions_range: ActionRange | None = None
+    """Between what that number is to lie, as if all were one recording; none if not measured."""
 
     def to_pandas(self) -> DataFrame:
         """A data frame with one row a budget of the ladder.
@@ -133,7 +137,8 @@ class Forecast:
         title = f"{format_clock(self.duration)}, {self.windows} windows of {self.window:g} s"
         goal = [f"{self.goal.calls} calls for what was asked"] if self.goal else []
         failed = write_table([asdict(failure) for failure in self.failures])
-        return write_section(title, write_table(rows), *goal, failed)
+        held = as_count(self.actions, self.actions_range)
+        return write_section(title, held, write_table(rows), *goal, failed)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; `nan` is null."""

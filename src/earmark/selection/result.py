@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from typing import Any
 
-from earmark.gate.forecast_error import CoverageRange, as_range
+from earmark.gate.forecast_error import ActionRange, CoverageRange, as_count, as_range
 from earmark.selection.notebook import (
     MOST_RECORDINGS,
     DataFrame,
@@ -76,6 +76,10 @@ class Chosen:
     """The best of the windows not chosen, where they were asked for."""
     forecast_range: CoverageRange | None = None
     """Between what the forecast is to lie; none where nobody has measured that."""
+    actions: float | None = None
+    """Actions the recording is expected to hold; none where nothing was heard to tell it by."""
+    actions_range: ActionRange | None = None
+    """Between what that number is to lie; none where nobody has measured that."""
 
     def __repr__(self) -> str:
         return f"Chosen(path={self.path!r}, picks={len(self.picks)}, windows={self.windows})"
@@ -83,6 +87,7 @@ class Chosen:
     def _repr_html_(self) -> str:
         expected = as_range(self.forecast, self.forecast_range)
         spent = f"{len(self.picks)} of {self.windows} windows, expected coverage {expected}"
+        held = as_count(self.actions, self.actions_range)
         rows = [
             {
                 "start": format_clock(pick.start),
@@ -95,7 +100,7 @@ class Chosen:
             for pick in self.picks
         ]
         strip = draw_strip(self.duration, (pick.span for pick in self.picks))
-        return write_section(f"{self.path}: {spent}", strip, *self.notes, write_table(rows))
+        return write_section(f"{self.path}: {spent}", strip, held, *self.notes, write_table(rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,9 @@ class RecordingDetail:
     window: float
     windows: int
     expected: float
+    """Actions that it is expected to hold."""
+    coverage: dict[str, Any]
+    """The forecast in numbers and words: share, range, sure, words, actions."""
     choice: ChoiceRow
     warnings: list[str]
     parts: list[MediaPart]

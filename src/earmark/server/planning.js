@@ -43,6 +43,13 @@ async function finished(job, told) {
   return now.result;
 }
 
+/** How many actions are expected in all, and between what. */
+function counted({ actions, actions_range: range }) {
+  if (actions === null) return "";
+  const said = !range || range.is_unlike ? "" : `, ${whole(Math.round(range.low))} to ${whole(Math.round(range.high))} in ${percent(range.confidence, 1)} of recordings`;
+  return `; about ${whole(Math.round(actions))} actions expected${said}`;
+}
+
 async function plan(wish, told) {
   const result = await finished(await call("/forecasts", { method: "POST", body: wish }), told);
   const rows = result.rungs.map((rung) => make("tr", "", make("td", "", percent(rung.share, 1)), make("td", "", whole(rung.calls)),
@@ -50,7 +57,7 @@ async function plan(wish, told) {
     make("td", "", !rung.range ? "–" : rung.range.is_unlike ? "0–100% (unlike any met)" : `${whole(100 * rung.range.low)}–${whole(100 * rung.range.high)}%`), make("td", "", rung.money ? rung.money.toPrecision(3) : "–")));
   const sure = result.rungs.find((rung) => rung.range)?.range.confidence ?? 0.8;
   const head = make("tr", "", ...["of the windows", "calls", "of actions reached", `between, in ${percent(sure, 1)} of recordings`, "price at most"].map((text) => make("th", "", text)));
-  told.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}`), make("table", "", head, ...rows));
+  told.replaceChildren(make("p", "", `${plural(result.recordings, "recording")}, ${lasting(result.duration)}${counted(result)}`), make("table", "", head, ...rows));
   return true;
 }
 

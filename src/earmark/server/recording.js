@@ -1,5 +1,5 @@
 // One recording: the video, the time line, the picks, and what people say of them.
-import { clock, lasting, make, makeMarks, plural } from "./parts.js";
+import { clock, foretold, lasting, make, makeMarks, plural } from "./parts.js";
 import { at, author, call, inRecording, say, tell } from "./api.js";
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
@@ -38,6 +38,7 @@ class RecordingView {
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
       ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
+      make("section", "totals", foretold(detail.coverage)),
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
         make("section", "line-box", makeMarks(detail.recording.marks, (time) => this.goTo(time)), this.canvas, make("p", "quiet hint", "Click to play from there; wheel or + and − zoom; drag the lowest lane, or press m twice, to mark what was missed.")),

@@ -13,7 +13,8 @@ from earmark.ledger.corrections import Agreement
 from earmark.ledger.records import Correction, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
-from earmark.reporting.report_page import scale_curve, title_of
+from earmark.reporting.report_data import expected_of
+from earmark.reporting.report_page import say_forecast, scale_curve, title_of
 from earmark.server.api_records import (
     AgreementView,
     LaneEntry,
@@ -49,14 +50,16 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 
 def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
     """What is known of a recording as a whole; it is not played where it is `hidden`, and why."""
-    heard = run.heard(row.id) or HeardRow(row.id)
+    heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
+    told = (choice.forecast, choice.forecast_range)
     return RecordingDetail(
         recording=row,
         name=title_of(row),
         window=heard.window,
         windows=len(heard.scores),
         expected=float(np.sum(heard.rates)),
-        choice=run.choice(row.id),
+        coverage=say_forecast(told, expected_of(run, row, heard)),
+        choice=choice,
         warnings=list(heard.warnings),
         parts=[
             MediaPart(place, start, name_of(path), hidden or why_not(path))

@@ -18,7 +18,14 @@ from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_cov
 from earmark.gate.card import Honesty
 from earmark.gate.episodes import Episodes, bill
 from earmark.gate.fitted_rates import Fit, FittedRates, describe
-from earmark.gate.forecast_error import ForecastError, Miss, log_density, log_odds, spread
+from earmark.gate.forecast_error import (
+    ForecastError,
+    Miscount,
+    Miss,
+    log_density,
+    log_odds,
+    spread,
+)
 from earmark.gate.gate import OperatingPoints
 from earmark.gate.poisson_regression import fit_poisson
 from earmark.gate.rates import RateMap, WindowScores
@@ -88,7 +95,7 @@ def calibrate(scores: Scores, material: Material) -> Calibration:
         points=points,
         misses=misses,
         separation=choose_separation(cases(scores, held, names, rates, survival)),
-        error=fit_error(forecast_rows(crossed)),
+        error=fit_error(forecast_rows(crossed), count_rows(crossed)),
         honesty=measure_honesty(crossed),
         coverage=mean_coverage(crossed),
     )
@@ -225,8 +232,18 @@ def forecast_rows(judged: Sequence[Case]) -> list[tuple[float, float, float, flo
     return rows
 
 
-def fit_error(rows: Sequence[tuple[float, float, float, float]]) -> ForecastError:
-    """How forecasts lean and how far off they were, from the `forecast_rows` of recordings.
+def count_rows(judged: Sequence[Case]) -> list[Miscount]:
+    """How far the number of actions expected of each recording was off."""
+    return [
+        Miscount.of(float(case.windows.rates.sum()), len(case.actions), case.windows.duration)
+        for case in judged
+    ]
+
+
+def fit_error(
+    rows: Sequence[tuple[float, float, float, float]], counts: Sequence[Miscount]
+) -> ForecastError:
+    """How forecasts lean and how far off they were, from the rows of recordings.
 
     Of fewer than two recordings nothing can be said.
     """
@@ -246,7 +263,8 @@ def fit_error(rows: Sequence[tuple[float, float, float, float]]) -> ForecastErro
     off = np.abs(actual - expect(found)) / np.array(units)
     misses = np.round(np.stack([density, odds, off], axis=1), 4).tolist()
     intercept, slope, leaning = found.tolist()
-    return ForecastError(intercept, slope, leaning, tuple(Miss(*each) for each in misses))
+    kept = tuple(Miss(*each) for each in misses)
+    return ForecastError(intercept, slope, leaning, kept, tuple(counts))
 
 
 def measure_honesty(judged: Sequence[Case]) -> tuple[Honesty, ...]:
