@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +29,14 @@ from earmark.evaluation.benchmark import (
 from earmark.evaluation.score_sources import SoundEventScores
 from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage
-from earmark.grid import Windows
+from earmark.gate.rates import WindowScores
+from earmark.gate.survival import Survival
+from earmark.grid import Grid, Windows
 from earmark.pipeline.run_plan import make_plan
 from earmark.selection import RULES, Pick
 from earmark.selection.pick import explain
 from earmark.selection.rules.random_spans import RandomSpans
+from earmark.timeline import FloatArray, Track
 from made_kitchen import kitchen
 
 SMALL = BenchmarkDesign(
@@ -205,6 +208,46 @@ def test_a_design_is_checked():
         BenchmarkDesign(rules=())
     with pytest.raises(ValueError, match="no rule 'worst'"):
         BenchmarkDesign(baseline="worst")
+
+
+def test_windows_placed_freely_are_judged_beside_those_on_the_grid():
+    """A sound across an edge: the grid has half of it in either window, a free one all."""
+    spoken = [(6.0, 7.5), (8.5, 10.0), (30.0, 31.0)]
+    actions = [Action(*each) for each in spoken]
+    scores = np.full(50 * 25, 0.01)
+    for start, end in spoken:
+        scores[round(start * 25) : round(end * 25)] = 1.0
+    rates, survival = EvenShare(), Survival.from_lengths([1.5])
+    grids = [Grid(4.0, placement) for placement in ("grid", "free")]
+    whole, steps = (
+        grid.score(Track(scores), 50.0, rates=rates, survival=survival) for grid in grids
+    )
+    judged = Case("a", "hand", whole, actions, steps=steps)
+    found = run_case(judged, ["coverage", "free"], [1 / 13, 2 / 13, 1.0]).rows
+    assert [(row.rule, row.windows, row.calls, row.covered) for row in found] == [
+        ("coverage", 13, 1, 1),
+        ("coverage", 13, 2, 2),
+        ("coverage", 13, 13, 3),
+        ("free", 13, 1, 2),
+        ("free", 13, 2, 3),
+        ("free", 13, 13, 3),
+    ]
+
+
+@dataclass(frozen=True)
+class EvenShare:
+    """Rates in proportion to the mean score."""
+
+    def __call__(self, scores: WindowScores) -> FloatArray:
+        return scores.mean * scores.length
+
+
+def test_free_is_a_rule_where_it_is_asked_for():
+    assert BenchmarkDesign(rules=("coverage",), placement="free").rules == ("coverage", "free")
+    with pytest.raises(ValueError, match="no rule 'free'"):
+        BenchmarkDesign(rules=("coverage",), subject="free")
+    with pytest.raises(ValueError, match="on the grid or free, not 'anywhere'"):
+        BenchmarkDesign(placement="anywhere")
 
 
 def test_a_rule_that_was_not_run_is_replaced_and_the_notes_say_so():

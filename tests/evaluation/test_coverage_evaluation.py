@@ -133,6 +133,8 @@ def test_something_must_be_heard(asked: EvaluationPlan):
         evaluate(replace(asked, downsample=True), **CHOICES)
     with pytest.raises(ValueError, match="--operating-points needs recordings to choose on"):
         evaluate(replace(asked, operating_points=True), **CHOICES)
+    with pytest.raises(ValueError, match="--placement free needs --media to listen to"):
+        evaluate(replace(asked, placement="free"), **CHOICES)
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +177,27 @@ def test_made_scenes_are_heard_and_judged(scenes: Path, tmp_path: Path):
     assert [row[0] for row in points.rows] == ["energy"] * 6 + ["flux"] * 6
     assert points.note == "Chosen on 1 other recording, unchanged on these."
     assert any("listening with energy, flux" in note for note in found.report.notes)
+
+
+def test_windows_off_the_grid_are_judged_against_it_and_ranges_too(scenes: Path, tmp_path: Path):
+    choices = {"placement": "free", "subject": "free", "baseline": "coverage"}
+    found = evaluate(
+        scenes / "spans.csv",
+        media=scenes,
+        rules=("coverage",),
+        budgets=(0.25, 1.0),
+        **choices,
+        out=tmp_path,
+    )
+    counted = {(row.rule, row.budget): row.calls for row in found.rows}
+    assert counted == {(rule, b): 18 if b == 1 else 4 for rule, b in counted}
+    assert {rule for rule, _ in counted} == {"coverage", "free"}
+    assert all(row.covered == row.actions for row in found.rows if row.budget == 1)
+    tables = {table.title: table for table in found.report.tables}
+    assert tables["Coverage by budget and rule"].columns == ("calls", "coverage", "free")
+    (row,) = tables["Actions expected against marked"].rows
+    assert row[:2] == ("auto", 3) and row[3] == sum(r.actions for r in found.rows) / 4
+    assert 0 <= row[-1] <= 100 and 0 <= tables["Forecast against outcome"].rows[0][-1] <= 100
 
 
 def test_media_and_annotations_must_meet(scenes: Path, tmp_path: Path):

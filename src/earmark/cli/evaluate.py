@@ -20,6 +20,7 @@ from earmark.evaluation.tables.figures import can_draw
 from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.frontline_registry import FRONTLINES
 from earmark.gate.score_cache import cache_at
+from earmark.grid import Placement
 from earmark.reporting.console import emit, emit_json, err, out, progress_bar, warn
 
 BUDGET_WORDS = ",".join(f"{100 * share:g}" for share in BUDGETS)
@@ -99,6 +100,10 @@ def evaluate(
         ),
     ] = None,
     window: options.WindowLength = 4.0,
+    placement: Annotated[
+        Placement,
+        typer.Option(help="free: also judge the rule coverage with windows at any half second."),
+    ] = "grid",
     subject: Annotated[str, typer.Option(help="The rule compared with all others.")] = "coverage",
     baseline: Annotated[str, typer.Option(help="The rule savings are measured by.")] = "uniform",
     rounding: Annotated[
@@ -136,7 +141,9 @@ def evaluate(
 
     Give --media to listen, or --sound-events to score by annotated sound events instead: a small
     regression fitted on recordings that are not evaluated. With --answers the model is played from
-    the annotations, and what rounds bring is measured; nothing need be heard then. With --out a
+    the annotations, and what rounds bring is measured; nothing need be heard then. With
+    --placement free the rule coverage is judged a second time, as `free`, with windows that lie
+    anywhere: as many calls, off the grid. With --out a
     stopped run is resumed, and leaves CSV, Markdown, PNG and one HTML page.
 
     For example:
@@ -145,6 +152,9 @@ def evaluate(
 
       earmark evaluate spans.csv --media videos/ -f my.gate,energy --operating-points
       --recordings test.txt --dev dev.txt
+
+      earmark evaluate spans.csv --media videos/ --placement free --rules coverage --subject free
+      --baseline coverage
 
       earmark evaluate goalstep_valid.json --spans-format goalstep-substeps --answers noisy
       --rules strata,coverage --subject rounds --baseline coverage
@@ -166,6 +176,7 @@ def evaluate(
         budgets=tuple(share(word) for word in words(budgets)),
         answers=answers,
         window=window,
+        placement=placement,
         subject=subject,
         baseline=baseline,
         rounding="floor" if floor else rounding,  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from earmark.evaluation.metrics.coverage_counts import (
 )
 from earmark.evaluation.played_answers import AnswerPlayer, play_apart
 from earmark.evaluation.tables.table import percent
-from earmark.grid import Windows
+from earmark.grid import Grid, Placement, Windows
 from earmark.media.atomic_file import replacing
 from earmark.reporting.csv_rows import from_cell, write_csv
 from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
@@ -53,6 +53,9 @@ REFERENCES = (PHASES, ORACLE)
 
 ROUNDS = "rounds"
 """The rule `coverage`, asked in rounds and steered by answers that are played."""
+
+FREE = "free"
+"""The rule `coverage`, its windows placed at any half second."""
 
 RANDOM = "random"
 """Random spans: what the lengths of picked stretches are worth, averaged over `DRAWS`."""
@@ -79,6 +82,8 @@ class Case:
     actions: Sequence[Action]
     separation: int | None = None
     """The delta of `separated` that its frontline was found best with; the paper's if none."""
+    steps: Windows | None = None
+    """The same recording for windows that are placed freely, where these are judged too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,10 @@ def run_case(
         elif rule == ROUNDS:
             played = play_budgets(case, calls, answers or "perfect")
             counted = [count_picks(case, picks) for picks in played]
+        elif rule == FREE:
+            assert case.steps is not None, "they were asked for"
+            placed = Coverage().each([case.steps] * len(calls), budgets=calls)
+            counted = [count_placed(case, picks) for picks in placed]
         else:
             picked = choose(case, rule, calls)
             counted = [count_picks(case, picks) for picks in picked]
@@ -174,6 +183,16 @@ def play_budgets(case: Case, calls: Sequence[int], answers: str) -> list[list[Pi
 def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     """What `picks` come to."""
     return count_covered(case.actions, picks, windows=len(case.windows), length=case.windows.length)
+
+
+def count_placed(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
+    """What `picks` that lie anywhere come to; they are in order of time."""
+    starts, ends = (np.array([getattr(pick, edge) for pick in picks]) for edge in ("start", "end"))
+    first = np.searchsorted(ends, [action.start for action in case.actions], side="right")
+    touched = np.append(starts, np.inf)[first] < [action.end for action in case.actions]
+    held = holding(case.actions, np.array([pick.instant for pick in picks], dtype=float))
+    sizes = (len(case.windows), len(picks), len(case.actions))
+    return CoverageCounts(*sizes, int(touched.sum()), int(held.sum()))
 
 
 def _forecast(
@@ -332,14 +351,17 @@ class BenchmarkDesign:
     rounding: Rounding = "round"
     answers: str | None = None
     """Who plays the model, `perfect` or `noisy`; then `coverage` is also asked in rounds."""
+    placement: Placement = "grid"
+    """With `free`, `coverage` also places its windows at any half second."""
 
     def __post_init__(self) -> None:
+        Grid(self.window, self.placement)  # says what is wrong with either
         if self.answers is not None:
             AnswerPlayer.parse(self.answers)
-            if ROUNDS not in self.rules:
-                object.__setattr__(self, "rules", (*self.rules, ROUNDS))
+        more = [*([ROUNDS] if self.answers else []), *([FREE] if self.placement == FREE else [])]
+        object.__setattr__(self, "rules", tuple(dict.fromkeys([*self.rules, *more])))
         named = (*self.rules, self.subject, self.baseline)
-        known = dict.fromkeys([*COMPARED, *RULES, *([ROUNDS] if self.answers else [])])
+        known = dict.fromkeys([*COMPARED, *RULES, *more])
         unknown = [rule for rule in named if rule not in known]
         if unknown:
             raise ValueError(f"no rule {unknown[0]!r}; there are {', '.join(known)}")

@@ -107,6 +107,8 @@ class EvaluationPlan(BenchmarkDesign):
             raise ValueError(
                 "an evaluation needs --media to listen to or --sound-events, and not both"
             )
+        if self.placement == "free" and not self.media:
+            raise ValueError("--placement free needs --media to listen to: events score windows")
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values; `EvaluationPlan(**values)` is the plan again."""
@@ -187,7 +189,12 @@ def evaluate(
         f"earmark {VERSION}, windows of {plan.window:g} s",
     )
     report = report_coverage(
-        ran, source.evaluated, plan, settings=settings, notes=(*about, *left_out)
+        ran,
+        source.evaluated,
+        plan,
+        settings=settings,
+        notes=(*about, *left_out),
+        errors=source.errors if isinstance(source, MediaScores) else {},
     )
     report = replace(
         report,
@@ -253,7 +260,8 @@ def _open_media_source(
         plan.spans, format=plan.spans_format, durations=lengths, duration_source="media"
     )
     here = read.only(reconcile(chosen, opened, allow_missing=True))
-    return MediaScores(read, here, opened, plan.frontlines, plan.window, plan.cache), (
+    heard = (plan.frontlines, plan.window, plan.cache)
+    return MediaScores(read, here, opened, *heard, placement=plan.placement), (
         *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
         *_left_out("not annotated, left out", unmarked),
         *_left_out("whose media cannot be read, left out", list(broken.values())),

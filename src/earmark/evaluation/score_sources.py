@@ -18,9 +18,10 @@ from earmark.evaluation.sound_event_listener import (
     SoundEventListener,
     split_for_fitting,
 )
+from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.survival import Survival
-from earmark.grid import Grid, ScoredRecording, Windows
+from earmark.grid import Grid, Placement, ScoredRecording, Windows
 from earmark.media import Recording
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
@@ -142,6 +143,8 @@ class MediaScores:
     cache: Path | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     """Gate files of frontlines that go by another name here."""
+    placement: Placement = "grid"
+    """With `free`, cases can also be judged with windows at any half second."""
 
     def describe(self) -> str:
         """One line on where the scores come from."""
@@ -163,11 +166,19 @@ class MediaScores:
             for name in self.evaluated.recordings
         }
 
+    @property
+    def errors(self) -> dict[str, ForecastError | None]:
+        """How far the forecasts of each frontline may be off."""
+        return {line: frontline_named(self._file(line)).error for line in self.frontlines}
+
     def case(self, frontline: str, name: str) -> Case:
         """A recording scored by a frontline."""
-        windows = self._hear(frontline, name).windows
-        delta = frontline_named(self._file(frontline)).separation
-        return Case(name, frontline, windows, self.annotations.recordings[name], delta)
+        scored, line = self._hear(frontline, name), frontline_named(self._file(frontline))
+        steps = None
+        if self.placement == "free":
+            steps = Grid(self.window, self.placement).lay(scored.heard, line).windows
+        actions = self.annotations.recordings[name]
+        return Case(name, frontline, scored.windows, actions, line.separation, steps)
 
     def track(self, name: str, frontline: str | None = None) -> Track:
         """The scores of a recording by the first frontline or another, on its own clock."""

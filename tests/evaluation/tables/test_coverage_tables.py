@@ -14,6 +14,7 @@ from earmark.evaluation.benchmark import BenchmarkRow, ForecastRow
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import ExperimentReport, claim_folder
 from earmark.evaluation.tables.coverage_tables import (
+    count_table,
     coverage_table,
     forecast_table,
     gain_table,
@@ -26,6 +27,7 @@ from earmark.evaluation.tables.coverage_tables import (
 )
 from earmark.evaluation.tables.figures import figure
 from earmark.evaluation.tables.table import Table, percent
+from earmark.gate.forecast_error import ForecastError, Miscount, Miss, log_density
 
 EAR, BLIND = ("ear", "rank"), ("ear", "uniform")
 
@@ -100,8 +102,29 @@ def test_forecasts_in_points():
         ForecastRow("ear", "a", 0.1, 1, 2.0, 2.0, 4, 4.0, 0.1),
         ForecastRow("ear", "b", 0.1, 1, 4.0, 3.0, 6, 6.0, 0.2),
     ]
-    assert forecast_table(rows).rows[0][2:] == pytest.approx((60.0, 50.0, 10.0, 15.0))
-    assert forecast_table([]) is None
+    table = forecast_table(rows, {}, {})
+    assert table.rows[0][2:6] == pytest.approx((60.0, 50.0, 10.0, 15.0))
+    assert math.isnan(table.rows[0][6])
+    assert forecast_table([], {}, {}) is None
+
+
+def test_how_many_recordings_lie_in_the_range_they_are_told():
+    rows = [
+        ForecastRow("ear", name, 0.1, 1, 50 * factor, 50.0 + off, 100, 100 * factor, 0.0)
+        for name, off, factor in [("a", 0, 1.0), ("b", 5, 1.4), ("c", -5, 0.7), ("d", 45, 3.0)]
+    ]
+    same = log_density(100.0, 1000.0)
+    error = ForecastError(
+        misses=tuple(Miss(same + n / 1e3, 0.0, 1.0) for n in range(20)),
+        miscounts=tuple(Miscount(same, 1.0) for _ in range(20)),
+    )
+    durations = dict.fromkeys("abcd", 1000.0)
+    assert forecast_table(rows, durations, {"ear": error}).rows[0][-1] == 75.0
+    table = count_table(rows, durations, {"ear": error})
+    assert table.rows[0][:4] == ("ear", 4, pytest.approx(610.0), 400)
+    assert table.rows[0][5:] == (75.0, 75.0)
+    assert math.isnan(count_table(rows, durations, {}).rows[0][-1])
+    assert count_table([], {}, {}) is None
 
 
 def test_a_table_writes_itself_three_ways():

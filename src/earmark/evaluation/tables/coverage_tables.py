@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from earmark.errors import EarmarkError
 from earmark.evaluation.annotations.actions import Annotations, few
@@ -20,6 +24,7 @@ from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_pai
 from earmark.evaluation.paper.published_numbers import PAIRED, PRIMARY, REPLICATION
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, p_value, percent
+from earmark.gate.forecast_error import CONFIDENCE, ForecastError
 from earmark.reporting.text_format import counted
 
 
@@ -144,19 +149,67 @@ def gain_table(results: BenchmarkResults, occupancy: Sequence[float], *, baselin
     return Table(title, columns, rows, decimals=2)
 
 
-def forecast_table(forecasts: Iterable[ForecastRow]) -> Table | None:
+Errors = Mapping[str, ForecastError | None]
+"""How far the forecasts of each frontline may be off, as far as anybody has measured it."""
+
+
+def forecast_table(
+    forecasts: Iterable[ForecastRow], durations: Mapping[str, float], errors: Errors
+) -> Table | None:
     """What `coverage` promised against what it kept, in points; None where it was not run."""
     total: dict[tuple[str, float], ForecastCounts] = {}
+    inside: dict[tuple[str, float], list[bool]] = {}
     for row in forecasts:
-        key = (row.frontline, row.budget)
+        key, error = (row.frontline, row.budget), errors.get(row.frontline)
         total[key] = total.get(key, ForecastCounts()) + row.counts
+        if row.recordings and error:
+            long, promised = durations[row.recording], row.expected / row.foreseen
+            told = error.range(promised, actions=row.foreseen, duration=long)
+            reached = row.covered / row.actions
+            inside.setdefault(key, []).append(told.low - 1e-9 <= reached <= told.high + 1e-9)
     rows: list[Cells] = []
-    for (frontline, budget), found in total.items():
+    for key, found in total.items():
         shares = (found.forecast, found.forecast - found.bias, found.bias, found.error)
-        rows.append((frontline, percent(budget), *(100 * share for share in shares)))
-    columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error")
-    note = "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings."
+        held = 100 * float(np.mean(inside[key])) if key in inside else math.nan
+        rows.append((key[0], percent(key[1]), *(100 * share for share in shares), held))
+    columns = ("frontline", "calls", "forecast", "coverage", "bias", "mean error", "in range")
+    note = (
+        "Pooled forecast and coverage of the rule coverage; the error is a mean over recordings. "
+        f"In range: recordings whose coverage lies in the {CONFIDENCE:.0%} range they are told."
+    )
     return Table("Forecast against outcome", columns, rows, note) if rows else None
+
+
+def count_table(
+    forecasts: Iterable[ForecastRow], durations: Mapping[str, float], errors: Errors
+) -> Table | None:
+    """The actions that were expected of recordings against those marked; None without any."""
+    first: dict[tuple[str, str], ForecastRow] = {}
+    for row in forecasts:
+        if row.recordings:  # has actions, and some were foreseen: at every budget the same
+            first.setdefault((row.frontline, row.recording), row)
+    rows: list[Cells] = []
+    for line in dict.fromkeys(line for line, _ in first):
+        those = [row for (named, _), row in first.items() if named == line]
+        ratio = np.array([row.foreseen / row.actions for row in those])
+        near, error = np.mean(np.abs(np.log(ratio)) <= math.log(1.5)), errors.get(line)
+        told = [
+            (error.count(row.foreseen, durations[row.recording]) if error else None, row.actions)
+            for row in those
+        ]
+        inside = [each.low <= marked <= each.high for each, marked in told if each]
+        held = 100 * float(np.mean(inside)) if inside else math.nan
+        sums = (sum(row.foreseen for row in those), sum(row.actions for row in those))
+        rows.append((line, len(those), *sums, float(np.median(ratio)), 100 * float(near), held))
+    columns = (
+        *("frontline", "recordings", "expected", "marked", "median ratio"),
+        *("within 1.5x", "in range"),
+    )
+    note = (
+        "Recordings with marked actions, in per cent of them: those within a factor of 1.5, and "
+        f"those whose number lies in the {CONFIDENCE:.0%} range they are told."
+    )
+    return Table("Actions expected against marked", columns, rows, note) if rows else None
 
 
 def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
@@ -188,6 +241,7 @@ def report_coverage(
     *,
     settings: dict[str, Any],
     notes: tuple[str, ...] = (),
+    errors: Errors = MappingProxyType({}),
 ) -> ExperimentReport:
     """The tables and figures of a run; `EarmarkError` where no case could be judged."""
     if not run.results:
@@ -212,7 +266,8 @@ def report_coverage(
             results, annotations, occupancy, budget=design.shown, systems=(baseline, subject)
         ),
         gain_table(results, occupancy, baseline=baseline),
-        forecast_table(run.forecasts),
+        forecast_table(run.forecasts, annotations.durations, errors),
+        count_table(run.forecasts, annotations.durations, errors),
         pooled_table(results),
     ]
     return ExperimentReport(
