@@ -30,7 +30,8 @@ from making import make_video
         {"action_length": 12.5},
         {"action_length": Survival.from_lengths([2.0, 3.0, 40.0])},
         {"server": "http://127.0.0.1:1/v1", "model": "m", "frames": 4, "max_calls": 9},
-        {"engine": "batch", "batch": Path("requests.jsonl"), "shard": "2/3", "cache": "kept"},
+        {"engine": "batch", "batch": Path("requests.jsonl"), "replay": Path("said.jsonl")},
+        {"shard": "2/3", "cache": "kept"},
     ],
     ids=lambda choices: " ".join(choices) or "defaults",
 )
