@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import MediaError
-from earmark.media import Frame, open_recording
+from earmark.media import Frame, Source, open_recording
 from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
 from making import make_video
@@ -111,3 +111,10 @@ def test_a_blurred_clip_is_just_the_span_every_picture_blurred_and_the_sound_in_
         change = np.abs(before.rgb.astype(int) - after.rgb.astype(int))
         assert change[48:, 48:].mean() < 6
     assert {round(time, 1) for time in loud_times(tmp_path / "clip.mp4")} & {1.4, 1.5}
+
+
+def test_a_clip_that_begins_with_a_chapter_is_cut_from_it(tmp_path):
+    paths = [make_video(tmp_path / f"{name}.mp4", duration=4.0) for name in ("a", "b")]
+    recording = open_recording(Source(tuple(map(str, paths))))
+    second = recording.parts[1].start
+    assert cut_clip(recording, Span(second, second + 1.0), tmp_path / "clip.mp4") == second

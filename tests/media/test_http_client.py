@@ -82,3 +82,12 @@ def test_a_body_may_be_as_large_as_it_is_allowed_to_be(folder):
         assert len(client.send(request, seconds=60.0, limit_bytes=3000)[1]) == 3000
         with pytest.raises(BodyTooLarge):
             client.send(request, seconds=60.0, limit_bytes=2999)
+
+
+def test_what_the_library_logs_of_an_address_has_no_secret(folder, caplog):
+    client = HttpClient()
+    with range_server(folder) as server, caplog.at_level(logging.INFO, logger="httpx"):
+        request = client.request("GET", server.url("a.bin") + "?api-key=opensesame")
+        client.send(request, seconds=60.0, limit_bytes=3000)
+    assert "a.bin" in caplog.text
+    assert "opensesame" not in caplog.text

@@ -11,8 +11,9 @@ import av
 import pytest
 
 from earmark.errors import MediaError, NoAudioStream, UnreadableFile
-from earmark.media import Source, inspect, open_recording
+from earmark.media import Meter, Source, inspect, open_recording
 from earmark.media.recording_description import content_key
+from earmark.media.storage import LocalStorage
 from earmark.media.video_scan import scan_video
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 
@@ -289,3 +290,11 @@ def test_opening_reads_the_index_and_little_else(media):
     path = media("minute.mp4", duration=60.0, size=(160, 40))
     recording = open_recording(path)
     assert 0 < recording.bytes_read < path.stat().st_size / 2
+
+
+def test_the_key_of_one_file_is_its_own_and_that_of_chapters_all_of_them(tmp_path):
+    paths = [str(make_video(tmp_path / f"{n}.mp4", duration=2.0 + n)) for n in range(2)]
+    keys = [LocalStorage(path, Meter()).key() for path in paths]
+    assert [content_key(Source((path,))) for path in paths] == keys
+    both = {content_key(Source(order)) for order in (tuple(paths), tuple(reversed(paths)))}
+    assert len(both | set(keys)) == 4

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from earmark.errors import MediaError, ModelMissing
 from earmark.media import Meter, Source, open_recording
-from earmark.media.prefetch import FrameRequest, prefetch
+from earmark.media.prefetch import FrameRequest, HeldRecordingDecoder, prefetch
 from earmark.media.recording_part import AudioTrack
 from earmark.media.video_scan import scan_video
-from making import read_number
+from making import make_video, read_number
 
 
 def numbers(frames):
@@ -82,3 +84,18 @@ def test_tracks_that_a_file_has_not_are_empty(media):
     chapters = open_recording(Source((str(media("a.mp4")),) * 2)).parts
     assert [(one.start, one.end) for one in chapters] == [(0.0, 4.0), (4.0, 8.0)]
     assert [one.shift for one in chapters] == [0.0, 4.0]
+
+
+def test_one_recording_is_open_at_a_time(tmp_path):
+    paths = [make_video(tmp_path / f"{name}.mp4", duration=2.0) for name in ("one", "two")]
+    decoder = HeldRecordingDecoder()
+    for path in paths:
+        assert len(decoder(FrameRequest(open_recording(path), (0.5,))).frames) == 1
+        assert [name for name in held_files() if name in map(str, paths)] == [str(path)]
+    decoder.close()
+    assert not set(held_files()) & set(map(str, paths))
+
+
+def held_files() -> list[str]:
+    links = Path("/proc/self/fd").iterdir()
+    return [str(link.readlink()) for link in links if link.is_symlink()]
