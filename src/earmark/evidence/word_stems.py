@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 
 @cache
@@ -13,12 +13,17 @@ def _stemmer() -> object:
     return snowballstemmer.stemmer("porter")
 
 
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    """The stem of one word; captions of a day use a few hundred, again and again."""
+    found: str = _stemmer().stemWord(word)  # type: ignore[attr-defined]
+    return found
+
+
 def stems(text: str) -> list[str]:
     """The stems of the words in `text`, as search knows them.
 
     >>> stems("Drilling, power tools")
     ['drill', 'power', 'tool']
     """
-    words = re.findall(r"[^\W_]+", text.casefold())
-    found: list[str] = _stemmer().stemWords(words)  # type: ignore[attr-defined]
-    return found
+    return [_stem(word) for word in re.findall(r"[^\W_]+", text.casefold())]

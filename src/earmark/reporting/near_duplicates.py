@@ -13,6 +13,10 @@ FEWEST = 3
 """Answers in a row that are folded; two are shown."""
 
 
+COMPARED = 10_000
+"""Characters of an answer that are compared; a server may send megabytes."""
+
+
 def fold_repeats(texts: Sequence[str | None]) -> list[int]:
     """For each of `texts`, in order of time, the place of the one it is folded into.
 
@@ -23,7 +27,7 @@ def fold_repeats(texts: Sequence[str | None]) -> list[int]:
     >>> fold_repeats(["A bench.", "a bench", "A bench!", "A hammer strikes."])
     [0, 0, 0, 3]
     """
-    words = [None if text is None else frozenset(stems(text)) for text in texts]
+    words = [None if text is None else frozenset(stems(text[:COMPARED])) for text in texts]
     leaders = list(range(len(texts)))
     first = 0
     for place in range(1, len(texts) + 1):
