@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
+
 import av
 import pytest
 
 from earmark.media import Meter, open_recording
 from earmark.media.container import open_media
-from earmark.media.stream_extents import Extent, bounds, promised
+from earmark.media.stream_extents import Extent, _by_entries, _extent_of, bounds, promised
 from making import make_audio, make_video
 
 
@@ -54,3 +57,70 @@ def test_few_pictures_of_a_fragment_last_as_long_as_they_are_apart(tmp_path, fra
     video = open_recording(path).video
     assert video is not None
     assert (video.start, video.end) == (0.0, pytest.approx(0.2 * frames, abs=0.21 * (frames == 1)))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A packet as an index has it."""
+
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a demuxer says of a stream."""
+
+    index_entries: tuple[Entry, ...] = ()
+    start_time: int | None = None
+    duration: int | None = None
+    type: str = "audio"
+    time_base: Fraction | None = Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("times", "stream", "extent"),
+    [
+        ([0], {}, (0.0, 0.0)),  # nothing says how long one packet lasts
+        ([0], {"duration": 4}, (0.0, 0.0)),
+        ([0, 3], {}, (0.0, 0.6)),  # the last lasts as long as the one before
+        ([0, 3, 5], {}, (0.0, 0.7)),
+        ([0, 3, 5], {"start_time": 2}, (0.2, 0.7)),  # priming is left out
+        ([0, 3, 5], {"start_time": 2, "type": "video"}, (0.2, 0.9)),  # shown so much later
+        ([-2, 3, 5], {}, (0.0, 0.7)),
+        ([0, 3, 5], {"duration": 6}, (0.0, 0.6)),  # the header ends within the last packet
+        ([0, 3, 5], {"duration": 5}, (0.0, 0.7)),  # it does not bear it out
+        ([0, 3, 5], {"duration": 7}, (0.0, 0.7)),
+        ([0, 3, 5], {"duration": 9}, (0.0, 0.7)),
+    ],
+)
+def test_an_index_of_a_few_packets_says_when_they_begin_and_end(times, stream, extent):
+    entries = tuple(map(Entry, times))
+    found = _by_entries(Told(entries, **stream), len(times), 0.1)
+    assert (found.start, found.end) == pytest.approx(extent)
+    assert (found.packets, found.missing_packets) == (len(times), 0)
+
+
+@pytest.mark.parametrize(
+    ("stream", "extent"),
+    [
+        ({}, (0.5, 4.0)),
+        ({"start_time": 7}, (0.7, 4.0)),
+        ({"start_time": 2}, (0.5, 4.0)),
+        ({"start_time": 0, "duration": 39}, (0.5, 3.9)),
+        ({"start_time": 0, "duration": 38}, (0.5, 4.0)),  # the last packet begins there
+        ({"start_time": 0, "duration": 40}, (0.5, 4.0)),
+        ({"start_time": 0, "duration": 50}, (0.5, 4.0)),
+        ({"start_time": 7, "time_base": None}, (0.5, 4.0)),
+    ],
+)
+def test_a_header_counts_where_the_packets_bear_it_out(stream, extent):
+    found = _extent_of(Told(**stream), 0.5, 3.8, 4.0)
+    assert (found.start, found.end) == pytest.approx(extent)
+
+
+@pytest.mark.parametrize("name", ["a.mkv", "a.ts"])
+def test_the_end_of_a_file_without_an_index_of_ours_is_that_of_its_last_packet(tmp_path, name):
+    path = make_video(tmp_path / name, duration=30.0, fps=5)
+    recording = open_recording(path)
+    assert recording.duration == pytest.approx(30.0, abs=0.2)
+    assert recording.bytes_read < 3 * path.stat().st_size
