@@ -397,6 +397,35 @@ def test_nothing_is_wider_than_the_window_and_all_is_named(
         assert (paper == "rgb(21, 23, 27)") == (scheme == "dark")
 
 
+WATCHED = """
+window.opened = [];
+window.EventSource = class extends EventSource {
+  constructor(address) { super(address); window.opened.push(this); }
+};
+"""
+
+
+@pytest.mark.slow
+def test_a_page_that_is_left_holds_no_connection(page: SimpleNamespace):
+    """A browser has six to a server; the seventh page would wait for one of them to time out."""
+    watch = page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": WATCHED}
+    )
+    states = "return window.opened.map((one) => one.readyState === EventSource.CLOSED)"
+    try:
+        for address in (page.scene, page.archive):
+            driver = see(page, address)
+            wait(driver, "return window.opened.length === 1 && window.opened[0].readyState === 1")
+            driver.execute_script("window.dispatchEvent(new Event('pagehide'))")
+            assert driver.execute_script(states) == [True]
+            driver.execute_script("window.dispatchEvent(new Event('pageshow'))")
+            assert driver.execute_script(states) == [True, False]
+        for _ in range(8):
+            see(page, page.scene)
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", watch)
+
+
 @pytest.mark.slow
 def test_ten_thousand_recordings_with_two_hundred_thousand_picks_are_scrolled(
     page: SimpleNamespace,

@@ -27,3 +27,20 @@ export function say(text, isBad = false) {
 }
 
 export const tell = (error) => { if (error.name !== "AbortError") say(error.message, true); };
+
+/** Tell `onProgress` how a run goes while its page is looked at. A browser keeps six connections to a
+    server: pages left behind and tabs in the background would hold them, and the next page would wait. */
+export function follow(run, onProgress) {
+  let source = null;
+  const stop = () => { source?.close(); source = null; };
+  const turn = () => {
+    if (document.hidden) return stop();
+    if (source) return;
+    source = new EventSource(`/api${at(run)}/events`);
+    source.addEventListener("progress", (event) => onProgress(JSON.parse(event.data)));
+  };
+  const turns = [[document, "visibilitychange", turn], [window, "pageshow", turn], [window, "pagehide", stop]];
+  for (const [place, name, act] of turns) place.addEventListener(name, act);
+  turn();
+  return { close() { stop(); for (const [place, name, act] of turns) place.removeEventListener(name, act); } };
+}

@@ -1,6 +1,6 @@
 // An archive at a glance: every recording a row with a strip; only rows in view are asked for.
 import { figure, lasting, make, percent, plural, share, whole } from "./parts.js";
-import { at, call, say, tell } from "./api.js";
+import { at, call, follow, say, tell } from "./api.js";
 
 const ROW = 58, PAGE = 100, AHEAD = 8;
 const SORTS = [["found", "With something first"], ["name", "Name"], ["began", "Date"], ["duration", "Length"], ["picks", "Picks"], ["answered", "Captioned"], ["failed", "Failed"],
@@ -22,10 +22,8 @@ export async function showArchive(place, run, { trail, go }) {
   figures.setAttribute("aria-label", "Totals");
   place.append(make("h1", "", detail.name), live, figures, ...missed(detail), list.bar, list.panel, list.box, legend());
   drawFigures(figures, detail.totals, detail.agreement);
-  const source = new EventSource(`/api${at(run)}/events`);
   let before = "";
-  source.addEventListener("progress", (event) => {
-    const now = JSON.parse(event.data);
+  const source = follow(run, (now) => {
     drawLive(live, run, now, detail.can_continue);
     drawFigures(figures, now.totals, now.agreement);
     const state = [now.totals.answered, now.totals.failed, now.totals.picks, ...now.said].join();

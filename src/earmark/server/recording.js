@@ -1,6 +1,6 @@
 // One recording: the video, the time line, the picks, and what people say of them.
 import { clock, foretold, lasting, make, makeMarks, plural } from "./parts.js";
-import { at, author, call, inRecording, say, tell } from "./api.js";
+import { at, author, call, follow, inRecording, say, tell } from "./api.js";
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
 
@@ -48,8 +48,7 @@ class RecordingView {
     this.video.addEventListener("loadedmetadata", () => { if (this.wanted !== undefined) this.video.currentTime = this.wanted; });
     this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
     window.addEventListener("hashchange", this.onHash);
-    this.events = new EventSource(`/api${at(run)}/events`);
-    this.events.addEventListener("progress", (event) => this.onProgress(JSON.parse(event.data)));
+    this.events = follow(run, (now) => this.onProgress(now));
   }
 
   close() { this.events.close(); window.removeEventListener("hashchange", this.onHash); this.line.close(); this.video.pause(); this.video.removeAttribute("src"); this.video.load(); }
