@@ -18,7 +18,7 @@ from typing import Any
 import av
 import numpy as np
 from av.audio.frame import AudioFrame
-from av.container import OutputContainer
+from av.container import InputContainer, OutputContainer
 from av.packet import Packet
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
@@ -287,3 +287,15 @@ def _mux(container: OutputContainer, packets: Iterable[Packet], offset: float) -
         packet.pts += shift
         packet.dts += shift
         container.mux(packet)
+
+
+def chapters_of(video: InputContainer) -> list[tuple[float, float, str]]:
+    """The chapters of a video: when each begins and ends, and its title."""
+    return [
+        (
+            float(one["start"] * one["time_base"]),
+            float(one["end"] * one["time_base"]),
+            one["metadata"]["title"],
+        )
+        for one in video.chapters()
+    ]

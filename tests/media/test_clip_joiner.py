@@ -15,7 +15,14 @@ from earmark.media.chapter_writer import copy_with_chapters
 from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
 from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
-from making import AudioPlan, click_times, make_video, read_number, whole_sound
+from making import (
+    AudioPlan,
+    chapters_of,
+    click_times,
+    make_video,
+    read_number,
+    whole_sound,
+)
 
 
 def clip(path: Path, *cues: ClipCue, **plan) -> CaptionedClip:
@@ -37,11 +44,7 @@ def told(path: Path) -> tuple[list[tuple[float, float, str]], list[tuple[float, 
     In an MP4 a chapter lasts until the next, and the first begins with the video.
     """
     with av.open(str(path)) as video:
-        chapters = [
-            (float(one["start"] * one["time_base"]), float(one["end"] * one["time_base"]),
-             one["metadata"]["title"])
-            for one in video.chapters()
-        ]  # fmt: skip
+        chapters = chapters_of(video)
         said = [
             (float(one.pts * one.time_base), float((one.pts + one.duration) * one.time_base),
              bytes(one)[2:].decode())

@@ -15,17 +15,14 @@ from earmark.cli.app import app
 from earmark.errors import MediaError
 from earmark.ledger.ledger import Ledger
 from earmark.pipeline.highlights import highlights
+from making import chapters_of
 from shared_runs import SECRETS, tell_shared
 
 
 def look(path: Path) -> tuple[float, list[tuple[float, float, str]], list[tuple[float, str]]]:
     """Seconds, chapters and subtitles of a video."""
     with av.open(str(path)) as video:
-        chapters = [
-            (float(one["start"] * one["time_base"]), float(one["end"] * one["time_base"]),
-             one["metadata"]["title"])
-            for one in video.chapters()
-        ]  # fmt: skip
+        chapters = chapters_of(video)
         packets = [
             (float(packet.pts * packet.time_base), bytes(packet)[2:].decode())
             for packet in video.demux(video.streams.subtitles[0])

@@ -62,7 +62,8 @@ RetryFailed = Annotated[
     bool,
     typer.Option(
         "--retry-failed",
-        help="Only recordings that failed, or had calls that did; all of them with --across.",
+        help="Only recordings that failed, or had calls that did, by the run's own choices; "
+        "all of them with --across.",
         rich_help_panel=ARCHIVES,
     ),
 ]

@@ -336,12 +336,6 @@ class Ledger:
             answered = call_state.register(database, every, plan=self._plan)
         return [call for call in every if call.identity not in answered]
 
-    def without_answer(self, calls: Iterable[CallRow]) -> list[CallRow]:
-        """Those of `calls` no answer is kept for; nothing is written."""
-        found = self._rows("SELECT identity FROM calls WHERE state = 'answered'")
-        answered = {identity for (identity,) in found}
-        return [call for call in calls if call.identity not in answered]
-
     def answered(self, recording: str) -> list[CallRow]:
         """The calls about `recording` that a model has answered, under any plan."""
         rows = self._rows(

@@ -275,6 +275,11 @@ class Run:
         )
         return {path for (path,) in rows}
 
+    def answered_calls(self) -> set[str]:
+        """The identities of all calls that are answered, under any plan."""
+        rows = self._rows("SELECT identity FROM calls WHERE state = 'answered'")
+        return {identity for (identity,) in rows}
+
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
         row = self._row(

@@ -79,11 +79,9 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
     asking = plan or Plan()
     with Run.open(folder) as run:
         described, question = run.plan(), question_of(run, asking)
-        items = list(batch_requests(run, model, question))
+        items, answered = list(batch_requests(run, model, question)), run.answered_calls()
+    wanted = [(row, request) for row, request in items if request.identity not in answered]
     with open_ledger(folder, described, question) as ledger:
-        calls = [CallRow.of(request) for _, request in items]
-        waiting = {call.identity for call in ledger.without_answer(calls)}
-        wanted = [(row, request) for row, request in items if request.identity in waiting]
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log, failures = CallRecorder(Limits(), ledger, Progress(), len(wanted)), list[Failure]()
@@ -140,6 +138,7 @@ def import_batch(
     with Run.open(folder) as run:
         plan, question = run.plan(), question_of(run, Plan())
         requests = [request for _, request in batch_requests(run, model, question)]
+        answered = run.answered_calls()
     limits = limits or Limits()
     asked = {request.identity: request for request in requests}
     calls = {identity: CallRow.of(request) for identity, request in asked.items()}
@@ -150,7 +149,6 @@ def import_batch(
             "name the model and the run that the requests were written for"
         )
     with Ledger.open(folder, plan) as ledger:
-        missing = ledger.without_answer(calls[identity] for identity in results.missing)
         ledger.unanswered(calls[one] for one in (*results.answers, *results.failures))
         for identity, answer in results.answers.items():
             spend = limits.cost(asked[identity], answer)
@@ -158,6 +156,7 @@ def import_batch(
         for identity, reason in results.failures.items():
             ledger.fail(calls[identity], reason)
         publish(ledger)
+    missing = set(results.missing) - answered
     return BatchImport(
         len(results.answers), len(results.failures), len(missing), len(results.unknown)
     )
