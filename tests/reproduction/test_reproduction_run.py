@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from earmark.reproduction.comparison import Comparison
 from earmark.reproduction.ego4d_comparisons import has_enough_windows
 from earmark.reproduction.material import NEEDS, Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
-from earmark.reproduction.trained_heads import locate
+from earmark.reproduction.paper_frontline import locate
 from making import make_audio, make_video
 from vlm_server import vlm_server
 
@@ -315,3 +317,33 @@ def test_the_captioning_experiments_are_one_command(tmp_path: Path):
     assert "triage_and_compression_together" in tables and "gate_retained" in tables
     said = (out / "kept" / "captions.jsonl").read_text().splitlines()
     assert len({json.loads(line)["identity"] for line in said}) == len(said) >= 12
+
+
+CORE = """
+import sys
+from importlib.machinery import PathFinder
+
+class CoreOnly:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        is_there = name.partition(".")[0] != "torch"
+        return PathFinder.find_spec(name, path, target) if is_there else None
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = CoreOnly
+from earmark.cli import main
+sys.argv = ["earmark", "reproduce", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--list",), ("cost", "methods"), ("cost", "-f", "paper")],
+    ids=["list", "tables", "the paper's head"],
+)
+def test_what_needs_no_training_needs_no_pytorch(kitchen: Path, tmp_path: Path, words):
+    command = [sys.executable, "-c", CORE, *words, "--epic", str(kitchen)]
+    command += [] if "--list" in words else ["--out", str(tmp_path / "out")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "Traceback" not in ran.stderr

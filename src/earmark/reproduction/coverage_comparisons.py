@@ -35,7 +35,7 @@ from earmark.evaluation.tables.table import mean, p_value, percent
 from earmark.gate.frontline_registry import frontline_named, gate_of
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material
-from earmark.reproduction.trained_heads import PAPER_HEAD, locate, what_ran
+from earmark.reproduction.paper_frontline import PAPER_HEAD, locate, what_ran
 from earmark.training.split import participant
 
 HeardScores = MediaScores | SoundEventScores

@@ -23,7 +23,7 @@ from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import RULE, describe_frontline, paired_rows
 from earmark.reproduction.material import Material
-from earmark.reproduction.trained_heads import locate
+from earmark.reproduction.paper_frontline import locate
 from earmark.selection import Budget
 
 RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")

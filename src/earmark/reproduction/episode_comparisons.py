@@ -46,7 +46,7 @@ from earmark.reproduction.coverage_comparisons import (
     open_scores,
 )
 from earmark.reproduction.material import NEEDS, Material
-from earmark.reproduction.trained_heads import locate
+from earmark.reproduction.paper_frontline import locate
 from earmark.timeline import Span
 
 

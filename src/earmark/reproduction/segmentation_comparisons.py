@@ -19,12 +19,12 @@ from earmark.evaluation.paper.operating_points import (
 from earmark.features.pretrained.segments import SURE
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material as Given
+from earmark.reproduction.paper_frontline import what_ran
 from earmark.reproduction.trained_heads import (
     gates_folder,
     gather_actions,
     media_folders,
     settings_for,
-    what_ran,
 )
 from earmark.reproduction.training_comparisons import count_seeds, spread_of
 from earmark.timeline import Track

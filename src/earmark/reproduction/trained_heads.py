@@ -5,34 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from earmark.errors import EarmarkError
 from earmark.gate.gate import Gate
 from earmark.media.atomic_file import replacing
-from earmark.reproduction.material import NEEDS
 from earmark.reproduction.material import Material as Given
 from earmark.training.dataset import Material, gather
 from earmark.training.settings import Settings, settings_of
 
-PAPER_HEAD = "paper"
-"""The frontline that is trained here: the paper's head, loss and settings, over the first of the
-plan's encoders, its first seed."""
 
-
-def locate(given: Given, frontline: str) -> str:
-    """What to listen with: a name as it is, and for `paper` the gate file that is trained here.
-
-    Raises:
-        EarmarkError: there is no sound to train `paper` on, or nothing to train it with.
-    """
-    if frontline != PAPER_HEAD:
-        return frontline
-    return str(given.once("paper head", lambda: _paper_gate(given)))
-
-
-def _paper_gate(given: Given) -> Path:
+def paper_gate(given: Given) -> Path:
     """The first seed of the span-level heads, kept under a name of its own."""
-    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if given.lacks(need)]:
-        raise EarmarkError(f"the frontline {PAPER_HEAD} is trained here: bring {'; '.join(absent)}")
     encoder = given.plan.encoders[0]
     train_gates(given, encoder, "span")
     settings = settings_for(given, encoder, "span")
@@ -96,11 +77,3 @@ def gates_folder(given: Given, encoder: str, settings: Settings) -> Path:
 def media_folders(given: Given) -> list[Path]:
     """Where the media lie."""
     return list(dict.fromkeys(Path(each.uris[0]).parent for each in given.media.values()))
-
-
-def what_ran(given: Given, encoder: str) -> str:
-    """Head, loss, settings, encoder and data of a training, in words."""
-    own = "the paper's head, loss and settings"
-    other = ", ".join(f"{name} {value}" for name, value in given.plan.settings.items())
-    changed = f" but {other}" if other else ""
-    return f"{own}{changed} over {encoder}; {given.plan.audio_is}; {given.split.words}"

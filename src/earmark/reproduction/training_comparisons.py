@@ -19,7 +19,8 @@ from earmark.grid import Grid
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import RULE
 from earmark.reproduction.material import Material as Given
-from earmark.reproduction.trained_heads import settings_for, train_gates, what_ran
+from earmark.reproduction.paper_frontline import what_ran
+from earmark.reproduction.trained_heads import settings_for, train_gates
 from earmark.timeline import Track
 from earmark.training.dataset import Material
 from earmark.training.settings import PAPER
