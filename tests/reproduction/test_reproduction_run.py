@@ -338,12 +338,12 @@ main()
 
 @pytest.mark.parametrize(
     "words",
-    [("--list",), ("cost", "methods"), ("cost", "-f", "paper")],
+    [("--list",), ("cost", "blind"), ("cost", "-f", "paper")],
     ids=["list", "tables", "the paper's head"],
 )
 def test_what_needs_no_training_needs_no_pytorch(kitchen: Path, tmp_path: Path, words):
     command = [sys.executable, "-c", CORE, *words, "--epic", str(kitchen)]
     command += [] if "--list" in words else ["--out", str(tmp_path / "out")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
+    assert ran.returncode == 0, ran.stderr  # `blind` wants recordings that are not there: a row
     assert "Traceback" not in ran.stderr

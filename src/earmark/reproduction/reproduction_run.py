@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, internal_error
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, as_png
 from earmark.evaluation.tables.figures import can_draw
 from earmark.evaluation.tables.table import Cells, Table
@@ -122,11 +122,13 @@ def _keep(path: Path, plain: Mapping[str, object]) -> None:
 
 
 def _make(name: str, material: Material) -> Made:
-    """One of them; a state of the world that forbids it is a row."""
+    """One of them; a state of the world that forbids it is a row, and so is a bug of ours."""
     try:
         return ARTEFACTS[name].make(material)
     except EarmarkError as error:
         return ARTEFACTS[name].unmade(redact(str(error)))
+    except Exception as error:  # noqa: BLE001 - the other tables are made
+        return ARTEFACTS[name].unmade(redact(str(internal_error(f"table {name}", error))))
 
 
 def summary_table(material: Material, tables: Mapping[str, Sequence[Table]]) -> Table:
