@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -41,7 +40,7 @@ def fill(folder: Path, entries: int) -> None:
                     text = f"A {' '.join(rng.sample(WORDS, 6))} {rng.randrange(10**6)}."
                     some.append(EvidenceEntry(span, "said", text, 0.9, "w"))
                 else:
-                    some.append(EvidenceEntry(span, "heard", rng.choice(SOUNDS), 0.8, ORIGIN))
+                    some.append(EvidenceEntry(span, "heard", rng.choice(SOUNDS), 0.8, SOUND_TRACK))
             ledger.keep_evidence(f"r{number}", some, kinds=["heard", "said"])
 
 

@@ -15,7 +15,7 @@ import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.blurred_pictures import blur_run
+from earmark.ledger.blurred_ledger import blur_run
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.media import Frame

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import earmark
 from earmark.cli.app import app
 from earmark.cli.sounds import split_words
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.ledger.run_reader import Run
 from earmark.pipeline import sounds as module
 from earmark.timeline import Span
@@ -103,7 +103,7 @@ def test_a_caption_run_keeps_the_sounds_of_the_whole_recording(shift, tmp_path):
     earmark.caption([path], run=tmp_path / "run", budget="2", sounds=True, cache=tmp_path / "own")
     with Run.open(tmp_path / "run") as run:
         (recording,) = run.recordings()
-        kept = [entry for entry in run.evidence(recording.id) if entry.origin == ORIGIN]
+        kept = [entry for entry in run.evidence(recording.id) if entry.origin == SOUND_TRACK]
     (one,) = earmark.sounds([path], cache=tmp_path / "own").recordings
     assert [(entry.span, entry.text) for entry in kept] == [(e.span, e.name) for e in one.events]
     assert touched(drillings, [entry for entry in kept if entry.text == "Drill"]) == [True] * 3

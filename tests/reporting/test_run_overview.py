@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from drawing import SHORT
 from earmark.captioning.request import Answer
 from earmark.cli.app import app
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
@@ -26,7 +25,7 @@ HOUR = 3600.0
 
 
 def heard(start: float, end: float, name: str) -> EvidenceEntry:
-    return EvidenceEntry(Span(start, end), "heard", name, 0.8, ORIGIN)
+    return EvidenceEntry(Span(start, end), "heard", name, 0.8, SOUND_TRACK)
 
 
 def listen(ledger: Ledger, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
@@ -49,7 +48,7 @@ def folder(tmp_path):
         sounds = [heard(40.0, 48.0, "Drill"), heard(600.0, 608.0, "Power tool")]
         sounds += [heard(2000.0, 2004.0, "Drill")]
         speech = [heard(100.0, 110.0, "Speech"), heard(130.0, 140.0, "Conversation")]
-        ledger.keep_evidence("b", [*sounds, *speech], kinds=["heard"], origin=ORIGIN)
+        ledger.keep_evidence("b", [*sounds, *speech], kinds=["heard"], origin=SOUND_TRACK)
         picks = explain(windows, np.arange(10, 16), "{0} {1}".format)
         ledger.choose("b", picks)
         said = ["A drill turns. It is red."] + 4 * ["A bench, nobody there."] + ["A hand waves."]

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.errors import LedgerError
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.search.archive_search import Archive, search
 from earmark.search.meaning_index import FILE
@@ -20,7 +19,7 @@ from ledger_runs import fill, open_run
 from quiet_shift import require_minilm
 
 EVIDENCE = (
-    EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, ORIGIN),
+    EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, SOUND_TRACK),
     EvidenceEntry(Span(4.0, 8.0), "heard", "Drill", 0.7, "yamnet"),
     EvidenceEntry(Span(9.0, 11.0), "said", "Hand me the spanner, please.", 0.9, "whisper"),
     EvidenceEntry(Span(20.0, 22.0), "read", "DANGER high voltage", 0.6, "ocr"),
@@ -60,7 +59,7 @@ def test_all_words_must_stand_in_one_place_and_none_find_nothing(run):
 
 def test_a_sound_of_a_window_is_not_told_beside_its_track(run):
     heard = [each.hit for each in search(run, "drill") if each.hit.kind == "heard"]
-    assert [hit.model for hit in heard] == [ORIGIN]
+    assert [hit.model for hit in heard] == [SOUND_TRACK]
 
 
 def test_evidence_that_was_replaced_is_not_found(run):

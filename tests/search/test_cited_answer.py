@@ -12,8 +12,7 @@ import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
 from earmark.errors import UnreadableAnswer
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.ledger.run_reader import Run
 from earmark.search.cited_answer import CitableEntry, as_messages, check_answer, gather_entries
 from earmark.timeline import Span
@@ -86,7 +85,7 @@ def run(tmp_path) -> Path:
     with ledger:
         fill(ledger, {1: "A hand drills a board.", 3: "Nothing happens."})
         entries = [
-            EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, ORIGIN),
+            EvidenceEntry(Span(0.0, 3.0), "heard", "Drill", 0.8, SOUND_TRACK),
             EvidenceEntry(Span(9.0, 11.0), "read", INJECTION, 0.8, "ocr"),
         ]
         ledger.keep_evidence("a", entries, kinds=["heard", "read"])

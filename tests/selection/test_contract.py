@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from earmark.grid import Windows
-from earmark.selection import RULES, Oracle, Rule
+from earmark.selection import RULES, Rule
+from earmark.selection.rules.oracle import Oracle
 from earmark.timeline import Span
 from reckoning import rated
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from earmark.grid import Grid, Windows
-from earmark.selection import Budget, Oracle, Rule
+from earmark.selection import Budget, Rule
+from earmark.selection.rules.oracle import Oracle
 from earmark.selection.rules.uniform import Uniform
 from earmark.timeline import Span
 from reckoning import CURVES

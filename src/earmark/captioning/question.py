@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earmark.captioning.activity import with_activity
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Request
-from earmark.evidence.face_blur import FaceBlur, blur_named
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.models import ModelStore
 from earmark.selection import Pick
 from earmark.timeline import Span
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
 
 
 def read_temperature(text: str) -> float | None:
@@ -23,6 +25,17 @@ def read_temperature(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
+
+
+def _blur_named(name: str | FaceBlur | None) -> FaceBlur | None:
+    """What is called `name`; None for `none`, or for nothing."""
+    if name is None or name in ("", "none"):
+        return None
+    from earmark.evidence.face_blur import FaceBlur
+
+    if name != FaceBlur.name and not isinstance(name, FaceBlur):
+        raise ValueError(f"what is blurred is faces, or none; not {name!r}")
+    return FaceBlur() if isinstance(name, str) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,7 @@ class Question:
     """Whether small models look at the frames first; the plan knows which are at hand."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blur", blur_named(self.blur))
+        object.__setattr__(self, "blur", _blur_named(self.blur))
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
         if self.tokens < self.frames:

@@ -6,15 +6,17 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from earmark.captioning.visual_tokens import PATCH, shrink
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import MOST_QUOTED, quote
-from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame
 from earmark.timeline import Span
 from earmark.version import VERSION
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
 
 Form = Literal["images", "video", "none"]
 """How the frames travelled: one by one, as one video, or not at all."""

@@ -31,7 +31,6 @@ from earmark.cli.options import (
 )
 from earmark.errors import LedgerError
 from earmark.gate.forecast_error import as_count, as_range
-from earmark.ledger.run_merge import differences
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.media.source import as_place, name_of
@@ -42,10 +41,10 @@ from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.run_result import CaptionResult
 from earmark.reporting.text_format import as_size, counted
-from earmark.selection.stopping import Sightings
 
 if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
+    from earmark.selection.stopping import Sightings
 
 ADD_A_MODEL = (
     "no model was asked, so there is evidence and no captions; to add them run the same command "
@@ -140,6 +139,8 @@ def only_failed(plan: Plan, folder: Path) -> list[Source]:
     Raises:
         LedgerError: the run was made by other choices: its good recordings would not be in it.
     """
+    from earmark.ledger.run_merge import differences
+
     with Run.open(folder) as run:
         places, kept = run.failed_paths(), run.plan()
     model = plan.model_choice.model or kept["model"]

@@ -13,14 +13,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
-from earmark.evidence.face_blur import FaceBlur
 from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.frontline_registry import AUTO, FRONTLINES
 from earmark.gate.score_cache import cache_at
@@ -35,6 +34,9 @@ from earmark.reporting.console import warn
 from earmark.reporting.progress_display import LogKind
 from earmark.reporting.text_format import counted
 from earmark.selection import RULES
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
 
 BLUR = "EARMARK_BLUR"
 """What is blurred by every command that sends, shows or writes pictures: `faces`."""
@@ -90,6 +92,8 @@ BudgetText = Annotated[
 
 def face_blur(said: str) -> FaceBlur | None:
     """What `--blur` says; its model is in the user's store."""
+    from earmark.evidence.face_blur import FaceBlur
+
     return FaceBlur(model_store()) if said == FaceBlur.name else None
 
 

@@ -31,7 +31,8 @@ from earmark.evaluation.tables.table import percent
 from earmark.grid import Grid, Placement, Windows
 from earmark.media.atomic_file import replacing
 from earmark.reporting.csv_rows import from_cell, write_csv
-from earmark.selection import RULES, Budget, Coverage, Oracle, Pick, Rule, is_blind, rule_named
+from earmark.selection import RULES, Budget, Coverage, Pick, Rule, is_blind, rule_named
+from earmark.selection.rules.oracle import Oracle
 from earmark.selection.rules.random_spans import RandomSpans
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.selection.rules.strata import Strata

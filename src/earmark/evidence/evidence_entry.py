@@ -11,6 +11,9 @@ from earmark.timeline import Span
 KINDS = ("heard", "said", "read", "seen")
 """What evidence there is: sounds by name, speech, text in the picture, objects; in this order."""
 
+SOUND_TRACK = "yamnet track"
+"""Origin of sounds followed over a whole recording: apart from what is said of single windows."""
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceEntry:

@@ -99,19 +99,6 @@ class FaceBlur:
             raise ModelMissing(f"faces cannot be blurred, so nothing is sent: {error}") from error
 
 
-def blur_named(name: str | FaceBlur | None) -> FaceBlur | None:
-    """What is called `name`; None for `none`, or for nothing.
-
-    Raises:
-        ValueError: nothing is called so.
-    """
-    if name is None or isinstance(name, FaceBlur):
-        return name
-    if name not in ("", "none", FaceBlur.name):
-        raise ValueError(f"what is blurred is faces, or none; not {name!r}")
-    return FaceBlur() if name == FaceBlur.name else None
-
-
 def decode(
     heat: FloatArray, size: FloatArray, offset: FloatArray, least: float
 ) -> list[FloatArray]:

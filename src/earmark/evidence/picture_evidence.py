@@ -7,16 +7,17 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.object_detector import ObjectTagger
-from earmark.evidence.text_reader import TextReader
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.timeline import Span
+
+if TYPE_CHECKING:
+    from earmark.evidence.object_detector import ObjectTagger
 
 SURE = 0.5
 """Confidence from which on an object is said to be seen."""
@@ -87,8 +88,12 @@ def picture_evidence(
     if wanted is False:
         return None
     if find_spec("cv2") and all(store.state(name) == "here" for name in PPOCR):
+        from earmark.evidence.text_reader import TextReader
+
         readers.append(TextReader(store=store))
     if find_spec("ai_edge_litert") and store.state("efficientdet-lite0") == "here":
+        from earmark.evidence.object_detector import ObjectTagger
+
         weights = store.find("efficientdet-lite0")
         readers.append(ObjectReader(ObjectTagger(least=SURE, weights=weights)))
     if wanted and not readers:

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_track import ORIGIN, SoundTrack, SoundTracker
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
+from earmark.evidence.sound_track import SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Recording, Sound
 from earmark.media.atomic_file import replacing
@@ -32,7 +32,7 @@ class SoundListener:
     encoder: YAMNet
     folder: Path | None = None
     """Of the cache; None listens every time."""
-    origin: ClassVar[str] = ORIGIN
+    origin: ClassVar[str] = SOUND_TRACK
     """Of the evidence it gives."""
 
     def __call__(
@@ -56,7 +56,7 @@ class SoundListener:
         """The same sounds as events that can be kept."""
         found = self(recording).events()
         return [
-            EvidenceEntry(event.span, "heard", event.name, event.confidence, ORIGIN)
+            EvidenceEntry(event.span, "heard", event.name, event.confidence, SOUND_TRACK)
             for event in found
         ]
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from earmark.errors import EarmarkError
-from earmark.evidence.sound_listener import SoundListener
-from earmark.evidence.sound_track import CELL
-from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
-from earmark.features.sound_tags import Tagger
-from earmark.features.yamnet import YAMNet
 from earmark.media import Recording
 from earmark.media.atomic_file import replacing
 from earmark.media.content_file import content_file
 from earmark.models import ModelStore
 from earmark.timeline import Span
+
+if TYPE_CHECKING:
+    from earmark.evidence.sound_listener import SoundListener
+    from earmark.features.sound_tags import Tagger
+    from earmark.features.yamnet import YAMNet
 
 NAMES = "names"
 """Folder of the names, in the cache."""
@@ -79,15 +80,17 @@ class SoundNamer:
     @property
     def listener(self) -> SoundListener | None:
         """What follows the same sounds over a whole recording; None for an encoder that cannot."""
+        from earmark.evidence.sound_listener import SoundListener
+        from earmark.features.yamnet import YAMNet
+
         encoder = self.encoder if isinstance(self.encoder, YAMNet) else self.follower
         return SoundListener(encoder, self.folder) if encoder else None
 
     def _name(self, recording: Recording, spans: Sequence[Span]) -> Sequence[tuple[str, ...]]:
-        is_one = isinstance(self.encoder, YAMNet)
-        track = self.listener.find(recording) if is_one and self.listener else None
-        if track is None:
-            return self.encoder.tags(recording, spans)
-        return [track.names_in(span) for span in spans]
+        listener = self.listener
+        if listener and listener.encoder is self.encoder and (track := listener.find(recording)):
+            return [track.names_in(span) for span in spans]
+        return self.encoder.tags(recording, spans)
 
     def cached(self, recording: Recording) -> SoundNames:
         """The names that are known without listening; none where the cache is damaged."""
@@ -128,17 +131,12 @@ class NamingItem:
         return self.recording.name
 
 
-@dataclass(frozen=True, slots=True)
-class NamingWork:
-    """What a worker does with one recording; holds no state."""
-
-    namer: Namer
-
-    def __call__(self, item: NamingItem) -> SoundNames:
-        """The names of each span."""
-        return self.namer(item.recording, item.spans)
+def _name_item(item: NamingItem, *, namer: Namer) -> SoundNames:
+    """What a worker does with one recording."""
+    return namer(item.recording, item.spans)
 
 
+NamingWork = Callable[[NamingItem], SoundNames]
 Spread = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem, Any]]]
 """Does the work for each item wherever there is room, and gives its names or an EarmarkError."""
 
@@ -151,16 +149,16 @@ def name_sounds(
     None are named where there is no namer, in a recording without sound, and where naming fails:
     then the names come with the reason in a line.
     """
+    if namer is None:
+        return [({}, "") for _ in wanted]
     items = [
         NamingItem(place, recording, tuple(spans) if recording.has_audio else ())
         for place, (recording, spans) in enumerate(wanted)
     ]
-    if namer is None:
-        return [({}, "") for _ in items]
     named = [namer.cached(item.recording) if item.spans else {} for item in items]
     missing = [item for item in items if not named[item.place].keys() >= set(item.spans)]
     reasons = [""] * len(items)
-    for item, names in spread(NamingWork(namer), missing):
+    for item, names in spread(partial(_name_item, namer=namer), missing):
         if isinstance(names, EarmarkError):
             named[item.place], reasons[item.place] = {}, f"its sounds have no names: {names}"
             continue
@@ -188,12 +186,19 @@ def sound_namer(
     if wanted is False:
         return None
     is_here = store.state("yamnet") == "here" and find_spec("ai_edge_litert") is not None
-    yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if is_here else None
-    for name in HEADS:
-        exported = store.path(name).with_suffix(".onnx")
-        if exported.is_file() or (store.state(name) == "here" and find_spec("torch")):
-            head = PretrainedEncoder(name, store=str(store.folder))
-            return SoundNamer(head, folder, follower=yamnet)
-    if wanted is None and not is_here:
+    head = next((name for name in HEADS if _is_usable(name, store)), None)
+    if wanted is None and not is_here and head is None:
         return None
-    return SoundNamer(yamnet or YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
+    from earmark.evidence.sound_track import CELL
+    from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+    from earmark.features.yamnet import YAMNet
+
+    if head is None:
+        return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
+    yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if is_here else None
+    return SoundNamer(PretrainedEncoder(head, store=str(store.folder)), folder, follower=yamnet)
+
+
+def _is_usable(name: str, store: ModelStore) -> bool:
+    exported = store.path(name).with_suffix(".onnx").is_file()
+    return exported or (store.state(name) == "here" and find_spec("torch") is not None)

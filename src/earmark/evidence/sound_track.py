@@ -39,9 +39,6 @@ QUIET_DB = -50.0
 ONE_IN = 4
 """Of a room that is never quiet, so many cells to one that is heard; less than `GAP`."""
 
-ORIGIN = "yamnet track"
-"""Of the evidence that events are kept as: apart from what is said of single windows."""
-
 LEAST = 0.1
 """Probability below which nothing of a class is kept."""
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import make_encoder, split_name
-from earmark.gate.energy_frontline import energy_frontline
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
 from earmark.models.registry import Registry
@@ -36,7 +35,7 @@ work stands out from the stillness before it."""
 
 FRONTLINES: Registry[Callable[..., Encoder | Frontline]] = Registry(
     "earmark.frontlines",
-    {GATE: default_frontline, "energy": energy_frontline},
+    {GATE: default_frontline, "energy": "earmark.gate.energy_frontline:energy_frontline"},
     kind="frontline",
     includes=ENCODERS,
 )

@@ -1,22 +1,29 @@
-"""The ledger of a run whose pictures are to be blurred."""
+"""A run whose pictures are blurred: once it is, it stays so, and keeps no other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earmark.captioning.question import Question
-from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.blurred_pictures import blur_run
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_reader import Run
+from earmark.ledger.run_reader import BLURRED, Run
+from earmark.ledger.schema import clearly, connect
 from earmark.models import ModelStore
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
 
 
 def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | None:
     """What is blurred in what is shown of `run`: what it has blurred, and what is `asked` for."""
-    return FaceBlur(store) if asked or run.is_blurred else None
+    if not asked and not run.is_blurred:
+        return None
+    from earmark.evidence.face_blur import FaceBlur
+
+    return FaceBlur(store)
 
 
 def open_ledger(folder: Path, described: Mapping[str, Any], question: Question) -> Ledger:
@@ -34,3 +41,28 @@ def open_ledger(folder: Path, described: Mapping[str, Any], question: Question) 
         ledger.close()
         raise
     return ledger
+
+
+def blur_run(folder: Path, blur: FaceBlur) -> None:
+    """Note that pictures of the run in `folder` are blurred, and blur those it keeps already.
+
+    What they showed before is overwritten in its database. Nothing is done where it was before.
+
+    Raises:
+        ModelMissing: what finds faces is not here.
+        LedgerError: there is no run, or it cannot be written.
+    """
+    with closing(connect(folder, to_write=True)) as database, clearly(folder):
+        if database.execute("SELECT 1 FROM notes WHERE name = ?", (BLURRED,)).fetchone():
+            return
+        blur.check()
+        database.execute("PRAGMA secure_delete = ON")
+        kept = database.execute(
+            "SELECT rowid, thumbnail FROM frames WHERE thumbnail <> x''"
+        ).fetchall()
+        changes = ((blur.jpeg(picture), row) for row, picture in kept)
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany("UPDATE frames SET thumbnail = ? WHERE rowid = ?", changes)
+        database.execute("INSERT INTO notes VALUES (?, ?)", (BLURRED, blur.name))
+        database.execute("COMMIT")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -168,6 +168,13 @@ def keep_tags(
     return int(number)
 
 
+def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
+    """The tags of a pick, or those kept as its answer when no model was asked."""
+    if words:
+        return tuple(json.loads(words))
+    return tuple(heard.split(", ")) if heard else ()
+
+
 def replace_evidence(
     database: sqlite3.Connection,
     recording: int,

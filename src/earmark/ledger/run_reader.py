@@ -8,15 +8,13 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
-from earmark.evidence.face_blur import FaceBlur
 from earmark.gate.survival import Survival
-from earmark.ledger.blurred_pictures import NOTE as BLURRED
 from earmark.ledger.kept_forecast import read_forecast
 from earmark.ledger.records import (
     ChoiceRow,
@@ -32,11 +30,17 @@ from earmark.ledger.records import (
     StripFacts,
     Totals,
 )
-from earmark.ledger.row_values import unpack
+from earmark.ledger.row_values import split_tags, unpack
 from earmark.ledger.schema import FILE, clearly, connect
-from earmark.ledger.text_index import TextIndex, split_tags
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
+    from earmark.ledger.text_index import TextIndex
+
+BLURRED = "blur"
+"""The note in which a run says what is blurred in it."""
 
 _PICKS = """
 SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason,
@@ -445,6 +449,8 @@ class Run:
     @property
     def texts(self) -> TextIndex:
         """All that can be searched."""
+        from earmark.ledger.text_index import TextIndex
+
         return TextIndex(self._rows, self._plan)
 
     def _named(self, query: str) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.ledger.records import SearchableText, SearchHit
+from earmark.ledger.row_values import split_tags
 from earmark.timeline import Span
 
 _INDEXED = """
@@ -193,10 +194,3 @@ class TextIndex:
 def _as_query(words: str) -> str:
     """The words as full-text search takes them: all of them, each the beginning of a word."""
     return " ".join(f'"{word}"*' for word in words.replace('"', " ").split())
-
-
-def split_tags(words: str | None, heard: str | None) -> tuple[str, ...]:
-    """The tags of a pick, or those kept as its answer when no model was asked."""
-    if words:
-        return tuple(json.loads(words))
-    return tuple(heard.split(", ")) if heard else ()

@@ -25,7 +25,7 @@ from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.blurred_pictures import blur_run
+from earmark.ledger.blurred_ledger import blur_run
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow

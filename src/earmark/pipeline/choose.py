@@ -5,11 +5,12 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from earmark.captioning.activity_meaning import compare_activities
 from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
@@ -23,12 +24,13 @@ from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.answer_evidence import RevisedWindows, Seen
 from earmark.selection.coverage_forecast import as_measured, foretell
 from earmark.selection.pick import explain
-from earmark.selection.round_choice import part_now, with_reasons
 from earmark.selection.round_schedule import WHOLE, Turn
-from earmark.selection.stopping import Asking, Sightings, as_answered, sight
+
+if TYPE_CHECKING:
+    from earmark.selection.answer_evidence import Seen
+    from earmark.selection.stopping import Sightings
 
 NAMED_TOGETHER = 1024
 """Recordings whose sounds are named together: few enough to hold, and enough that starting the
@@ -53,15 +55,18 @@ def choose_tasks(
     tasks.lost, tasks.error = turn.lost, plan.forecast_error
     ledger.note(NOTE, error_text(tasks.error))
     windows, paid = read_answers(plan, tasks, backend)
-    asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
-    agree = compare_activities(plan.store, (one.activity for some in paid for one in some))
-    many, turn = as_answered(windows, paid, agree=agree, asking=asking)
     weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
-    spent = allocate(plan.rule, many, plan.budget, across=plan.across, weights=weights)
-    told = with_reasons(spent, many) if isinstance(many, RevisedWindows) else spent
-    if not turn.is_last:
-        told = (part_now(one, places, turn) for one, places in zip(told, paid, strict=True))
-    chosen = zip(tasks.recordings.values(), told, strict=True)
+    spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
+    if plan.rounds.is_one:
+        spent = spend(windows)
+    else:
+        from earmark.selection.round_choice import choose_round
+        from earmark.selection.stopping import Asking
+
+        asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
+        agree = _compare(plan, paid)
+        spent, turn = choose_round(spend, windows, paid, agree=agree, asking=asking)
+    chosen = zip(tasks.recordings.values(), spent, strict=True)
     with ledger.run() as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
@@ -93,11 +98,19 @@ def count_sightings(
     backend: Backend,
 ) -> Sightings:
     """What the answers saw that was new, and what the sound lets expect besides, over all."""
+    from earmark.selection.stopping import Sightings, sight
+
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
     windows, paid = read_answers(plan, tasks, backend)
-    agree = compare_activities(plan.store, (one.activity for some in paid for one in some))
-    pairs = zip(windows, paid, strict=True)
-    return sum((sight(*pair, agree) for pair in pairs), Sightings())
+    agree = _compare(plan, paid)
+    return sum((sight(*pair, agree) for pair in zip(windows, paid, strict=True)), Sightings())
+
+
+def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str], bool]:
+    """Says whether two answers tell of the same activity."""
+    from earmark.captioning.activity_meaning import compare_activities
+
+    return compare_activities(plan.store, (one.activity for some in paid for one in some))
 
 
 def _paid_windows(
@@ -116,6 +129,8 @@ def _paid_windows(
     answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
     if not answered and not lost:
         return []
+    from earmark.selection.answer_evidence import Seen
+
     grid = windows.read(recording.key)
     places = {grid.window_at(span.start) for span in (*answered.values(), *lost)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")

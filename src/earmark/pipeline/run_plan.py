@@ -179,13 +179,17 @@ class Plan:
         Raises:
             ModelMissing: one is wanted, and its model is not here.
         """
-        from earmark.evidence.picture_evidence import picture_evidence  # load what knows sounds
-        from earmark.evidence.sound_names import sound_namer  # and pictures
-
         cache, store = self.listening.cache, self.store
         folder = cache.folder if cache else None
-        namer = self.namer or sound_namer(self.sounds, folder, store=store)
-        look = self.look or picture_evidence(self.pictures, store)
+        namer, look = self.namer, self.look
+        if namer is None and self.sounds is not False:
+            from earmark.evidence.sound_names import sound_namer
+
+            namer = sound_namer(self.sounds, folder, store=store)
+        if look is None and self.pictures is not False:
+            from earmark.evidence.picture_evidence import picture_evidence
+
+            look = picture_evidence(self.pictures, store)
         return replace(
             self,
             namer=namer,

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ActionRange, CoverageRange
 from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
 from earmark.ledger.records import (
@@ -160,7 +159,7 @@ def expected_of(
 
 def _each_once(entries: Sequence[EvidenceEntry]) -> Iterator[EvidenceEntry]:
     """The entries but for sounds of windows that a track over the whole recording has too."""
-    tracked = {entry.text for entry in entries if entry.origin == ORIGIN}
+    tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
     for entry in entries:
-        if entry.kind != "heard" or entry.origin == ORIGIN or entry.text not in tracked:
+        if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
             yield entry

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.evidence.sound_ontology import family_of, narrower
-from earmark.evidence.sound_track import ORIGIN
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.reporting.near_duplicates import fold_repeats
@@ -142,7 +141,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     """What happened in one recording."""
     heard = run.heard(recording.id) or HeardRow(recording.id)
     entries = list(run.evidence(recording.id, kinds=("heard", "said")))
-    tracked = [entry for entry in entries if entry.origin == ORIGIN]
+    tracked = [entry for entry in entries if entry.origin == SOUND_TRACK]
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
     said = [entry.span for entry in entries if entry.kind == "said"]
     spoken = [entry.span for entry in sounds if entry.text in SPEECH]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from earmark.captioning.usage import Tally
 from earmark.gate.forecast_error import ActionRange, CoverageRange, as_range
 from earmark.ledger.records import RecordingRow, Totals
 from earmark.ledger.run_reader import Run
-from earmark.reporting.exporter import Export, ExportRow
 from earmark.reporting.html_document import embed_image
 from earmark.selection.notebook import (
     MOST_RECORDINGS,
@@ -21,8 +21,10 @@ from earmark.selection.notebook import (
     write_section,
     write_table,
 )
-from earmark.selection.stopping import Sightings
 from earmark.timeline import format_clock
+
+if TYPE_CHECKING:
+    from earmark.selection.stopping import Sightings
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,6 +58,8 @@ class CaptionResult:
         Raises:
             MissingExtra: pandas is not installed.
         """
+        from earmark.reporting.exporter import Export, ExportRow
+
         with self.open() as run:
             rows = map(asdict, Export.of(run, run.recordings()).rows)
             return to_data_frame(rows, [each.name for each in fields(ExportRow)])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import LedgerError
+from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.face_blur import FaceBlur
-from earmark.evidence.sound_track import ORIGIN
 from earmark.ledger.records import SearchHit
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.ledger.schema import FILE
@@ -157,12 +157,12 @@ def _best(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
     tracks = {
         (each.run, each.hit.recording, each.hit.text)
         for each in ordered
-        if each.hit.model == ORIGIN
+        if each.hit.model == SOUND_TRACK
     }
     return [each for each in ordered if not _is_repeated(each, tracks)][:most]
 
 
 def _is_repeated(found: FoundMoment, tracks: set[tuple[Path, str, str]]) -> bool:
     hit = found.hit
-    is_window = hit.kind == "heard" and hit.model != ORIGIN
+    is_window = hit.kind == "heard" and hit.model != SOUND_TRACK
     return is_window and (found.run, hit.recording, hit.text) in tracks

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import UnreadableAnswer
-from earmark.evidence.sound_track import ORIGIN
+from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.word_stems import stems
 from earmark.ledger.run_reader import Run
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -166,7 +166,7 @@ def _overview(run: Run) -> list[CitableEntry]:
         own += [
             CitableEntry(recording.path, entry.span, entry.kind, entry.text[:MOST_TEXT])
             for entry in run.evidence(recording.id)
-            if entry.kind != "heard" or entry.origin == ORIGIN
+            if entry.kind != "heard" or entry.origin == SOUND_TRACK
         ]
         entries += sorted(own, key=lambda entry: entry.span)
     return entries

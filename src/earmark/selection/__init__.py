@@ -9,7 +9,6 @@ from earmark.selection.result import LeftOut
 from earmark.selection.rule import ArchiveRule, Rule, fixed_budget, is_blind, places_freely
 from earmark.selection.rule_registry import RULES, rule_name, rule_named
 from earmark.selection.rules.coverage import Coverage
-from earmark.selection.rules.oracle import Oracle
 
 __all__ = [
     "RULES",
@@ -18,7 +17,6 @@ __all__ = [
     "Choice",
     "Coverage",
     "LeftOut",
-    "Oracle",
     "Pick",
     "Rule",
     "allocate",

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import RevisedWindows, Seen
+from earmark.selection.hidden_activity import Agreement
 from earmark.selection.round_schedule import Turn, calls_now, spread
+from earmark.selection.stopping import Asking, as_answered
+
+
+def choose_round(
+    spend: Callable[[Collection[Windows]], Iterator[Choice]],
+    many: Collection[Windows],
+    paid: Sequence[Sequence[Seen]],
+    *,
+    agree: Agreement,
+    asking: Asking,
+) -> tuple[Iterator[Choice], Turn]:
+    """What is asked of each recording in one round, and the round, as the answers so far say.
+
+    `spend` gives the plan of all that is left; of it a round that is not the last asks a part.
+    """
+    rated, turn = as_answered(many, paid, agree=agree, asking=asking)
+    told = spend(rated)
+    if isinstance(rated, RevisedWindows):
+        told = with_reasons(told, rated)
+    if not turn.is_last:
+        told = (part_now(one, places, turn) for one, places in zip(told, paid, strict=True))
+    return told, turn
 
 
 def with_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:

@@ -10,8 +10,7 @@ import pytest
 from earmark.captioning.question import Question
 from earmark.errors import ModelMissing
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.blurred_ledger import blur_of, open_ledger
-from earmark.ledger.blurred_pictures import blur_run
+from earmark.ledger.blurred_ledger import blur_of, blur_run, open_ledger
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickFrames
 from earmark.ledger.run_lock import is_at_work
