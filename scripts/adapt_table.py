@@ -16,11 +16,11 @@ from pathlib import Path
 
 import composites
 import numpy as np
+from adaptation_bench import BUDGETS, TaughtTurn, TurnResult, play_turn
 from make_default_gate import gather_all, held_out
 
 from earmark.evaluation.played_answers import AnswerPlayer
 from earmark.gate.gate import Gate
-from earmark.training.adaptation_bench import BUDGETS, TaughtTurn, TurnResult, play_turn
 from earmark.training.dataset import Material
 from earmark.training.recipe import Provenance, train
 from earmark.training.settings import Settings

@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import composites
-from make_default_gate import gather_all, held_out
-
-from earmark.evaluation.annotations.readers import read_annotations
-from earmark.evaluation.answer_bench import (
+from answer_bench import (
     BenchMaterial,
     audit_table,
     enough_table,
     is_development,
     rounds_table,
 )
+from make_default_gate import gather_all, held_out
+
+from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.benchmark import Case
 from earmark.evaluation.coverage_evaluation import EvaluationPlan, open_source
 from earmark.evaluation.tables.table import Table

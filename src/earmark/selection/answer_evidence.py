@@ -242,4 +242,4 @@ FITTED = GapFactors(
     one_empty=(0.75,) * 8,
 )
 """Means over GoalStep steps and substeps and EPIC-KITCHENS-100, of perfect answers, on the
-development half of each (`earmark.evaluation.answer_bench`): see experiments/LOG.md."""
+development half of each (`scripts/answer_bench.py`): see experiments/LOG.md."""

@@ -57,10 +57,8 @@ class BenchMaterial:
 def is_development(recording: str) -> bool:
     """Whether a recording is one that rules may be set on: the CRC-32 of its person is even.
 
-    The person is the part of the name before `_` where that is `P` and digits, else its whole name.
-
-    >>> is_development("P01_11") == is_development("P01_shift")
-    True
+    The person is the part of the name before `_` where that is `P` and digits, else its whole name:
+    `P01_11` and `P01_shift` are on one side.
     """
     person, _, rest = recording.partition("_")
     known = rest and person[0] == "P" and person[1:].isdigit()
