@@ -14,7 +14,7 @@ from earmark.selection.hidden_activity import (
     KINDS,
     USUAL,
     VOCABULARY,
-    Sayings,
+    KnownActivities,
     likely_kinds,
     name_activities,
 )
@@ -24,7 +24,7 @@ def equal(first: str, last: str) -> bool:
     return first == last
 
 
-def sayings(drawing: str, *, median: float = 20.0) -> Sayings:
+def known(drawing: str, *, median: float = 20.0) -> KnownActivities:
     """A letter is an activity, `-` nothing, `.` not asked; windows of 4 s."""
     survival = Survival.lognormal(median=median, sigma=0.5)
     count = len(drawing)
@@ -32,16 +32,16 @@ def sayings(drawing: str, *, median: float = 20.0) -> Sayings:
     windows = Windows(4.0, count * 4.0, rates, middles, rates, survival)
     places = [place for place, sign in enumerate(drawing) if sign != "."]
     said = [drawing[place].strip("-") for place in places]
-    return Sayings.of(windows, places, said, equal)
+    return KnownActivities.of(windows, places, said, equal)
 
 
 def kinds(drawing: str, **choices: float) -> list[str]:
     """The likeliest of each stretch."""
-    (found,), _ = likely_kinds([sayings(drawing, **choices)])
+    (found,), _ = likely_kinds([known(drawing, **choices)])
     return [KINDS[place] for place in found.argmax(axis=1)]
 
 
-def every_course(one: Sayings) -> np.ndarray:
+def every_course(one: KnownActivities) -> np.ndarray:
     """The chances of kinds by adding up all courses that things can take: the slow way."""
     told = int(one.names.max()) + 1
     words = max(VOCABULARY, told + 1)
@@ -80,8 +80,8 @@ def emission(state: int, name: int, idle: int, words: int) -> float:
 @pytest.mark.parametrize("drawing", ["a..a.b", "a.-.a", "a..b..-.b", "-.-..a", "a....b"])
 def test_chances_are_those_of_all_courses_added_up(drawing, monkeypatch):
     monkeypatch.setattr(hidden_activity, "PASSES", 1)
-    (found,), _ = likely_kinds([sayings(drawing)])
-    assert found == pytest.approx(every_course(sayings(drawing)))
+    (found,), _ = likely_kinds([known(drawing)])
+    assert found == pytest.approx(every_course(known(drawing)))
 
 
 @pytest.mark.parametrize(
@@ -108,16 +108,16 @@ def test_what_is_short_may_have_ended_between_two_answers():
 
 def test_faults_are_learnt_from_the_answers_of_all_recordings():
     """Beside many answers that never agree where they should, one more that does not says less."""
-    (alone,), _ = likely_kinds([sayings("a.b")])
-    noisy = sayings("c.d.c.e.c.f.c.g.c.h.c.i.c.j.c.k.c.l.c.m.c.n.c.o.c.p.c")
-    (among, *_), _ = likely_kinds([sayings("a.b"), *[noisy] * 5])
+    (alone,), _ = likely_kinds([known("a.b")])
+    noisy = known("c.d.c.e.c.f.c.g.c.h.c.i.c.j.c.k.c.l.c.m.c.n.c.o.c.p.c")
+    (among, *_), _ = likely_kinds([known("a.b"), *[noisy] * 5])
     assert among[0, 0] > alone[0, 0] + 0.1
 
 
 def test_recordings_side_by_side_are_as_each_by_itself(monkeypatch):
     monkeypatch.setattr(hidden_activity, "PASSES", 1)
     drawings = ["a..a.b", "", "-", "a.-.a.b.b.c", "-.-"]
-    many = [sayings(drawing) for drawing in drawings]
+    many = [known(drawing) for drawing in drawings]
     together, evidence = likely_kinds(many)
     alone = [likely_kinds([one]) for one in many]
     for one, found, (own, _) in zip(many, together, alone, strict=True):
@@ -135,7 +135,7 @@ def test_recordings_side_by_side_are_as_each_by_itself(monkeypatch):
     [("a.a.a.b.b.-.-.-", True), ("a.b.c.d.e.f.g.h", False), ("a.-.b.-.-.c.d.-", False)],
 )
 def test_answers_that_go_on_from_one_to_the_next_are_evidence(drawing, is_more):
-    assert (likely_kinds([sayings(drawing)])[1] > 1) is is_more
+    assert (likely_kinds([known(drawing)])[1] > 1) is is_more
 
 
 def test_an_activity_long_before_is_another():

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.hidden_activity import KINDS, Agreement, Sayings, likely_kinds
+from earmark.selection.hidden_activity import KINDS, Agreement, KnownActivities, likely_kinds
 from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
@@ -116,7 +116,7 @@ def find_gaps(
 class _Stretches:
     """What lies between the answers about one recording, before it is known what that tells."""
 
-    said: Sayings
+    said: KnownActivities
     number: IndexArray
     """Of the first end of each stretch among the answers that say."""
     apart: FloatArray
@@ -128,7 +128,7 @@ class _Stretches:
     def of(cls, windows: Windows, seen: Sequence[Seen], agree: Agreement) -> _Stretches:
         ordered = sorted(seen, key=lambda one: one.window)
         told = [one for one in ordered if one.activity is not None]
-        said = Sayings.of(
+        said = KnownActivities.of(
             windows, [one.window for one in told], [one.activity or NOTHING for one in told], agree
         )
         places = np.array([one.window for one in ordered], dtype=np.intp)

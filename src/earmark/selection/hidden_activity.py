@@ -67,7 +67,7 @@ CERTAINTY = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sayings:
+class KnownActivities:
     """The answers about one recording that say what is being done."""
 
     places: IndexArray
@@ -82,7 +82,7 @@ class Sayings:
     @classmethod
     def of(
         cls, windows: Windows, places: Sequence[int], said: Sequence[str], agree: Agreement
-    ) -> Sayings:
+    ) -> KnownActivities:
         """What `said` at the windows `places` is about."""
         where = np.array(places, dtype=np.intp)
         left = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
@@ -120,7 +120,7 @@ def name_activities(said: Sequence[str], agree: Agreement) -> IndexArray:
     return np.array(found, dtype=np.intp)
 
 
-def likely_kinds(many: Sequence[Sayings]) -> tuple[list[FloatArray], float]:
+def likely_kinds(many: Sequence[KnownActivities]) -> tuple[list[FloatArray], float]:
     """For the answers about each recording the chances of `KINDS` between each and the next.
 
     Shape (answers - 1, kinds). And how much likelier all answers are because things go on from one
@@ -141,7 +141,7 @@ def likely_kinds(many: Sequence[Sayings]) -> tuple[list[FloatArray], float]:
     return kinds, evidence
 
 
-def _batches(many: Sequence[Sayings]) -> Iterator[list[int]]:
+def _batches(many: Sequence[KnownActivities]) -> Iterator[list[int]]:
     """Recordings of a similar number of answers together; those without any are left out."""
     order = [place for place, one in enumerate(many) if len(one)]
     order.sort(key=lambda place: many[place].cells)
@@ -169,7 +169,7 @@ class _Chains:
     """Shape (answers, recordings); -1 for nothing, -2 past the end."""
 
     @classmethod
-    def of(cls, many: Sequence[Sayings], faults: Faults, active: FloatArray) -> _Chains:
+    def of(cls, many: Sequence[KnownActivities], faults: Faults, active: FloatArray) -> _Chains:
         count, longest = len(many), max(map(len, many))
         names = np.full((longest, count), -2, dtype=np.intp)
         stays = np.ones((longest - 1, count, 2))

@@ -221,7 +221,7 @@ class HitView:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectionWish:
+class NewCorrection:
     """What somebody says of one answer, or of a moment that was missed."""
 
     start: float
@@ -232,14 +232,14 @@ class CorrectionWish:
 
 
 @dataclass(frozen=True, slots=True)
-class MomentWish:
+class AskedMoment:
     """A moment of a recording."""
 
     time: float
 
 
 @dataclass(frozen=True, slots=True)
-class RunWish:
+class NewRun:
     """What a new run is to work on."""
 
     sources: list[str]

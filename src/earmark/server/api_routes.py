@@ -31,16 +31,16 @@ from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.report_page import name_of, title_of
 from earmark.server.api_records import (
     ArchivePage,
-    CorrectionWish,
+    AskedMoment,
     HitView,
     JobView,
-    MomentWish,
+    NewCorrection,
+    NewRun,
     PickPage,
     Problem,
     RecordingDetail,
     RunDetail,
     RunListing,
-    RunWish,
     SessionView,
     SoundCount,
     SourceView,
@@ -232,12 +232,12 @@ def list_corrections(served: Served, recording: str) -> list[Correction]:
 
 
 @api.post("/runs/{run}/recordings/{recording}/corrections", status_code=201)
-def add_correction(served: Served, recording: str, wish: CorrectionWish) -> Correction:
+def add_correction(served: Served, recording: str, body: NewCorrection) -> Correction:
     """Say that an answer is right or wrong, give better words, or mark a missed moment."""
     with served.open() as run:
         find_recording(run, recording)
-    span = Span(wish.start, wish.end)
-    said = Correction(recording, span, wish.verdict, wish.author, wish.text)
+    span = Span(body.start, body.end)
+    said = Correction(recording, span, body.verdict, body.author, body.text)
     return correct(served.folder, said)
 
 
@@ -261,17 +261,17 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
 
 
 @api.post("/runs/{run}/recordings/{recording}/ask")
-def ask(service: Services, served: Served, recording: str, wish: MomentWish) -> PickPage:
+def ask(service: Services, served: Served, recording: str, body: AskedMoment) -> PickPage:
     """Ask about the window at a moment, and keep it as a pick; the picks it has then."""
     model, reason = service.model()
     if not model:
         raise LedgerError(reason)
     with served.open() as run:
         find_recording(run, recording)
-        quote_window(run, recording, wish.time, service.plan, model)
+        quote_window(run, recording, body.time, service.plan, model)
     with service.asking:
         tally = ask_window(
-            served.folder, recording, wish.time, service.plan, service.captioner,
+            served.folder, recording, body.time, service.plan, service.captioner,
             reason="asked by hand",
         )  # fmt: skip
     if tally.failed or tally.stopped:
@@ -384,9 +384,9 @@ def list_sources(service: Services) -> list[SourceView]:
 
 
 @api.post("/forecasts", status_code=202)
-def start_forecast(service: Services, wish: RunWish) -> JobView:
+def start_forecast(service: Services, body: NewRun) -> JobView:
     """Begin to listen, and say what budgets reach and cost; nothing is asked."""
-    return service.jobs.forecast(_chosen(service, wish), wish.budget).view()
+    return service.jobs.forecast(_chosen(service, body), body.budget).view()
 
 
 @api.get("/jobs/{job}")
@@ -399,20 +399,20 @@ def show_job(service: Services, job: str) -> JobView:
 
 
 @api.post("/runs", status_code=202)
-def start_run(service: Services, wish: RunWish) -> JobView:
+def start_run(service: Services, body: NewRun) -> JobView:
     """Start a new run; the page shows what it costs first, see `/api/forecasts`."""
-    sources = _chosen(service, wish)
-    plan = make_plan(sources, service.plan, budget=wish.budget, across=wish.across)
-    folder = run_folder(service.library.folders[0], wish.name, sources)
+    sources = _chosen(service, body)
+    plan = make_plan(sources, service.plan, budget=body.budget, across=body.across)
+    folder = run_folder(service.library.folders[0], body.name, sources)
     job = service.jobs.start(folder, plan)
     return job.view()
 
 
-def _chosen(service: Service, wish: RunWish) -> list[Source]:
-    unknown = [one for one in wish.sources if one not in service.sources]
-    if unknown or not wish.sources:
+def _chosen(service: Service, body: NewRun) -> list[Source]:
+    unknown = [one for one in body.sources if one not in service.sources]
+    if unknown or not body.sources:
         raise ValueError("choose recordings by their ids, as /api/sources lists them")
-    return [service.sources[one] for one in wish.sources]
+    return [service.sources[one] for one in body.sources]
 
 
 def _entry(served: ServedRun) -> RunListing:
