@@ -142,6 +142,14 @@ def make_video(
     return path
 
 
+def make_archive(folder: Path) -> Path:
+    """Three recordings of 24 seconds in `folder`, which is given back."""
+    for number in range(3):
+        clicks = [3.0 + 4 * number, 17.0]
+        make_video(folder / f"{number}.mp4", duration=24.0, clicks=clicks, fps=5, group=10)
+    return folder
+
+
 def make_audio(
     path: Path,
     *,

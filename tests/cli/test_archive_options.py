@@ -16,7 +16,7 @@ from earmark.errors import BackendError, LedgerError
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
 from fault_server import fault_server
-from making import make_video
+from making import make_archive
 from servers import free_port
 
 
@@ -36,11 +36,7 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("archive")
-    for number in range(3):
-        clicks = [3.0 + 4 * number, 17.0]
-        make_video(folder / f"{number}.mp4", duration=24.0, clicks=clicks, fps=5, group=10)
-    return folder
+    return make_archive(tmp_path_factory.mktemp("archive"))
 
 
 def caption(archive: Path, run: Path, *words: object) -> Said:

@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
+from earmark.features.encoder import SAMPLE_RATE, STEP
 from earmark.features.energy import SILENCE_DB, Energy, EnergyVariance, decibels
 from earmark.features.floor_mel import Floor, FloorMel
 from earmark.features.log_mel import LogMel
 from earmark.features.spectral_flux import Flux
 from earmark.features.spectrum import mel_weights, power_spectra
-from earmark.media import Sound
+from sound_blocks import blocks, features
 
 SOUND_ENCODERS = [Energy(), EnergyVariance(), Flux(), LogMel(), FloorMel()]
-
-
-def blocks(samples: np.ndarray, *sizes: int) -> Iterator[Sound]:
-    """`samples` cut into blocks of `sizes`, over and over."""
-    start = turn = 0
-    while start < len(samples):
-        size = sizes[turn % len(sizes)]
-        yield Sound(samples[start : start + size], start / SAMPLE_RATE, SAMPLE_RATE)
-        start, turn = start + size, turn + 1
-
-
-def features(encoder: SoundEncoder, samples: np.ndarray, *sizes: int) -> np.ndarray:
-    tracks = list(encoder.encode(blocks(samples.astype(np.float32), *(sizes or (len(samples),)))))
-    for before, after in itertools.pairwise(tracks):
-        assert after.start == pytest.approx(before.span.end)
-    return np.concatenate([track.values for track in tracks]) if tracks else np.zeros(0)
 
 
 def noise(seconds: float, *, seed: int = 0) -> np.ndarray:

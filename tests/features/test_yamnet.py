@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 from collections.abc import Iterator
@@ -15,10 +14,11 @@ from earmark.errors import MissingExtra, ModelMismatch, ModelMissing
 from earmark.features import ENCODERS
 from earmark.features.encoder import SAMPLE_RATE, STEP, SoundEncoder
 from earmark.features.yamnet import CLASSES, PATCH, YAMNet, _cells
-from earmark.media import Sound, find, open_recording
+from earmark.media import find, open_recording
 from earmark.models import ModelStore
 from earmark.timeline import Span
 from making import AudioPlan, make_audio
+from sound_blocks import blocks, features
 
 
 @pytest.fixture(scope="session")
@@ -36,21 +36,6 @@ def encoder(request, weights) -> SoundEncoder:
     if request.param == "detector":
         return YAMNet(reads="activity", weights=weights)
     return YAMNet(request.param, weights=weights)
-
-
-def blocks(samples: np.ndarray, *sizes: int) -> Iterator[Sound]:
-    start = turn = 0
-    while start < len(samples):
-        size = sizes[turn % len(sizes)]
-        yield Sound(samples[start : start + size], start / SAMPLE_RATE, SAMPLE_RATE)
-        start, turn = start + size, turn + 1
-
-
-def features(encoder: SoundEncoder, samples: np.ndarray, *sizes: int) -> np.ndarray:
-    tracks = list(encoder.encode(blocks(samples.astype(np.float32), *(sizes or (len(samples),)))))
-    for before, after in itertools.pairwise(tracks):
-        assert after.start == pytest.approx(before.span.end)
-    return np.concatenate([track.values for track in tracks])
 
 
 def noise(seconds: float, *, seed: int = 0) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import av
 import pytest
@@ -18,18 +17,6 @@ from quiet_shift import film_shift, require_yamnet
 
 pytestmark = pytest.mark.slow
 QUESTION = "someone uses a drill"
-
-
-@pytest.fixture(scope="module")
-def shift(tmp_path_factory) -> tuple[Path, list[Span]]:
-    require_yamnet()
-    path = tmp_path_factory.mktemp("shift") / "shift.mp4"
-    return path, film_shift(path)
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):

@@ -12,17 +12,13 @@ from earmark.evidence.sound_names import SoundNamer
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
 from fault_server import fault_server
-from making import make_video
+from making import make_archive
 from scale_work import Listens, StumblesAt
 
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("archive")
-    for number in range(3):
-        clicks = [3.0 + 4 * number, 17.0]
-        make_video(folder / f"{number}.mp4", duration=24.0, clicks=clicks, fps=5, group=10)
-    return folder
+    return make_archive(tmp_path_factory.mktemp("archive"))
 
 
 @pytest.fixture

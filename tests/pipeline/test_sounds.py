@@ -23,18 +23,6 @@ from quiet_shift import film_shift, require_yamnet
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def shift(tmp_path_factory) -> tuple[Path, list[Span]]:
-    require_yamnet()
-    path = tmp_path_factory.mktemp("shift") / "shift.mp4"
-    return path, film_shift(path)
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 def touched(spans: list[Span], events) -> list[bool]:
     return [any(event.span.overlaps(span) for event in events) for span in spans]
 
