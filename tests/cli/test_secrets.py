@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,31 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+IN_TURN = """
+import json, sys
+from earmark.cli import main
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["earmark", *words]
+    try:
+        main()
+    except SystemExit:
+        pass
+"""
+
+
 def earmark(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     """The command, as a user runs it in `folder`."""
+    return python(folder, "-m", "earmark", *words)
+
+
+def earmark_in_turn(folder: Path, *commands: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """Many commands in `folder`, one after the other in one process: each would be a start."""
+    return python(folder, "-c", IN_TURN, json.dumps(commands))
+
+
+def python(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     env = {**os.environ, "OPENAI_API_KEY": "sk-openai6", "XDG_CACHE_HOME": str(folder / "cache")}
-    command = [sys.executable, "-m", "earmark", *words]
+    command = [sys.executable, *words]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
 
 
@@ -93,21 +115,21 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
         main += ["--vlm", f"{model.url}?api-key=vlmkey5"]
         said = [
             earmark(tmp_path, *main),
-            earmark(tmp_path, *main, "--dry-run"),
-            earmark(tmp_path, "caption", paths[0], *ask, "--vlm", vlm),  # the run has no name
-            earmark(tmp_path, "caption", paths[0], "--vlm", vlm.replace("http", "htp")),
-            *(earmark(tmp_path, "select", *paths, "--format", f) for f in ("table", "json", "edl")),
-            earmark(tmp_path, "probe", *paths),
-            earmark(tmp_path, "probe", *paths, "--format", "json"),
-            earmark(tmp_path, "plan", *paths),
-            earmark(tmp_path, "doctor", "--vlm", vlm),
-            earmark(tmp_path, "doctor", "--vlm", vlm, "--format", "json"),
-            *(
-                earmark(tmp_path, "export", "run", "--format", f, "--out", f"x.{f}")
-                for f in FORMATS
+            earmark_in_turn(
+                tmp_path,
+                [*main, "--dry-run"],
+                ["caption", paths[0], *ask, "--vlm", vlm],  # the run has no name
+                ["caption", paths[0], "--vlm", vlm.replace("http", "htp")],
+                *(["select", *paths, "--format", f] for f in ("table", "json", "edl")),
+                ["probe", *paths],
+                ["probe", *paths, "--format", "json"],
+                ["plan", *paths],
+                ["doctor", "--vlm", vlm],
+                ["doctor", "--vlm", vlm, "--format", "json"],
+                *(["export", "run", "--format", f, "--out", f"x.{f}"] for f in FORMATS),
+                ["export", "run", "--format", "csv"],
+                ["report", "run"],
             ),
-            earmark(tmp_path, "export", "run", "--format", "csv"),
-            earmark(tmp_path, "report", "run"),
             earmark(tmp_path, "search", "run", "Bearer"),
         ]
         with Run.open(tmp_path / "run") as run:
