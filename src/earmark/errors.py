@@ -90,10 +90,14 @@ class CallError(EarmarkError):
 class CallTimeout(CallError):
     """No answer this time: too slow, too busy or cut off; asking again may help."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, was_sent: bool = False
+    ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         """Seconds the server asks to be left alone; None where it does not say."""
+        self.was_sent = was_sent
+        """Whether the server had the whole request and may charge for it: it did not refuse it."""
 
 
 class CallRejected(CallError):
@@ -107,8 +111,8 @@ class UnreadableAnswer(CallError):
         self,
         message: str,
         *,
-        prompt_tokens: int | None = 0,
-        completion_tokens: int | None = 0,
+        prompt_tokens: int | None = None,
+        completion_tokens: int | None = None,
     ) -> None:
         super().__init__(message)
         self.prompt_tokens = prompt_tokens

@@ -38,6 +38,7 @@ class Outcome:
 
     begun: list[float] = field(default_factory=list)
     withdrawn: list[float] = field(default_factory=list)
+    broken: list[float] = field(default_factory=list)
     answers: dict[float, Answer] = field(default_factory=dict)
     failures: dict[float, str] = field(default_factory=dict)
     attempts: dict[float, int] = field(default_factory=dict)
@@ -51,6 +52,9 @@ class Outcome:
 
     def withdraw(self, request):
         self.withdrawn.append(request.span.start)
+
+    def lost(self, request):
+        self.broken.append(request.span.start)
 
     def answered(self, request, answer):
         self.answers[request.span.start] = answer
@@ -424,6 +428,44 @@ def test_a_captioner_is_not_asked_more_at_once_than_it_can_do():
 def test_a_server_that_counts_nothing_is_charged_the_most():
     _, tally, _ = run("nousage", limits=Limits(concurrency=1))
     assert tally.guessed == 1 and tally.tokens == 64 + 6 + 64 + 10
+
+
+@pytest.mark.parametrize(
+    ("fault", "lost"), [("cut", 2), ("drop", 2), ("429", 0), ("500", 0), ("503", 0)]
+)
+def test_an_attempt_that_breaks_off_is_counted_at_the_most(fault, lost):
+    """The server had the request and may charge for it; one that it refuses costs nothing."""
+    outcome, tally, count = run(fault, fault, "ok")
+    assert (count, tally.answered, tally.guessed) == (3, 1, lost)
+    assert tally.tokens == 110 + lost * (64 + 6 + 64 + 10)
+    assert outcome.broken == [0.0] * lost
+
+
+def test_an_attempt_that_is_late_is_counted_and_one_that_never_arrives_is_not():
+    limits = Limits(concurrency=1, timeout=0.3, retries=1)
+    _, tally, _ = run(then="hold", limits=limits)
+    assert (tally.failed, tally.attempts, tally.guessed) == (1, 2, 2)
+    outcome, nobody = Outcome(), OpenAICaptioner("http://127.0.0.1:1", "scripted")
+    tally = outcome.of(requests(1), nobody, limits)
+    assert (tally.failed, tally.attempts, tally.tokens, outcome.broken) == (1, 2, 0, [])
+
+
+def test_a_cap_holds_over_attempts_that_break_off():
+    """Of 144 tokens each: two leave no room for a third, of this call or of another."""
+    limits = Limits(concurrency=1, max_tokens=400)
+    outcome, tally, count = run(then="drop", limits=limits)
+    assert (count, tally.failed, tally.tokens) == (2, 1, 288)
+    assert "(not asked again: the cap of 400 tokens is reached" in outcome.failures[0.0]
+    _, tally, count = run(then="drop", count=5, limits=limits)
+    assert (count, tally.tokens) == (2, 288)
+    assert tally.stopped == "the cap of 400 tokens is reached: 288 are spent"
+
+
+@pytest.mark.parametrize("said", ["malformed", "html", "json:[]", "json:null", "json:{}"])
+def test_a_reply_that_is_no_answer_is_counted_at_the_most(said):
+    _, tally, count = run(said)
+    assert (count, tally.failed, tally.guessed) == (1, 1, 1)
+    assert tally.tokens == 64 + 6 + 64 + 10
 
 
 def test_an_unreadable_answer_is_paid_for():

@@ -105,7 +105,7 @@ def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, reco
         log.failed(Failure(task.request, "no JSON", 1, 100, 10))
         log.failed(Failure(other.request, "cut off", 0))
         assert statuses(ledger) == ["failed", "failed"]
-        assert log.lost == {("a", cell(1)), ("a", cell(3))}
+        assert log.unanswered == {("a", cell(1)), ("a", cell(3))}
         assert log.tasks == {}
         assert log.tally.last_reason == f"{other}: cut off"
         assert log.progress.counts == [(0, 2)] * 2
@@ -113,6 +113,24 @@ def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, reco
             assert [row.failure for row in run.picks("a")] == ["no JSON", "cut off"]
         spent = ledger.spent()
         assert (spent.calls, spent.tokens, spent.spend) == (1, 110, pytest.approx(2.0))
+
+
+def test_an_attempt_that_broke_off_is_spent_and_its_call_is_still_in_flight(
+    tmp_path: Path, recording: Recording
+):
+    with open_run(tmp_path) as ledger:
+        log, (task, _) = recorder(ledger, recording)
+        request = task.request
+        log.begin(request)
+        log.lost(request)
+        assert statuses(ledger) == ["in flight", "not asked"]
+        most = request.most_input_tokens + request.answer_tokens
+        assert (ledger.spent().calls, ledger.spent().tokens) == (1, most)
+        log.answered(request, answer("stirs"))
+        assert statuses(ledger) == ["answered", "not asked"]
+        spent = ledger.spent()
+        assert (spent.calls, spent.tokens) == (1, most + 110)
+        assert spent.spend == pytest.approx(PRICES.price_at_most(request) + 2.0)
 
 
 def test_what_was_not_sent_is_as_if_it_had_not_begun(tmp_path: Path, recording: Recording):

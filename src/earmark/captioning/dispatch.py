@@ -46,6 +46,10 @@ class CallLog(Protocol):
         """An interruption came between two attempts: `request` is in doubt no longer."""
         ...
 
+    def lost(self, request: Request) -> None:
+        """An attempt broke off with the server at work: it may be charged for."""
+        ...
+
     def answered(self, request: Request, answer: Answer) -> None:
         """There is an answer."""
         ...
@@ -102,8 +106,13 @@ class _Caller:
     sleep: Callable[[float], object]
     rng: random.Random = field(default_factory=random.Random)
 
-    def __call__(self, request: Request) -> Answer | Failure | None:
-        """The outcome; None if the run was interrupted before there was one."""
+    def __call__(
+        self, request: Request, lose: Callable[[Request], str | None]
+    ) -> Answer | Failure | None:
+        """The outcome; None if the run was interrupted before there was one.
+
+        An attempt that may be charged for is told to `lose`, which says what forbids another.
+        """
         attempt = 1
         while not self.stopped.is_set():
             try:
@@ -111,7 +120,8 @@ class _Caller:
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
                 backoff = self.limits.backoff(attempt, retry_after=error.retry_after, rng=self.rng)
-                if hopeless := self._hopeless(attempt, backoff):
+                obstacle = lose(request) if error.was_sent else None
+                if hopeless := self._hopeless(attempt, backoff, obstacle):
                     return Failure(request, f"{error}{hopeless}", attempt)
             except UnreadableAnswer as error:
                 return _paid(request, error, attempt)
@@ -124,21 +134,22 @@ class _Caller:
             attempt += 1
         return None
 
-    def _hopeless(self, attempt: int, backoff: float) -> str:
+    def _hopeless(self, attempt: int, backoff: float, obstacle: str | None) -> str:
         """Why there is to be no further attempt; empty if there is."""
         if attempt > self.limits.retries:
             return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
         if backoff > self.limits.longest_wait:
             return f" (it asks to be left alone for {backoff:.0f} s; the same command asks again)"
-        return ""
+        return f" (not asked again: {obstacle})" if obstacle else ""
 
 
 def _paid(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
     """An answer that cannot be used costs what the server said, or else the most it can have."""
     taken, given = error.prompt_tokens, error.completion_tokens
+    is_guessed = taken is None or given is None
     taken = request.most_input_tokens if taken is None else taken
     given = request.answer_tokens if given is None else given
-    return Failure(request, str(error), attempts, taken, given)
+    return Failure(request, str(error), attempts, taken, given, is_guessed)
 
 
 class _Dispatcher:
@@ -232,7 +243,7 @@ class _Dispatcher:
         """Take requests from the queue and ask them, until there are to be no more."""
         while (request := self._begin_next()) is not None:
             try:
-                outcome = self._caller(request)
+                outcome = self._caller(request, self._lose)
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._drop(request, error)
             else:
@@ -252,6 +263,14 @@ class _Dispatcher:
                     self._drop(request, error)
                 else:
                     return request
+
+    def _lose(self, request: Request) -> str | None:
+        """Count and log an attempt that broke off; why there may be no other, if so."""
+        with self._changed:
+            self._usage.count_lost(request)
+            self._log.lost(request)
+            others = [one for one in self._held() if one is not request]
+            return self._usage.obstacle(others, request)
 
     def _settle(self, request: Request, outcome: Answer | Failure | None) -> None:
         self._arrived.append((request, outcome))

@@ -7,6 +7,7 @@ import email.utils
 import json
 import math
 import re
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -150,14 +151,18 @@ class Endpoint:
         asked = self._client.request(
             method, place, headers=headers, json=body, data=fields, files=files
         )
+        was_sent = _note_sending(asked)
         try:
             response, raw = self._send(asked, time.monotonic() + timeout)
         except (TimeoutError, httpx.TimeoutException) as error:
-            raise CallTimeout(f"{self.address} gave no answer in time") from error
+            raise CallTimeout(
+                f"{self.address} gave no answer in time", was_sent=was_sent.is_set()
+            ) from error
         except httpx.TransportError as error:
             raise CallTimeout(
                 f"{self.address} cannot be reached ({self._filter(summarise(error))}); "
-                f"is the server running? `earmark doctor` looks for one"
+                f"is the server running? `earmark doctor` looks for one",
+                was_sent=was_sent.is_set(),
             ) from error
         if not response.is_success:
             raise self._explain_status(response, raw)
@@ -173,9 +178,7 @@ class Endpoint:
                 response, raw = self._client.send(asked, seconds=left, limit_bytes=MOST_BYTES)
             except BodyTooLarge as error:
                 raise UnreadableAnswer(
-                    f"{self.address} answered with more than {MOST_BYTES >> 20} MB",
-                    prompt_tokens=None,
-                    completion_tokens=None,
+                    f"{self.address} answered with more than {MOST_BYTES >> 20} MB"
                 ) from error
             if response.next_request is None:
                 return response, raw
@@ -202,9 +205,7 @@ class Endpoint:
             ) from error
         except MemoryError as error:
             raise UnreadableAnswer(
-                f"{self.address} answered with more than there is memory for",
-                prompt_tokens=None,
-                completion_tokens=None,
+                f"{self.address} answered with more than there is memory for"
             ) from error
         if not isinstance(reply, dict):
             raise UnreadableAnswer(f"{self.address} answered with JSON that is no chat answer")
@@ -248,6 +249,18 @@ class Endpoint:
 
 class _NoSuchPage(CallRejected):
     """The server knows no such page or model (404)."""
+
+
+def _note_sending(asked: httpx.Request) -> threading.Event:
+    """Is set once the whole of `asked`, or of what it is redirected to, has been sent."""
+    was_sent = threading.Event()
+
+    async def trace(name: str, _: Mapping[str, Any]) -> None:
+        if name.endswith(".send_request_body.complete"):
+            was_sent.set()
+
+    asked.extensions["trace"] = trace
+    return was_sent
 
 
 def retry_after(value: str | None, *, now: float) -> float | None:

@@ -21,6 +21,8 @@ class Failure:
     prompt_tokens: int = 0
     """What it cost all the same, as far as the server said."""
     completion_tokens: int = 0
+    is_guessed: bool = False
+    """Whether the server did not say, and the most it can have cost is counted."""
 
     @property
     def tokens(self) -> tuple[int, int]:
@@ -41,7 +43,7 @@ class Tally:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     guessed: int = 0
-    """Answers whose server counts no tokens: the most they can have taken is counted."""
+    """Attempts whose server counts no tokens: the most they can have taken is counted."""
     spend: float = 0.0
     failures_in_a_row: int = 0
     last_reason: str = ""
@@ -107,6 +109,7 @@ class UsageCounter:
         tally = self.tally
         tally.attempts += outcome.attempts
         if isinstance(outcome, Failure):
+            tally.guessed += outcome.is_guessed
             tally.fail(outcome)
         else:
             tally.calls += 1
@@ -114,10 +117,17 @@ class UsageCounter:
             tally.failures_in_a_row = 0
         taken, given = outcome.prompt_tokens, outcome.completion_tokens
         if taken is None or given is None or min(taken, given) < 0:
-            tally.guessed += 1
-            taken, given = self._reserve(request)
+            return self.count_lost(request)
         self._most_taken = max(self._most_taken, taken)
         self._most_given = max(self._most_given, given)
-        tally.prompt_tokens += taken
-        tally.completion_tokens += given
-        tally.spend += self._limits.price(taken, given)
+        return self._add(taken, given)
+
+    def count_lost(self, request: Request) -> None:
+        """Count an attempt that nobody says the cost of: its reserve."""
+        self.tally.guessed += 1
+        self._add(*self._reserve(request))
+
+    def _add(self, taken: int, given: int) -> None:
+        self.tally.prompt_tokens += taken
+        self.tally.completion_tokens += given
+        self.tally.spend += self._limits.price(taken, given)

@@ -256,7 +256,7 @@ def tell_trouble(done: CaptionResult) -> None:
         warn(f"stopped: {tally.stopped}; the same command goes on{again}")
     if tally.guessed:
         warn(
-            f"{counted(tally.guessed, 'answer')} came without a count of tokens: "
+            f"{counted(tally.guessed, 'attempt')} came without a count of tokens: "
             "the most they can have taken is counted"
         )
 

@@ -38,7 +38,7 @@ class CallRecorder:
     """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """By identity, those under way."""
-    lost: set[tuple[str, Span]] = field(default_factory=set)
+    unanswered: set[tuple[str, Span]] = field(default_factory=set)
     """Calls that failed, by recording and span."""
 
     def __post_init__(self) -> None:
@@ -67,6 +67,13 @@ class CallRecorder:
         del self.tasks[request.identity]
         self.ledger.withdraw(CallRow.of(request))
 
+    def lost(self, request: Request) -> None:
+        """An attempt broke off: the most it can have cost is counted."""
+        tokens = (request.most_input_tokens, request.answer_tokens)
+        reason, spend = "an attempt broke off", self.limits.price(*tokens)
+        call = CallRow.of(request)
+        self.ledger.fail(call, reason, was_sent=None, tokens=tokens, spend=spend)
+
     def answered(self, request: Request, answer: Answer) -> None:
         """A call was answered: kept before another is begun."""
         spend = self.limits.cost(request, answer)
@@ -84,7 +91,7 @@ class CallRecorder:
     def failed(self, failure: Failure) -> None:
         """A call stays unanswered, or could not be made."""
         task = self.tasks.pop(failure.request.identity)
-        self.lost.add((failure.request.recording, failure.request.span))
+        self.unanswered.add((failure.request.recording, failure.request.span))
         self.tally.last_reason = f"{task}: {failure.reason}"
         self.ledger.fail(
             CallRow.of(failure.request),

@@ -153,16 +153,19 @@ def fail(
     database: sqlite3.Connection,
     call: CallRow,
     reason: str,
-    *,
-    was_sent: bool,
     tokens: tuple[int, int],
     spend: float,
+    *,
+    was_sent: bool | None,
 ) -> None:
-    """Note that `call` is not answered, and why; one whose answer is kept stays answered."""
+    """Note that `call` is not answered, and why; one whose answer is kept stays answered.
+
+    Of one that is still in flight (`was_sent` is None) only what an attempt cost.
+    """
     number = _number_of(database, call)
     database.execute(
         "UPDATE calls SET asked = max(asked - (state = 'in flight' AND NOT ?1), ?1),"
-        " state = iif(state = 'answered', state, 'failed') WHERE id = ?2",
+        " state = iif(state = 'answered', state, 'failed') WHERE id = ?2 AND ?1 NOT NULL",
         (was_sent, number),
     )
     database.execute(

@@ -403,7 +403,7 @@ class Ledger:
         call: CallRow,
         reason: str,
         *,
-        was_sent: bool = True,
+        was_sent: bool | None = True,
         tokens: tuple[int, int] = (0, 0),
         spend: float = 0.0,
     ) -> None:
@@ -412,15 +412,13 @@ class Ledger:
         Args:
             call: Which.
             reason: Why, in a line.
-            was_sent: False where it never left, so that it does not count as asked.
+            was_sent: False where it never left, so that it does not count as asked; None where it
+                is still in flight, so that only the cost of an attempt is noted.
             tokens: In and out, of an answer that could not be used and is paid for all the same.
             spend: What that cost.
         """
-        self._surely(
-            lambda database: call_state.fail(
-                database, call, reason, was_sent=was_sent, tokens=tokens, spend=spend
-            )
-        )
+        cost = (reason, tokens, spend)
+        self._surely(lambda database: call_state.fail(database, call, *cost, was_sent=was_sent))
 
     @contextmanager
     def together(self) -> Iterator[None]:

@@ -105,7 +105,7 @@ def ask_in_rounds(
     """
     log = CallRecorder(plan.limits, ledger, progress, 0)
     for each in turns(plan.rounds):
-        turn = replace(each, lost=frozenset(log.lost))
+        turn = replace(each, lost=frozenset(log.unanswered))
         tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend, turn=turn)
         log.calls += len(tasks)
         progress.count_calls(log.tally, log.calls)

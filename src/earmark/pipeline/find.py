@@ -173,14 +173,14 @@ def find(
         log = CallRecorder(plan.limits, ledger, now, calls)
         for turn in range(ROUNDS):
             search.read_answers()
-            left = calls - search.answered - len(log.lost)
+            left = calls - search.answered - len(log.unanswered)
             share = left if turn == ROUNDS - 1 else -(-left // 2)
             tasks = search.choose(share, captioner.model, first=search.answered == 0)
             if share < 1 or not len(tasks) or log.tally.stopped:
                 break
             with closing(iter(tasks)) as waiting:
                 backend.ask(waiting, captioner, plan.limits, log)
-            search.lose(log.lost)
+            search.lose(log.unanswered)
         search.read_answers()
         page, totals = publish(ledger)
         found, uncut = search.found(Path(clips) if clips else None)

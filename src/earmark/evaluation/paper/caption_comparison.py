@@ -245,6 +245,9 @@ class _Run:
     def withdraw(self, request: Request) -> None:
         """Nothing was noted."""
 
+    def lost(self, request: Request) -> None:
+        """The limits have counted it."""
+
     def answered(self, request: Request, answer: Answer) -> None:
         """Keep what the model said, for all stimuli it is about."""
         caption = Caption(
