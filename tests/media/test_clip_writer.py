@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -10,7 +11,7 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import Frame, Source, open_recording
-from earmark.media.clip_writer import cut_clip
+from earmark.media.clip_writer import cut_clip, move
 from earmark.timeline import Span
 from making import make_video
 
@@ -118,3 +119,13 @@ def test_a_clip_that_begins_with_a_chapter_is_cut_from_it(tmp_path):
     recording = open_recording(Source(tuple(map(str, paths))))
     second = recording.parts[1].start
     assert cut_clip(recording, Span(second, second + 1.0), tmp_path / "clip.mp4") == second
+
+
+def test_a_packet_is_moved_with_both_its_stamps():
+    packet = av.Packet(b"x")
+    packet.time_base, packet.pts, packet.dts = Fraction(1, 10), 30, 20
+    move(packet, 1.5)
+    assert (packet.pts, packet.dts) == (45, 35)
+    packet.pts = packet.dts = None
+    move(packet, 1.5)
+    assert (packet.pts, packet.dts) == (None, None)

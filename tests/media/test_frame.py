@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from earmark.media import Frame, open_recording
-from earmark.media.frame import convert_frame
+from earmark.media.frame import _hlg_light, _pq_light, _srgb, convert_frame
 from making import make_video, numbered_picture, read_number
 
 PQ, HLG = 16, 18
@@ -105,6 +105,7 @@ def test_perceptual_quantizer_signals_are_the_light_they_stand_for(nits):
     power = (nits / 10_000) ** 0.1593017578125
     signal = ((0.8359375 + 18.8515625 * power) / (1 + 18.6875 * power)) ** 78.84375
     assert np.median(grey(signal, PQ)) == pytest.approx(shown_as(nits / 203), abs=1.6)
+    assert _pq_light(np.array([signal]))[0] == pytest.approx(nits / 203, rel=1e-6)
 
 
 @pytest.mark.parametrize("scene", [0.0005, 0.005, 0.04, 1 / 12, 0.1, 0.265, 0.5, 0.9])
@@ -113,7 +114,14 @@ def test_hybrid_log_gamma_signals_are_the_light_they_stand_for(scene):
     log = 0.17883277 * np.log(max(12 * scene - 0.28466892, 1e-9)) + 0.55991073
     signal = np.sqrt(3 * scene) if scene <= 1 / 12 else log
     expected = shown_as((scene / 0.26496) ** 1.2)
+    assert _hlg_light(np.array([signal]))[0] == pytest.approx((scene / 0.26496) ** 1.2, rel=1e-4)
     assert np.median(grey(signal, HLG)) == pytest.approx(expected, abs=1.6)
+
+
+@pytest.mark.parametrize("light", [0.0, 0.001, 0.0031308, 0.0032, 0.2, 1.0])
+def test_light_is_encoded_as_a_screen_shows_it(light):
+    shown = 12.92 * light if light <= 0.0031308 else 1.055 * light ** (1 / 2.4) - 0.055
+    assert _srgb(np.array([light], np.float32))[0] == pytest.approx(shown, rel=1e-5)
 
 
 def test_the_colours_of_plain_video_are_kept(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from earmark.errors import MediaError
 from earmark.media import FrameStats, Source, open_recording
 from earmark.media.video_scan import scan_video
-from making import make_video, numbered_picture, read_number
+from making import AudioPlan, make_video, numbered_picture, read_number
 
 # Ten pictures a second, a key frame every ten:
 #   number   0         10        20        30        40        50
@@ -169,3 +169,29 @@ def test_damage_is_passed_by_or_said(media, tmp_path):
     spoiled.write_bytes(data)
     with pytest.raises(MediaError, match=r"zeros.mp4 has no picture .* at 1.500 s"):
         open_recording(spoiled).frames([1.5])
+
+
+def test_the_last_picture_of_all_is_given_again(media):
+    """It is the only one held."""
+    recording = open_recording(media("a.mp4", group=1))
+    with recording.frame_reader() as reader:
+        for _ in range(2):
+            assert numbers(reader.frames([3.95])) == [39]
+
+
+def test_a_reader_goes_from_file_to_file_and_on_after_it_was_closed(media):
+    path = str(media("a.mp4"))
+    reader = open_recording(Source((path, str(media("a.mp4", group=1))))).frame_reader()
+    assert numbers(reader.frames([0.5])) == numbers(reader.frames([4.5])) == [5]
+    assert numbers(reader.frames([1.5])) == [15]
+    reader.close()
+    assert numbers(reader.frames([1.6])) == [16]
+    reader.close()
+
+
+def test_the_sound_beside_the_pictures_is_not_read(media):
+    plan = AudioPlan((0.5,), codec="pcm_s16le", channels=2, noise=0.1)
+    recording = open_recording(media("a.mov", audio=plan, group=40))
+    with recording.frame_reader() as reader:
+        reader.frames([3.9])
+        assert reader.stats.meter.bytes_read < recording.size_bytes / 2

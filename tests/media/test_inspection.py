@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import av
+import numpy as np
 import pytest
 
 from earmark.media import Meter, Source, inspect, open_recording
+from earmark.media.inspection import _about_stamps
+from earmark.media.packet_index import PacketIndex
 from making import AudioPlan
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -127,3 +130,23 @@ def test_a_chapter_without_sound(media):
     assert recording.has_audio
     assert any("mute.mp4: no sound on this track" in line for line in inspect(recording).warnings)
     assert sum(len(block) for block in recording.sound()) == 8 * 16_000
+
+
+def index_of(*stamps: int) -> PacketIndex:
+    many = np.ones(len(stamps), np.int64)
+    return PacketIndex(many, many, np.array(stamps), many > 0, many > 0, 100, 1.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("stamps", "words"),
+    [
+        ([0], []),
+        ([0, 2, 4, 6], []),
+        ([0, 2, 2, 4, 6], []),  # two at one time are no step back
+        ([0, 2, 4, 3, 5, 7], ["audio timestamps step back 1 times; what overlaps is heard once"]),
+        ([0, 2, 4, 9, 11], ["1 hole in the sound, 0.0 s in all, heard as silence"]),
+        ([0, 2, 4, 106, 108, 310, 312], ["2 holes in the sound, 3.0 s in all, heard as silence"]),
+    ],
+)
+def test_holes_and_steps_back_are_told_apart(stamps, words):
+    assert _about_stamps(index_of(*stamps)) == words

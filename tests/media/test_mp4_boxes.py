@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from earmark.media import Meter, open_recording
+from earmark.errors import UnreadableFile
+from earmark.media import Meter, mp4_boxes, open_recording
 from earmark.media.mp4_boxes import describe, read_layout, read_traks, walk
 from earmark.media.storage import ByteRange, LocalStorage
 from hostile_media import FTYP, NUMBER, RATE, PcmMovie, box, pcm, write_movie
@@ -149,3 +151,42 @@ def test_a_description_holds_whole_boxes_and_nothing_too_large_to_copy(tmp_path)
     assert again.read(inside[-1].body.start, inside[-1].body.end) == b"kept"
     (trak,) = read_traks(again, read_layout(again))
     assert (trak.number, trak.kind, trak.ticks_a_second) == (NUMBER, b"soun", RATE)
+
+
+class CountingStorage(LocalStorage):
+    """Says how often the disk was asked."""
+
+    reads = 0
+
+    def read_all(self, ranges):
+        type(self).reads += 1
+        return super().read_all(ranges)
+
+
+def test_an_index_is_read_from_the_disk_once(tmp_path):
+    path = write_movie(tmp_path / "a.mov", pcm(1.0, []))
+    storage = CountingStorage(str(path), Meter())
+    layout = read_layout(storage)
+    before = storage.reads
+    assert before <= 6, "the boxes side by side, and all of the index at once"
+    assert len(read_traks(storage, layout)) == 1
+    assert storage.reads == before
+
+
+def test_of_fragments_the_first_tells_enough(tmp_path):
+    path = tmp_path / "a.mp4"
+    fragments = [box(b"moof"), box(b"mdat", bytes(50))] * 200
+    path.write_bytes(FTYP + box(b"moov", box(b"mvex")) + b"".join(fragments))
+    meter = Meter()
+    assert read_layout(LocalStorage(str(path), meter)).is_fragmented
+    assert meter.bytes_read < 200
+
+
+@pytest.mark.parametrize("less", [0, 1])
+def test_an_index_may_be_as_large_as_any_recording_s(tmp_path, monkeypatch, less):
+    path = write_movie(tmp_path / "a.mov", pcm(1.0, []))
+    storage = LocalStorage(str(path), Meter())
+    size = read_layout(storage).index.whole.size_bytes
+    monkeypatch.setattr(mp4_boxes, "MOST_INDEX_BYTES", size - less)
+    with pytest.raises(UnreadableFile, match="more than that of") if less else nullcontext():
+        read_layout(storage)

@@ -164,11 +164,12 @@ def test_a_constant_size_is_of_no_more_packets_than_the_file_could_hold(tmp_path
 
 
 def raw(tmp_path, *, held: int, constant: int = 2, places: tuple[int, ...] = (100,)) -> Film:
+    count = min(held * len(places), (1 << 32) - 1)
     return Film(
         tmp_path,
-        stts=rows((held * len(places), 1)),
+        stts=rows((count, 1)),
         stsc=rows((1, held, 1)),
-        stsz=sizes(constant=constant, count=held * len(places)),
+        stsz=sizes(constant=constant, count=count),
         stco=rows(*[(place,) for place in places]),
         stsd=struct.pack(">24xHHIHHHHI", 0, 0, 0, 1, 8 * constant, 0, 0, 8000 << 16),
     )
@@ -261,6 +262,21 @@ class TestLimits:
     def test_of_packets_of_few_bits(self, tmp_path, extra):
         film = Film(tmp_path, stsz=None, stz2=struct.pack(">4xII", 4, MOST_PACKETS + extra))
         self.check(film, bool(extra))
+
+    @pytest.mark.parametrize(
+        ("samples", "size", "is_refused"),
+        [
+            (MOST_PACKETS << 9, 1, False),  # half as many pieces as there may be
+            (MOST_PACKETS << 10, 1, True),  # a chunk, and all the pieces there may be
+            (MOST_PACKETS << 7, 4096, False),  # by its bytes
+            (MOST_PACKETS << 8, 4096, True),
+        ],
+    )
+    def test_of_raw_sound_in_pieces(self, tmp_path, samples, size, is_refused):
+        """By what libav makes of a long chunk: pieces of 1,024 samples, or of a megabyte."""
+        places = tuple(range(100, 116))
+        film = raw(tmp_path, held=samples // len(places), constant=size, places=places)
+        self.check(film, is_refused)
 
     def check(self, film: Film, is_refused: bool) -> None:
         if not is_refused:

@@ -15,6 +15,7 @@ from earmark.media import Meter, Source, inspect, open_recording
 from earmark.media.recording_description import content_key
 from earmark.media.storage import LocalStorage
 from earmark.media.video_scan import scan_video
+from hostile_media import pcm, write_movie
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -298,3 +299,20 @@ def test_the_key_of_one_file_is_its_own_and_that_of_chapters_all_of_them(tmp_pat
     assert [content_key(Source((path,))) for path in paths] == keys
     both = {content_key(Source(order)) for order in (tuple(paths), tuple(reversed(paths)))}
     assert len(both | set(keys)) == 4
+
+
+def test_sound_alone_may_take_fewer_bytes_than_pictures_do(tmp_path):
+    """40 bytes a second: more than digital silence takes, and fewer than any pictures."""
+    path = write_movie(tmp_path / "slow.mov", pcm(4.0, []), timescale=20)
+    assert 20 < path.stat().st_size / 1600 < 60
+    assert open_recording(path).duration == 1600.0
+
+
+@pytest.mark.parametrize("seconds", [0.4, 0.8, 1.6])
+def test_the_frame_rate_of_a_moment_is_counted(tmp_path, seconds):
+    """Of pictures that follow each other unevenly, however few there are."""
+    times = [0.0, 0.1, 0.3] if seconds < 0.5 else [0.0, 0.05, 0.4, 0.5]
+    path = tmp_path / "short.mp4"
+    make_video(path, duration=seconds, frame_times=times, has_audio=False, fps=30)
+    recording = open_recording(path)
+    assert recording.video.mean_fps == pytest.approx(len(times) / recording.duration, rel=0.01)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import fsspec
+import numpy as np
 import pytest
 
 from earmark.errors import UnreadableFile
 from earmark.media import storage as module
+from earmark.media.audio_decoder import _read_pieces
+from earmark.media.remote_storage import RemoteStorage
+from earmark.media.source import as_place, from_root
 from earmark.media.storage import ByteRange, FileFacts, LocalStorage, Meter
 
 DATA = bytes(range(200))
@@ -125,3 +132,65 @@ def test_a_file_is_closed_once(path: Path):
 def test_the_version_of_a_served_file_is_its_tag_or_its_time(facts: FileFacts, version: str):
     assert facts.version == version
     assert ByteRange(3, 10).size_bytes == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("a.mp4", "{here}/a.mp4"),
+        ("/b/a.mp4", "/b/a.mp4"),
+        ("https://host/a.mp4", "https://host/a.mp4"),
+        ("s3://bucket/a.mp4", "s3://bucket/a.mp4"),
+    ],
+)
+def test_a_path_is_found_again_from_any_folder(path: str, found: str):
+    assert from_root(path) == found.format(here=Path.cwd())
+    assert as_place(path) == from_root(path)
+
+
+@dataclass
+class Reads:
+    """A storage that says what it was asked for."""
+
+    data: bytes
+    spare_bytes: int = 4
+    asked: list[list[tuple[int, int]]] = field(default_factory=list)
+
+    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+        self.asked.append([(one.start, one.end) for one in ranges])
+        return [self.data[one.start : one.end] for one in ranges]
+
+
+@pytest.mark.parametrize(
+    ("positions", "asked"),
+    [
+        ([0, 5, 10], [(0, 15)]),  # they touch
+        ([0, 9, 18], [(0, 23)]),  # as far apart as is worth reading
+        ([0, 10, 19], [(0, 5), (10, 24)]),
+        ([20, 0, 5], [(20, 25), (0, 10)]),  # back in the file
+        ([0, 3, 8], [(0, 5), (3, 13)]),  # on one another
+    ],
+)
+def test_pieces_close_together_come_in_one_read(positions: list[int], asked: list):
+    storage = Reads(bytes(range(40)))
+    sizes = np.full(len(positions), 5, np.int32)
+    found = [bytes(one) for one in _read_pieces(storage, np.array(positions), sizes)]
+    assert found == [storage.data[start : start + 5] for start in positions]
+    assert storage.asked == [asked]
+
+
+def test_a_file_in_a_store_is_read_and_counted():
+    """In fsspec's store in memory, as in any other."""
+    files = fsspec.filesystem("memory")
+    files.pipe("/earmark-test/a.bin", bytes(range(200)))
+    meter = Meter()
+    storage = RemoteStorage("memory://earmark-test/a.bin", meter)
+    ranges = [ByteRange(0, 10), ByteRange(150, 999)]
+    assert storage.read_all(ranges) == [bytes(range(10)), bytes(range(150, 200))]
+    assert (storage.size_bytes, meter.bytes_read) == (200, 60)
+    files.pipe("/earmark-test/a.bin", bytes(100))
+    with pytest.raises(UnreadableFile, match=r"a\.bin changed while it was in use"):
+        storage.read_all(ranges)
+    with pytest.raises(UnreadableFile, match=r"is a folder"):
+        RemoteStorage("memory://earmark-test", Meter())
+    files.rm("/earmark-test", recursive=True)

@@ -10,7 +10,14 @@ import pytest
 
 from earmark.media import Meter, open_recording
 from earmark.media.container import open_media
-from earmark.media.stream_extents import Extent, _by_entries, _extent_of, bounds, promised
+from earmark.media.stream_extents import (
+    Extent,
+    _by_entries,
+    _entries_within,
+    _extent_of,
+    bounds,
+    promised,
+)
 from making import make_audio, make_video
 
 
@@ -64,6 +71,8 @@ class Entry:
     """A packet as an index has it."""
 
     timestamp: int
+    pos: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,3 +133,11 @@ def test_the_end_of_a_file_without_an_index_of_ours_is_that_of_its_last_packet(t
     recording = open_recording(path)
     assert recording.duration == pytest.approx(30.0, abs=0.2)
     assert recording.bytes_read < 3 * path.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "count"), [(29, 2), (30, 3), (25, 2), (20, 2), (19, 1), (9, 0), (0, 0)]
+)
+def test_packets_past_the_end_of_a_file_are_the_last_of_its_index(size_bytes, count):
+    entries = tuple(Entry(place, 10 * place, 10) for place in range(3))
+    assert _entries_within(Told(entries), size_bytes) == count

@@ -8,7 +8,7 @@ import pytest
 
 from earmark.errors import MediaError, ModelMissing
 from earmark.media import Meter, Source, open_recording
-from earmark.media.prefetch import FrameRequest, HeldRecordingDecoder, prefetch
+from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder, prefetch
 from earmark.media.recording_part import AudioTrack
 from earmark.media.video_scan import scan_video
 from making import make_video, read_number
@@ -99,3 +99,22 @@ def test_one_recording_is_open_at_a_time(tmp_path):
 def held_files() -> list[str]:
     links = Path("/proc/self/fd").iterdir()
     return [str(link.readlink()) for link in links if link.is_symlink()]
+
+
+def test_a_chapter_without_pictures_has_none_to_scan(media):
+    recording = open_recording(Source((str(media("a.mp4")), str(media("a.m4a")))))
+    assert len(list(scan_video(recording))) == 40
+
+
+def test_windows_are_decoded_some_way_ahead_and_no_further(media):
+    recording, taken = open_recording(media("a.mp4")), list[int]()
+
+    def requests():
+        for number in range(20):
+            taken.append(number)
+            yield FrameRequest(recording, (0.1 * number,))
+
+    decoded = prefetch(requests())
+    next(decoded)
+    assert len(taken) == 2 * THREADS + 1
+    assert len(list(decoded)) == 19
