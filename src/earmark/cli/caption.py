@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,12 +28,9 @@ from earmark.cli.options import (
     MetricsPort,
     takes_plan,
 )
-from earmark.errors import LedgerError
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
-from earmark.media import Source
-from earmark.media.source import as_place, name_of
-from earmark.pipeline.blurred_run import blurred_like
+from earmark.media.source import name_of
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
@@ -103,15 +99,20 @@ def caption(
     """
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
-        plan = replace(plan, paths=only_failed(plan, folder))
+        tell_if_none_failed(folder)
     key = os.environ.get("OPENAI_API_KEY")
     with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
         if dry_run:
             from earmark.pipeline.preview import preview
 
-            show_preview(preview(run=folder, plan=plan, api_key=key, progress=progress), format)
+            cost = preview(
+                run=folder, retry_failed=retry_failed, plan=plan, api_key=key, progress=progress
+            )
+            show_preview(cost, format)
             return
-        done = caption_windows(run=folder, plan=plan, api_key=key, progress=progress)
+        done = caption_windows(
+            run=folder, retry_failed=retry_failed, plan=plan, api_key=key, progress=progress
+        )
     show(done, format)
     if plan.backend.batch and format is Format.table:
         tell_batch(done, plan.backend.batch, plan.model_choice.model or "NAME")
@@ -128,34 +129,6 @@ def run_name(paths: Sequence[str], plan: Plan) -> str:
     stem = Path(name_of(paths[0].rstrip("/"))).stem or Path(paths[0]).resolve().name
     stem = re.sub(r"[^\w.+-]+", "_", stem).strip("._-") or "run"
     return stem if plan.shard is None else f"{stem}-{plan.shard.number}-of-{plan.shard.of}"
-
-
-def only_failed(plan: Plan, folder: Path) -> list[Source]:
-    """Those of the sources that the run in `folder` failed on.
-
-    All of them where they share a budget: its price is found over all; and where none failed: they
-    are answered, and nothing is asked.
-
-    Raises:
-        LedgerError: the run was made by other choices: its good recordings would not be in it.
-    """
-    from earmark.ledger.run_merge import differences
-
-    with Run.open(folder) as run:
-        places, kept = run.failed_paths(), run.plan()
-    model = plan.model_choice.model or kept["model"]
-    wanted = blurred_like(plan, folder).with_evidence().run_json(model)
-    if name := next(differences(kept, json.loads(json.dumps(wanted))), None):
-        raise LedgerError(
-            f"{folder} was made by other choices: {name} is {kept.get(name)!r} there and "
-            f"{wanted.get(name)!r} here; repeat them, or leave out --retry-failed"
-        )
-    sources = plan.sources()
-    if not places:
-        err.print(f"nothing failed in {folder}")
-    if not places or plan.across:
-        return list(sources)
-    return [source for source in sources if as_place(source.uris[0]) in places]
 
 
 def show_preview(cost: Preview, format: Format) -> None:
@@ -259,6 +232,13 @@ def tell_trouble(done: CaptionResult) -> None:
             f"{counted(tally.guessed, 'attempt')} came without a count of tokens: "
             "the most they can have taken is counted"
         )
+
+
+def tell_if_none_failed(folder: Path) -> None:
+    """Say that there is nothing to try again."""
+    with Run.open(folder) as run:
+        if not run.failed_paths():
+            err.print(f"nothing failed in {folder}")
 
 
 MOST_TOLD = 20

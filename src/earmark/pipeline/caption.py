@@ -40,6 +40,7 @@ def caption(
     paths: Paths = (),
     *,
     run: str | Path,
+    retry_failed: bool = False,
     plan: Plan | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
@@ -53,6 +54,7 @@ def caption(
     Args:
         paths: Files, folders, globs and addresses; the plan's own if not given.
         run: The run's folder: its ledger and its report.
+        retry_failed: Only recordings that failed in it, or had calls that did, by the same choices.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.
         api_key: For a server that wants one; kept nowhere.
         progress: Told how far it has come.
@@ -63,7 +65,12 @@ def caption(
         LedgerError: the run is in use, damaged or of another version.
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
-    plan = blurred_like(make_plan(paths, plan, **choices), run).with_evidence()
+    plan = make_plan(paths, plan, **choices)
+    if retry_failed:
+        from earmark.pipeline.retry_failed import only_failed
+
+        plan = only_failed(plan, run)
+    plan = blurred_like(plan, run).with_evidence()
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()

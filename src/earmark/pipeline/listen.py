@@ -12,13 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import EarmarkError
 from earmark.gate.listener import look_instead
 from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
-from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import RecordingRow
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
@@ -27,7 +24,9 @@ from earmark.reporting.progress import Progress
 from earmark.selection.result import Failed
 
 if TYPE_CHECKING:
+    from earmark.captioning.speech_plan import SpeechPlan
     from earmark.evidence.speech_listener import SpeechListener
+    from earmark.ledger.ledger import Ledger
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +137,8 @@ def listen_and_store(
     The recordings in the order of `sources`, whichever was heard first, and how many were missed.
     What is held of each is its description: an archive takes a few kilobytes a recording.
     """
+    from earmark.ledger.records import RecordingRow  # workers listen, and keep nothing
+
     key = plan.grid.key(plan.frontline, audio_track=plan.audio_track)
     known = ledger.known(sources, key=key) if plan.cache is not None else {}
     found: dict[Source, Recording] = {}

@@ -37,6 +37,7 @@ def preview(
     paths: Paths = (),
     *,
     run: str | Path,
+    retry_failed: bool = False,
     plan: Plan | None = None,
     api_key: str | None = None,
     progress: Progress | None = None,
@@ -47,7 +48,12 @@ def preview(
     Without a model it is as if the one were asked that has answered last in this run; before any
     has, the cost is that of asking one about every pick.
     """
-    plan = blurred_like(make_plan(paths, plan, **choices), run).with_evidence()
+    plan = make_plan(paths, plan, **choices)
+    if retry_failed:
+        from earmark.pipeline.retry_failed import only_failed
+
+        plan = only_failed(plan, run)
+    plan = blurred_like(plan, run).with_evidence()
     captioner = plan.open_captioner(api_key=api_key)
     is_asking = captioner.model != FREE
     model = captioner.model if is_asking else _last_model(Path(run)) or "a model"

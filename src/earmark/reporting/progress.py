@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from earmark.captioning.usage import Tally
 from earmark.redaction import redact
+
+if TYPE_CHECKING:
+    from earmark.captioning.usage import Tally
 
 
 @dataclass(slots=True)
