@@ -73,13 +73,11 @@ def touches(window: int, truth: list[Span]) -> bool:
 
 def find(many: list[TargetWindows], truth: list[list[Span]], calls: int) -> list[set[int]]:
     """The windows that `find` asks about, its answers played."""
-    for turn in range(3):
-        left = calls - sum(len(one.asked) for one in many)
-        share = left if turn == 2 else -(-left // 2)
-        for one, own, new in zip(
-            many, truth, next_windows(many, share, first=turn == 0), strict=True
-        ):
+    left = calls
+    while any(chosen := next_windows(many, left)):
+        for one, own, new in zip(many, truth, chosen, strict=True):
             one.asked |= {window: touches(window, own) for window in new}
+            left -= len(new)
     return [set(one.asked) for one in many]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from earmark.evidence.sound_query import match_sounds
+from earmark.evidence.sound_query import match_sounds, matches_in_words
 from earmark.evidence.word_stems import stems
 from earmark.models import ModelStore
 from earmark.models.litert import class_names
@@ -31,6 +31,28 @@ def test_a_broad_word_finds_its_kinds():
 def test_either_name_of_a_sound_is_enough():
     assert "Water tap, faucet" in match_sounds("the faucet", NAMES)
     assert match_sounds("water", NAMES) == {}
+
+
+def test_what_stands_in_brackets_is_no_name_of_its_own():
+    """Else `someone chops food` listens for frying."""
+    names = ("Chopping (food)", "Frying (food)", "Dog")
+    assert set(match_sounds("someone chops food", names)) == {"Chopping (food)"}
+    assert set(match_sounds("food", names)) == {"Chopping (food)", "Frying (food)"}
+
+
+def test_what_is_listened_for_is_told_in_a_line():
+    found = match_sounds("tools", NAMES)
+    assert matches_in_words(found, most=2) == "Tools; Drill (a kind of tools); 2 more"
+    assert matches_in_words(found).count(";") == 3
+
+
+@pytest.mark.slow
+def test_one_who_names_a_kind_does_not_mean_all_the_others():
+    require_yamnet()
+    names = class_names(ModelStore().find("yamnet"))
+    found = match_sounds("violin", names, require_minilm())
+    assert {"Violin, fiddle", "Bowed string instrument", "Musical instrument"} <= set(found)
+    assert found["Musical instrument"].weight < 1 and "Snare drum" not in found
 
 
 def test_nothing_is_meant_by_nothing_and_by_other_words():

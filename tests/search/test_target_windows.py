@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drawing import SHORT
 from earmark.grid import Windows
@@ -23,8 +25,8 @@ def target(drawing: str, **asked: bool) -> TargetWindows:
     return TargetWindows("a", windows, relevance, known)
 
 
-def drawn(one: TargetWindows, calls: int, *, first: bool = False) -> str:
-    (windows,) = next_windows([one], calls, first=first)
+def drawn(one: TargetWindows, calls: int) -> str:
+    (windows,) = next_windows([one], calls)
     return "".join("^" if place in windows else "." for place in range(len(one.relevance)))
 
 
@@ -51,9 +53,37 @@ def test_neighbours_of_a_yes_are_confirmed_where_nothing_else_is_worth_more():
 
 def test_some_calls_go_where_nothing_is_heard_and_never_more_than_there_are():
     one = target("DDDD" + 40 * ".")
-    assert "^" in drawn(one, calls=10, first=True)[8:]
-    assert drawn(one, calls=10, first=True).count("^") == 10
+    assert "^" in drawn(one, calls=10)[8:]
+    assert drawn(one, calls=10).count("^") == 10
     assert drawn(target("..."), calls=10).count("^") == 3
+    assert drawn(one, calls=0).count("^") == 0
+
+
+def played(drawing: str, shown: str, calls: int) -> list[int]:
+    """The windows asked about in the end; `shown` has an x for each that shows it."""
+    one, left = target(drawing), calls
+    while any(chosen := next_windows([one], left)):
+        one.asked |= {window: shown[window] == "x" for window in chosen[0]}
+        left -= len(chosen[0])
+    return sorted(one.asked)
+
+
+@given(
+    st.text(alphabet=".dD", min_size=1, max_size=60),
+    st.text(alphabet=".x", min_size=60, max_size=60),
+    st.integers(0, 45),
+)
+def test_one_more_call_finds_what_was_found_before_and_more(drawing: str, shown: str, calls: int):
+    fewer, more = played(drawing, shown, calls), played(drawing, shown, calls + 1)
+    assert len(fewer) == min(calls, len(drawing))
+    assert set(fewer) <= set(more) and len(more) == min(calls + 1, len(drawing))
+
+
+def test_calls_that_tell_nothing_apart_are_spread_over_all_of_it():
+    """The first few of a batch too: not the beginning of the recording."""
+    asked = drawn(target(40 * "."), calls=3)
+    assert asked.count("^") == 3
+    assert all("^" in asked[part : part + 14] for part in (0, 13, 26))
 
 
 def test_a_moment_is_what_was_seen_and_the_sound_around_it():

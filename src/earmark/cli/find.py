@@ -10,6 +10,7 @@ import typer
 
 from earmark.cli.caption import OutputFormat, RunFolder, run_name
 from earmark.cli.options import BACKEND, LIMITS, LISTENING, MODEL, QUESTION, VOICES, takes_plan
+from earmark.evidence.sound_query import matches_in_words
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
 from earmark.pipeline.run_plan import Plan
@@ -67,7 +68,9 @@ def find(
 
 
 def show(found: FindResult) -> None:
-    """The moments, and what is probably missing."""
+    """The moments, and what is probably missing; what was listened for goes to stderr."""
+    if found.matches:
+        err.print(f"listened for {matches_in_words(found.matches)}")
     for note in found.notes:
         warn(note)
     for failure in found.failures:

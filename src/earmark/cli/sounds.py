@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from earmark.cli import options
+from earmark.evidence.sound_query import matches_in_words
 from earmark.gate.score_cache import cache_at
 from earmark.media.source import place_of
 from earmark.models.user_folders import model_store
@@ -119,11 +120,7 @@ def tell_matches(found: SoundListing) -> None:
     if found.words and not found.matches:
         warn(f"no sound that has a name means {found.words!r}; `earmark sounds PATH` lists all")
     elif found.words:
-        meant = (
-            f"{each.name} ({each.reason})" if each.reason else each.name
-            for each in found.matches.values()
-        )
-        err.print(f"listening for {'; '.join(meant)}")
+        err.print(f"listening for {matches_in_words(found.matches)}")
 
 
 def show_table(one: RecordingSounds, found: SoundListing) -> None:

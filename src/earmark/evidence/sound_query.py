@@ -5,13 +5,15 @@ By the words themselves, by what is a kind of what, and by meaning where MiniLM 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 
 from earmark.evidence.sound_ontology import broader, narrower
 from earmark.evidence.word_stems import stems
 from earmark.models.sentence_encoder import SentenceEncoder
+from earmark.timeline import FloatArray
 
 SAME = 0.6
 """Cosine from which two texts mean much the same; far enough from what chance gives."""
@@ -42,9 +44,11 @@ def match_sounds(
         return {}
     found = _by_words(words, names)
     if encoder is not None:
+        wider = {broad for name in found for broad in broader(name)}
         for name, weight in _by_meaning(words, tuple(names), encoder).items():
             said = f"means much the same as {words!r}"
-            found.setdefault(name, SoundMatch(name, weight, said))
+            if name not in wider:
+                found.setdefault(name, SoundMatch(name, weight, said))
     surest = max((match.weight for match in found.values()), default=0.0)
     for name, match in list(found.items()):
         for kind in narrower(name) & set(names):
@@ -56,20 +60,42 @@ def match_sounds(
     return dict(sorted(found.items(), key=lambda pair: (-pair[1].weight, pair[1].reason, pair[0])))
 
 
+def matches_in_words(matches: Mapping[str, SoundMatch], *, most: int = 6) -> str:
+    """The surest of `matches`, each with its reason, and how many more there are."""
+    told = [
+        f"{each.name} ({each.reason})" if each.reason else each.name
+        for each in islice(matches.values(), most)
+    ]
+    more = [f"{len(matches) - most} more"] if len(matches) > most else []
+    return "; ".join(told + more)
+
+
 def _by_words(words: str, names: Sequence[str]) -> dict[str, SoundMatch]:
-    """Names all of whose words of one alternative are said: `Water tap, faucet` has two."""
+    """Names all of whose words of one alternative are said: `Water tap, faucet` has two.
+
+    What stands in brackets tells kinds apart, and finds its names where nothing else is said:
+    `food` finds `Frying (food)`, and `someone chops food` does not.
+    """
     said = set(stems(words))
-    return {
-        name: SoundMatch(name, 1.0, "")
-        for name in names
-        if any(part and said >= set(part) for part in map(stems, re.split(r"[,(]", name)))
-    }
+    found = {}
+    for name in names:
+        head, _, aside = name.partition("(")
+        parts = [set(stems(part)) for part in head.split(",")]
+        if any(part and said >= part for part in parts) or said == set(stems(aside)):
+            found[name] = SoundMatch(name, 1.0, "")
+    return found
+
+
+@lru_cache(maxsize=1)
+def _meanings(names: tuple[str, ...], encoder: SentenceEncoder) -> FloatArray:
+    """One row a name: half a thousand of them take a second to read."""
+    return encoder(names)
 
 
 def _by_meaning(
     words: str, names: tuple[str, ...], encoder: SentenceEncoder
 ) -> Mapping[str, float]:
-    likeness = encoder(names) @ encoder([words])[0]
+    likeness = _meanings(names, encoder) @ encoder([words])[0]
     best = float(likeness.max())
     least = SAME if best >= SAME else max(NEAR, best - 0.05)
     return {

@@ -29,7 +29,7 @@ FILES = ("minilm", "minilm-tokenizer")
 """What is needed, by the names of the catalogue."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SentenceEncoder:
     """Turns texts into vectors of length 1 whose product is how much they mean the same.
 

@@ -54,9 +54,6 @@ from earmark.search.target_windows import (
 from earmark.selection.pick import explain
 from earmark.timeline import FloatArray, Span
 
-ROUNDS = 3
-"""Times that answers change what is asked next; in each, half of what is left, and all at last."""
-
 PAID = 0.8
 """How likely a window is to show what is meant, where a caption already paid for means it."""
 
@@ -171,17 +168,15 @@ def find(
         keep_sounds(recordings, plan.listening, ledger, backend)
         search = _Search(question, plan, recordings, ledger, backend)
         log = CallRecorder(plan.limits, ledger, now, calls)
-        for turn in range(ROUNDS):
-            search.read_answers()
-            left = calls - search.answered - len(log.unanswered)
-            share = left if turn == ROUNDS - 1 else -(-left // 2)
-            tasks = search.choose(share, captioner.model, first=search.answered == 0)
-            if share < 1 or not len(tasks) or log.tally.stopped:
-                break
+        search.read_answers()
+        before = -1
+        while before < search.spent < calls and not log.tally.stopped:
+            before = search.spent
+            tasks = search.choose(calls - before, captioner.model)
             with closing(iter(tasks)) as waiting:
                 backend.ask(waiting, captioner, plan.limits, log)
             search.lose(log.unanswered)
-        search.read_answers()
+            search.read_answers()
         page, totals = publish(ledger)
         found, uncut = search.found(Path(clips) if clips else None)
         stopped = (log.tally.stopped,) if log.tally.stopped else ()
@@ -296,6 +291,11 @@ class _Search:
         """Windows that were answered."""
         return sum(len(one.asked) for one in self.many)
 
+    @property
+    def spent(self) -> int:
+        """Windows that were answered, and those whose call failed."""
+        return self.answered + sum(len(one.lost) for one in self.many)
+
     def read_answers(self) -> None:
         """Take over what the ledger has."""
         with self.ledger.run() as run:
@@ -312,10 +312,10 @@ class _Search:
             own = (span for key, span in lost if key == one.key)
             one.lost |= {one.windows.window_at(span.start) for span in own}
 
-    def choose(self, calls: int, model: str, *, first: bool) -> Tasks:
-        """The next windows, kept in the run beside those that were asked."""
+    def choose(self, calls: int, model: str) -> Tasks:
+        """The next windows, no more than `calls`, kept in the run beside those that were asked."""
         tasks = Tasks(self.plan.question, model, self.ledger, self.recordings)
-        chosen = next_windows(self.many, max(0, calls), first=first)
+        chosen = next_windows(self.many, calls)
         with self.ledger.run() as run:
             for one, new in zip(self.many, chosen, strict=True):
                 tasks.lost = [*tasks.lost, *((one.key, one.windows.span(w)) for w in one.lost)]

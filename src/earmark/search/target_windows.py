@@ -42,6 +42,9 @@ STRANGE = 0.1
 """Share of calls that go, evenly spread, where nothing that is meant is heard: what is missed can
 be estimated by them and by nothing else."""
 
+FIRST = 10
+"""Calls after which answers are first looked at; then after twice as many, and so on."""
+
 TELLING = 0.1
 """Chance from which the sound tells something of a window."""
 
@@ -138,21 +141,57 @@ class MissedEstimate:
     """The range is meant to hold nine times in ten; `scripts/find_table.py` says how often."""
 
 
-def next_windows(many: Sequence[TargetWindows], calls: int, *, first: bool) -> list[list[int]]:
-    """The windows of each recording to ask about next: `calls` in all, where there are so many.
+def next_windows(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
+    """The windows of each recording to ask about before answers are looked at again.
 
-    The first time, some go where nothing that is meant is heard.
+    No more than `calls`, and none where no window is left. Windows follow one order however many
+    calls there are, so that more calls find what fewer do and more: those up to the next of
+    `FIRST` times 1, 2, 4, … are the exact optimum together, and of these the best come first.
+
+        calls      1 … 10 │ 11 … 20 │ 21 …… 40 │ 41 ………… 80
+        answers           ▲         ▲          ▲
     """
-    strange = max(1, round(STRANGE * calls)) if first and calls > 2 else 0
-    spread = _spread(many, strange)
+    spent = sum(len(one.asked) + len(one.lost) for one in many)
+    batch = next_stop(spent) - spent
+    spread = _spread(many, round(STRANGE * batch))
     rated = [_rated(one, also) for one, also in zip(many, spread, strict=True)]
     held = sum(len(one.owned) for one in rated)
-    budget = Budget(count=calls - sum(map(len, spread)) + held)
+    budget = Budget(count=batch - sum(map(len, spread)) + held)
     chosen = allocate(Coverage(), rated, budget, across=True)
-    return [
-        sorted({one.window_at(pick.start) for pick in choice.picks} - {*one.owned} | {*also})
-        for choice, one, also in zip(chosen, rated, spread, strict=True)
+    found = [
+        (pick.expected, place, window)
+        for place, (choice, one) in enumerate(zip(chosen, rated, strict=True))
+        for pick in choice.picks
+        if (window := one.window_at(pick.start)) not in one.owned
     ]
+    order = sorted(range(len(found)), key=lambda at: (-_roughly(found[at][0]), _scattered(at)))
+    ranked = [found[at][1:] for at in order]
+    strange = [(place, window) for place, also in enumerate(spread) for window in also]
+    every = round(1 / STRANGE)
+    for number, one_more in enumerate(strange):
+        ranked.insert(number * every + every // 2, one_more)
+    taken: list[list[int]] = [[] for _ in many]
+    for place, window in ranked[: max(0, calls)]:
+        taken[place].append(window)
+    return [sorted(windows) for windows in taken]
+
+
+def next_stop(spent: int) -> int:
+    """After how many calls answers are looked at next."""
+    stop = FIRST
+    while stop <= spent:
+        stop *= 2
+    return stop
+
+
+def _roughly(worth: float) -> float:
+    """To one digit: what is worth about the same is asked about evenly spread, not by its rest."""
+    return float(f"{worth:.1g}")
+
+
+def _scattered(place: int) -> int:
+    """A place in an order whose every beginning is evenly spread: the bits from last to first."""
+    return int(f"{place:032b}"[::-1], 2)
 
 
 def _rated(one: TargetWindows, also: Collection[int]) -> Windows:
@@ -167,7 +206,7 @@ def _spread(many: Sequence[TargetWindows], calls: int) -> list[list[int]]:
         (place, window)
         for place, one in enumerate(many)
         for window in np.flatnonzero(one.chances < TELLING).tolist()
-        if window not in one.asked
+        if window not in one.asked and window not in one.lost
     ]
     taken: list[list[int]] = [[] for _ in many]
     for step in range(min(calls, len(quiet))):
