@@ -19,6 +19,7 @@ from earmark.reproduction.ego4d_comparisons import has_enough_windows
 from earmark.reproduction.material import NEEDS, Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.reproduction.paper_frontline import locate
+from earmark.reproduction.published_quantities import primary_of
 from making import make_audio, make_video
 from vlm_server import vlm_server
 
@@ -169,6 +170,36 @@ def test_listening_makes_the_tables_and_says_what_ran(heard: Path):
     assert transfer["flux: recall, %"]["n"] == "2 seeds"
     assert "bring its weights" in transfer["beats: reduction, %"]["ran"]
     assert transfer["beats: reduction, %"]["ours"] is None
+
+
+def test_what_is_not_made_has_the_rows_of_what_is(heard: Path):
+    """Every number the paper prints is there beforehand, under the name it is made under."""
+    made = rows_of(heard)
+    for name in ("operating-points", "transfer", "boundaries", "segmentation"):
+        printed = {row.quantity: row.paper for row in ARTEFACTS[name].unmade("").rows}
+        shown = {quantity: row["paper"] for quantity, row in made[name].items()}
+        assert printed.items() <= shown.items(), name
+    printed = dict(ARTEFACTS["paired"].quantities)
+    assert printed.items() <= {q: row["paper"] for q, row in made["paired"].items()}.items()
+    assert len(printed) == 6 * 4 + 2
+    assert "p <1e-4 there, " in made["paired"]["25 %: separated minus uniform, points"]["remarks"]
+
+
+def test_the_paper_s_gates_are_judged_on_its_primary_set():
+    """The replication set is for the selection alone: 2,109 calls are of 2,181 windows."""
+    every = [row.recording for row in (*REPLICATION, *PRIMARY)]
+    assert primary_of(every) == [row.recording for row in PRIMARY]
+    assert primary_of(every[:12]) == every[:12]
+    assert primary_of(["P70_01"]) == ["P70_01"]
+
+
+def test_a_table_that_is_named_is_printed_and_else_what_came_of_each(tmp_path: Path):
+    whole = run("cost", "--out", tmp_path / "out")
+    assert "full scan of 1,000 h" in whole and "the paper's constants" in whole
+    summary = run("--out", tmp_path / "out")
+    assert "7 of 7 numbers" in summary and "full scan of 1,000 h" not in summary
+    assert "--epic DIR" in summary
+    assert "full scan of 1,000 h" not in run("methods", "--out", tmp_path / "out")
 
 
 def test_the_folder_holds_a_page_tables_and_figures(heard: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from earmark.evaluation.paper.caption_log import CaptionLog
 from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.reporting.console import Format, emit_json, err, print_table
+from earmark.reproduction.comparison import COLUMNS
 from earmark.reproduction.material import Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.reproduction.paper_frontline import PAPER_HEAD
@@ -150,7 +152,7 @@ def reproduce(
     with recordings_bar("reproducing") as progress:
         material.progress = progress
         report = run_reproduction(chosen, material, announce=announce)
-    show_report(report, format, output)
+    show_report(report, format, output, named=tables or ())
 
 
 def named_folder(word: str) -> tuple[str, Path]:
@@ -177,14 +179,17 @@ def show_list(material: Material, format: Format) -> None:
     print_table(columns, cells, words=columns)
 
 
-def show_report(report: ExperimentReport, format: Format, folder: Path) -> None:
-    """Print every comparison, and where the page is."""
+def show_report(
+    report: ExperimentReport, format: Format, folder: Path, *, named: Collection[str]
+) -> None:
+    """Print the numbers of the tables that were named; where none was, what came of each."""
     if format is Format.json:
         emit_json(report.to_json())
     for table in report.tables if format is Format.table else ():
-        if table.columns[:2] == ("quantity", "paper"):
-            shown = table.columns[:5]
-            rows = [tuple(map(table.text, row[:5])) for row in table.rows]
+        is_numbers = table.columns == COLUMNS and table.title.partition(":")[0] in named
+        if is_numbers or (not named and table is report.tables[0]):
+            shown = [column for column in table.columns if column != "remarks"]
+            rows = [tuple(map(table.text, row[: len(shown)])) for row in table.rows]
             err.print(f"\n{table.title}")
-            print_table(shown, rows, words=("quantity", "n"))
-    err.print(f"written to {folder}: open {folder / 'index.html'}")
+            print_table(shown, rows, words=[c for c in shown if c not in COLUMNS[1:4]])
+    err.print(f"every number is on the page: open {folder / 'index.html'}")

@@ -21,10 +21,8 @@ from earmark.evaluation.paper.occupancy_survey import SWEEP_BUDGETS, WINDOWS
 from earmark.evaluation.paper.published_numbers import (
     AT_A_QUARTER,
     PAIRED,
-    PRIMARY,
     RECORDINGS,
     REPLICATION,
-    WINDOW_GAINS,
     PaperPair,
 )
 from earmark.evaluation.score_sources import MediaScores, SoundEventScores
@@ -36,29 +34,37 @@ from earmark.gate.frontline_registry import frontline_named, gate_of
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material
 from earmark.reproduction.paper_frontline import PAPER_HEAD, locate, what_ran
+from earmark.reproduction.published_quantities import (
+    PER_RECORDING,
+    RULE,
+    SEEN,
+    WINDOW_ROWS,
+    pair_name,
+    primary_of,
+    recording_name,
+    seen_name,
+    window_name,
+)
 from earmark.training.split import participant
 
 HeardScores = MediaScores | SoundEventScores
 """Where scores come from here: sound, or annotated sound events."""
 
-RULE = "separated"
-"""The paper's rule."""
-
 PRINTED_POINTS = (
-    ("paper: uniform", 25.0, 40.9),
-    ("paper: ours", 25.0, 46.8),
-    ("paper: ours", 50.0, 70.2),
-    ("paper: BOLT", 50.0, 74.2),
-    *((f"paper: {name}", 25.0, AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
+    ("uniform", 25.0, 40.9),
+    ("ours", 25.0, 46.8),
+    ("ours", 50.0, 70.2),
+    ("BOLT", 50.0, 74.2),
+    *((name, 25.0, AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
 )
 """Points of the paper's plane that its text gives: calls and coverage in per cent."""
 
 PRINTED_SAVINGS = (
-    ("paper: ours", 5.0, 20.0),
-    ("paper: ours beside flow", 5.0, 17.0),
-    ("paper: ours beside flow", 25.0, 14.0),
-    ("paper: flow", 5.0, 24.0),
-    ("paper: flow", 25.0, 4.0),
+    ("ours", 5.0, 20.0),
+    ("ours beside flow", 5.0, 17.0),
+    ("ours beside flow", 25.0, 14.0),
+    ("flow", 5.0, 24.0),
+    ("flow", 25.0, 4.0),
 )
 """Calls saved that its text gives, of the same form; it has two numbers for its own rule at 5 %."""
 
@@ -163,7 +169,7 @@ def paired_rows(
             )
             rows.append(
                 Comparison(
-                    f"{percent(budget)}: {RULE} minus {rule}, points",
+                    pair_name(budget, rule),
                     theirs.gain,
                     pair.mean,
                     f"{pair.recordings} {what}",
@@ -171,7 +177,7 @@ def paired_rows(
                     pair.high,
                     ran,
                     f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
-                    f"there, {pair.median:+.1f} here; p {p_value(pair.p)}",
+                    f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here",
                 )
             )
     return rows
@@ -199,10 +205,11 @@ def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> list[
         )
     )
     second = [row.recording for row in REPLICATION]
-    for word, paper, is_seen in (("unseen", 6.0, False), ("seen", 5.6, True)):
+    printed = dict(SEEN)
+    for word, is_seen in (("unseen", False), ("seen", True)):
         own = [n for n in gains if (participant(n) in people) == is_seen]
         own = [n for n in own if n in second] or own
-        quantity = f"25 %: gain over uniform, {word} participants, points"
+        quantity, paper = seen_name(word), printed[seen_name(word)]
         if not people or not own:
             why = "not run: no recording of such a participant is judged"
             rows.append(Comparison(quantity, paper, ran=why))
@@ -248,10 +255,12 @@ def make_sets_covered(material: Material) -> Made:
 
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
     """The plane of the primary set, of which the paper prints points; of all where it is not."""
-    primary = [row for row in rows if row.recording in RECORDINGS["paper-primary"]]
-    shown = [row for row in primary or rows if row.frontline == subject[0] or row.rule == "rank"]
+    names = primary_of(dict.fromkeys(row.recording for row in rows))
+    own = [row for row in rows if row.recording in names]
+    shown = [row for row in own if row.frontline == subject[0] or row.rule == "rank"]
     results = BenchmarkResults.of_rows(row for row in shown if row.rule not in ("facility", PHASES))
-    who = "the paper's primary set" if primary else "the recordings that are judged"
+    is_primary = set(names) <= set(RECORDINGS["paper-primary"])
+    who = "the paper's primary set" if is_primary else "the recordings that are judged"
     caption = (
         f"Coverage against calls on {who}: every rule on the gate's scores, the other frontlines "
         "ranked, as in the paper. Crosses are points of the paper, on its own recordings and gate."
@@ -293,11 +302,13 @@ def make_correlation(material: Material) -> Made:
     occupancy = occupancies(source.evaluated, results, window=4.0)
     line = results.frontlines[0]
     rows = []
-    for budget, pearson, spearman in ((0.05, -0.59, -0.59), (0.5, 0.0, None)):
+    there = "there p 0.003, one left out -0.64 to -0.45; "
+    for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
         gains = results.gains((line, RULE), budget, baseline=(line, "uniform"))
         found = correlate(gains, occupancy)
         n = f"{found.recordings} recordings"
-        told = f"p {p_value(found.pearson_p)}; one left out {found.low:.2f} to {found.high:.2f}"
+        told = f"{words}here p {p_value(found.pearson_p)}, "
+        told += f"one left out {found.low:.2f} to {found.high:.2f}"
         rows.append(
             Comparison(
                 f"{percent(budget)}: Pearson", pearson, found.pearson, n, ran=ran, remarks=told
@@ -320,53 +331,50 @@ def make_recordings_heard(material: Material) -> Made:
     results, ran = judged_results(material)
     line = results.frontlines[0]
     found = dict(zip(results.recordings, results.points((line, RULE), 0.25), strict=True))
-    printed = {row.recording: row.ours for row in PRIMARY + REPLICATION}
+    printed = dict(PER_RECORDING)
+    names = {name: recording_name(name) for name in found}
     rows = [
-        Comparison(f"{name}: {RULE} at 25 %, %", printed.get(name), value, "1 recording", ran=ran)
+        Comparison(names[name], printed.get(names[name]), value, "1 recording", ran=ran)
         for name, value in found.items()
     ]
     average = mean(found.values())
     low, high = bootstrap_ratio(list(found.values()), [1.0] * len(found))
-    is_paper = set(printed) == set(found)
-    n = f"{len(found)} recordings"
-    rows.append(
-        Comparison(f"mean of {len(found)}", 54.6 if is_paper else None, average, n, low, high, ran)
-    )
+    is_paper = set(found) == set(RECORDINGS["paper"])
+    n, paper = f"{len(found)} recordings", printed["mean of 24"] if is_paper else None
+    rows.append(Comparison(f"mean of {len(found)}", paper, average, n, low, high, ran))
     return Made(rows)
 
 
 def make_window_gains(material: Material) -> Made:
     """Ranking minus even spacing by window length; the paper's on its primary set."""
-    rows = []
+    printed, rows = dict(WINDOW_ROWS), []
     for window in WINDOWS:
         found, ran = coverage_rows(material, window=window)
         results = BenchmarkResults.of_rows(found)
-        primary = [n for n in RECORDINGS["paper-primary"] if n in results.recordings]
-        names = primary or results.recordings
+        names = primary_of(results.recordings)
         line = results.frontlines[0]
-        for budget, paper in zip(SWEEP_BUDGETS, WINDOW_GAINS[window], strict=True):
-            shares = [
-                sum((results.of((line, rule), budget)[n] for n in names), CoverageCounts()).coverage
+        for budget in SWEEP_BUDGETS:
+            ranked, even = (
+                [results.of((line, rule), budget)[name] for name in names]
                 for rule in ("rank", "uniform")
-            ]
+            )
+            more = [a.covered - b.covered for a, b in zip(ranked, even, strict=True)]
+            actions = [each.actions for each in even]
+            low, high = bootstrap_ratio(more, actions)
+            quantity = window_name(window, budget)
             rows.append(
                 Comparison(
-                    f"{window:g} s, {percent(budget)}: rank minus uniform, points",
-                    paper,
-                    100 * (shares[0] - shares[1]),
-                    f"{len(names)} recordings" + ("" if primary else ", not the paper's"),
-                    ran=ran,
+                    quantity, printed[quantity], 100 * sum(more) / sum(actions),
+                    f"{len(names)} recordings", 100 * low, 100 * high, ran,
                 )
-            )
+            )  # fmt: skip
     return Made(rows)
 
 
 def make_frontlines(material: Material) -> Made:
     """Every frontline at a quarter of the calls, spent by ranking as the paper's plane has it."""
     results, _ = judged_results(material)
-    primary = [n for n in RECORDINGS["paper-primary"] if n in results.recordings]
-    names = primary or results.recordings
-    first = results.frontlines[0]
+    names, first = primary_of(results.recordings), results.frontlines[0]
     systems = {"uniform": (first, "uniform"), "gate": (first, RULE)}
     systems |= {line: (line, "rank") for line in results.frontlines[1:]}
     rows = []

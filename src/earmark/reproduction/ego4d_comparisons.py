@@ -21,9 +21,10 @@ from earmark.gate.frontline_registry import gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made
-from earmark.reproduction.coverage_comparisons import RULE, describe_frontline, paired_rows
+from earmark.reproduction.coverage_comparisons import describe_frontline, paired_rows
 from earmark.reproduction.material import Material
 from earmark.reproduction.paper_frontline import locate
+from earmark.reproduction.published_quantities import RULE, paired
 from earmark.selection import Budget
 
 RULES = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
@@ -77,11 +78,7 @@ def make_ego4d(material: Material) -> Made:
     chosen = [name for name in usable(marked, window=window) if name in opened]
     if not chosen:
         why = "not run: bring the clips, files named as the questions name them, in --ego4d DIR"
-        rows += [
-            Comparison(f"{100 * budget:g} %: {RULE} minus {rule}, points", pair.gain, ran=why)
-            for budget, against in EGO4D_PAIRED.items()
-            for rule, pair in against.items()
-        ]
+        rows += [Comparison(name, gain, ran=why) for name, gain in paired(EGO4D_PAIRED)]
         return Made(rows)
     line = material.plan.frontlines[0]
     ran = f"{describe_frontline(material, line)}; EgoSound clips of Ego4D"

@@ -39,7 +39,6 @@ from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import (
-    RULE,
     HeardScores,
     describe_frontline,
     describe_listening,
@@ -47,6 +46,17 @@ from earmark.reproduction.coverage_comparisons import (
 )
 from earmark.reproduction.material import NEEDS, Material
 from earmark.reproduction.paper_frontline import locate
+from earmark.reproduction.published_quantities import (
+    CROSSING,
+    RULE,
+    THRESHOLD_RULE,
+    UNDERCOUNT,
+    crossing_name,
+    emitted_name,
+    opening_name,
+    primary_of,
+    reduction_name,
+)
 from earmark.timeline import Span
 
 
@@ -80,7 +90,7 @@ def _choose_points(material: Material) -> dict[str, list[OperatingPoint]]:
     for line in source.frontlines:
         chosen, judged = (
             scored(source, line, names)
-            for names in (development, list(source.evaluated.recordings))
+            for names in (development, primary_of(source.evaluated.recordings))
         )
         found[line] = measure_points(line, chosen, judged, window=material.plan.window)
     return found
@@ -95,7 +105,7 @@ def make_operating_points(material: Material) -> Made:
     """Recall, reduction, calls and undercount at the six targets, and what the paper prints."""
     found = operating_points(material)
     source, ran = open_scores(material)
-    n = f"{len(source.evaluated.recordings)} recordings"
+    n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
     rows = [_reduction_row(material, found, name, paper) for name, paper in REDUCTIONS.items()]
     rows.append(_threshold_row(material, first))
@@ -104,9 +114,7 @@ def make_operating_points(material: Material) -> Made:
     for target, threshold in THRESHOLDS.items():
         rule = point_at(found[first], target).rule
         opens = rule.on if rule else None
-        rows.append(
-            Comparison(f"gate: opens at, for {100 * target:g} %", threshold, opens, n, ran=ran)
-        )
+        rows.append(Comparison(opening_name(target), threshold, opens, n, ran=ran))
     note = f"Chosen on {len(development_of(material, source))} development recordings; {ran}."
     return Made(rows, [points_table(found, note=note)])
 
@@ -115,7 +123,7 @@ def _reduction_row(
     material: Material, found: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
     """What a frontline of the paper's discards at its development recall of 93 %."""
-    quantity = f"{name}: reduction of time at a dev recall of 93 %, %"
+    quantity = reduction_name(name)
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
@@ -144,23 +152,19 @@ def heard_by(material: Material, line: str) -> str:
     return describe_listening(material, line)
 
 
-THRESHOLD_RULE = 19.8
-"""Stream the paper's hand-tuned threshold rule discards, in per cent."""
-
-
 def _threshold_row(material: Material, gate: str) -> Comparison:
     """The gate's own features without a head: one threshold on their activity and nothing else.
 
     The paper defines its rule no further than "thresholded posteriors" of what the gate reads.
     """
-    quantity = "the threshold rule: reduction of time at a dev recall of 93 %, %"
+    quantity = reduction_name("the threshold rule")
     source, _ = open_scores(material)
     if not isinstance(source, MediaScores):
         return Comparison(quantity, THRESHOLD_RULE, ran=f"not run: bring {NEEDS['audio']}")
     line = getattr(frontline_named(locate(material, gate)).scorer, "encoder", gate)
     chosen, judged = (
         scored(source, line, names)
-        for names in (development_of(material, source), list(source.evaluated.recordings))
+        for names in (development_of(material, source), primary_of(source.evaluated.recordings))
     )
     point = measure_points(
         line, chosen, judged, window=material.plan.window, targets=[0.93], shape=EpisodeShape()
@@ -170,10 +174,6 @@ def _threshold_row(material: Material, gate: str) -> Comparison:
     return replace(row, remarks=f"{row.remarks}; {told}")
 
 
-CROSSING = {0.95: 11.6, 0.90: 0.0, 0.87: -3.8}
-"""Points of the stream that optical flow discards more than the gate, by recall target."""
-
-
 def _crossing_rows(
     material: Material, found: dict[str, list[OperatingPoint]], gate: str
 ) -> list[Comparison]:
@@ -181,7 +181,7 @@ def _crossing_rows(
     flow = next((line for line in found if split_name(line)[0] == "flow"), None)
     rows = []
     for target, paper in CROSSING.items():
-        quantity = f"flow minus gate, reduction at {100 * target:g} %, points"
+        quantity = crossing_name(target)
         if flow is None:
             why = "not run: bring video, and add flow to --frontlines"
             rows.append(Comparison(quantity, paper, ran=why))
@@ -200,14 +200,11 @@ def _undercount_rows(point: OperatingPoint, n: str, ran: str) -> list[Comparison
     counts = point.counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
     values = (
-        ("recall, %", 94.3, 100 * counts.recall),
-        ("episodes", 2809, counts.episodes),
-        ("mean episode, s", 1.7, lasts),
-        ("calls", 2109, counts.calls),
-        ("calls a duration account charges", 1201, counts.charged),
-        ("undercount, times", 1.76, counts.undercount),
-    )
-    return [Comparison(f"gate at 93 %: {w}", p, o, n, ran=ran) for w, p, o in values]
+        100 * counts.recall, counts.episodes, lasts, counts.calls, counts.charged,
+        counts.undercount,
+    )  # fmt: skip
+    pairs = zip(UNDERCOUNT.items(), values, strict=True)
+    return [Comparison(emitted_name(w), paper, o, n, ran=ran) for (w, paper), o in pairs]
 
 
 def make_downsampling(material: Material) -> Made:
@@ -216,7 +213,7 @@ def make_downsampling(material: Material) -> Made:
     line = source.frontlines[0]
     development, judged = (
         scored(source, line, names)
-        for names in (development_of(material, source), list(source.evaluated.recordings))
+        for names in (development_of(material, source), primary_of(source.evaluated.recordings))
     )
     tables = [
         downsample_table(development, judged, window=material.plan.window, unit=unit)
@@ -243,7 +240,7 @@ def make_boundaries(material: Material) -> Made:
     line = source.frontlines[0]
     points = operating_points(material)[line]
     rule = point_at(points, 0.93).rule
-    judged = scored(source, line, list(source.evaluated.recordings))
+    judged = scored(source, line, primary_of(source.evaluated.recordings))
     total: dict[tuple[str, float], MatchCounts] = {}
     for one in judged if rule else ():
         found = find_episodes(one, rule) if rule else []
@@ -291,7 +288,8 @@ def _heard_segments(material: Material, line: str, quantity: str, paper: float) 
     encoder = replace(frontline_named(line).encoder, reads="logits", threshold=0.0)  # type: ignore[type-var]
     classes: tuple[str, ...] = encoder.classes  # type: ignore[attr-defined]
     count, matched = 0, MatchCounts()
-    for name in material.split.judged:
+    names = primary_of(material.split.judged)
+    for name in names:
         heard = list(encoder(material.recording(name), meter=Meter()))
         count += len(segment_boundaries(segments(heard, classes, threshold=SURE)))
         if material.events and name in material.events.recordings:
@@ -300,7 +298,7 @@ def _heard_segments(material: Material, line: str, quantity: str, paper: float) 
                 for each in segments(heard, classes, threshold=0.5)
             ]
             matched += match_events(material.events.recordings[name], found, collar=ONSET_COLLAR)
-    ran, n = f"{encoder!r}; {material.plan.audio_is}", f"{len(material.split.judged)} recordings"
+    ran, n = f"{encoder!r}; {material.plan.audio_is}", f"{len(names)} recordings"
     told = f"{len(classes)} classes"
     rows = [Comparison(quantity, paper, count, n, ran=ran, remarks=told)]
     if matched.reference:

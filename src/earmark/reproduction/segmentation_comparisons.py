@@ -20,6 +20,7 @@ from earmark.features.pretrained.segments import SURE
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import Material as Given
 from earmark.reproduction.paper_frontline import what_ran
+from earmark.reproduction.published_quantities import primary_of
 from earmark.reproduction.trained_heads import (
     gates_folder,
     gather_actions,
@@ -71,7 +72,7 @@ def train_on_classes(given: Given, encoder: str) -> tuple[Segmenter, Material]:
     known, split = given.sound_classes.recordings, given.split
     training, chosen, judged = (
         [name for name in names if name in known]
-        for names in (split.training, split.development, split.judged)
+        for names in (split.training, split.development, primary_of(split.judged))
     )
     if not training or not chosen or not judged:
         raise AnnotationError("no sound events of recordings to train on, or of those to judge")
@@ -158,7 +159,7 @@ def _points(
                 )
                 for name in names
             ]
-            for names in (split.development, split.judged)
+            for names in (split.development, primary_of(split.judged))
         )
         for point in measure_points(
             f"seed {seed}", chosen, judged, window=given.plan.window, targets=list(found)

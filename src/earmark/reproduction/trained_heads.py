@@ -8,6 +8,7 @@ from pathlib import Path
 from earmark.gate.gate import Gate
 from earmark.media.atomic_file import replacing
 from earmark.reproduction.material import Material as Given
+from earmark.reproduction.published_quantities import primary_of
 from earmark.training.dataset import Material, gather
 from earmark.training.settings import Settings, settings_of
 
@@ -32,10 +33,11 @@ def settings_for(given: Given, encoder: str, objective: str) -> Settings:
 
 
 def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate], Material]:
-    """A gate a seed, trained as the paper says and kept; and the features of who is judged."""
+    """A gate a seed, trained as the paper says and kept; and the features of whom they judge."""
     settings, split = settings_for(given, encoder, objective), given.split
     heard = gather_actions(given, encoder)
-    judged = {name: heard.pop(name) for name in split.judged}
+    others = {name: heard.pop(name) for name in split.judged}
+    judged = {name: others[name] for name in primary_of(others)}
     folder = gates_folder(given, encoder, settings)
     files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
     if not all(path.is_file() for path in files):

@@ -12,16 +12,20 @@ from earmark.errors import EarmarkError
 from earmark.evaluation.benchmark import BUDGETS, Case, run_case
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, EpisodeCounts, count_kept
 from earmark.evaluation.metrics.significance import welch
+from earmark.evaluation.paper.operating_points import EpisodeShape
 from earmark.evaluation.paper.published_numbers import TRANSFER
 from earmark.evaluation.tables.table import Cells, Table, p_value, percent
+from earmark.gate.episodes import CLOSED_GAP, SHORTEST
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
+from earmark.models.architecture import Layout
 from earmark.reproduction.comparison import Comparison, Made
-from earmark.reproduction.coverage_comparisons import RULE
 from earmark.reproduction.material import Material as Given
 from earmark.reproduction.paper_frontline import what_ran
+from earmark.reproduction.published_quantities import RULE, transfer_name
 from earmark.reproduction.trained_heads import settings_for, train_gates
-from earmark.timeline import Track
+from earmark.selection.rules.separated import MinimumSeparation
+from earmark.timeline import HOP, Track
 from earmark.training.dataset import Material
 from earmark.training.settings import PAPER
 
@@ -86,7 +90,7 @@ def make_objective(given: Given) -> Made:
         rows.append(
             Comparison(
                 f"{percent(budget)}: span minus frame, points", "4.0 to 10.8", float(pairs.mean()),
-                f"{count_seeds(span)}, {len(given.split.judged)} recordings",
+                f"{count_seeds(span)}, {len(judged)} recordings",
                 float(pairs.min()), float(pairs.max()), ran, told + " (interval: seed range)",
             )
         )  # fmt: skip
@@ -126,7 +130,7 @@ def _transfer_rows(
     rows = []
     for place, what in enumerate(("recall", "reduction")):
         paper = printed[2 * place] if printed else None
-        quantity = f"{encoder}: {what}, %"
+        quantity = transfer_name(encoder, what)
         if absent:
             rows.append(Comparison(quantity, paper, ran=absent))
             continue
@@ -171,4 +175,16 @@ def make_settings(given: Given) -> Made:
         rows.append(
             Comparison(name, None, f"{own[name]:g}", ran=ran, remarks="the paper is silent")
         )
+    own_delta = "or as stored with the gate, chosen on development"
+    fixed = (
+        ("call window, s", 4.0, Grid().length, ""),
+        ("gate frame rate, Hz", 25.0, 1 / HOP, ""),
+        ("chunk, s", 10.0, Layout().chunk * HOP, "of BEATs, ATST-Frame and fPaSST"),
+        ("hop, s", 5.0, Layout().hop * HOP, "of BEATs, ATST-Frame and fPaSST"),
+        ("median filter, frames", 1.0, float(EpisodeShape().median), "or as development chooses"),
+        ("minimum span, s", 0.15, SHORTEST, ""),
+        ("maximum closed gap, s", 0.6, CLOSED_GAP, ""),
+        ("separation, windows", 2.0, float(MinimumSeparation().separation), own_delta),
+    )
+    rows += [Comparison(what, p, o, ran="earmark's own", remarks=t) for what, p, o, t in fixed]
     return Made(rows)

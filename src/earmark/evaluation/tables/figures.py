@@ -30,7 +30,10 @@ OTHERS = (
 MARKERS = "osD^vP*X<>h"
 
 Point = tuple[str, float, float]
-"""Of others: a name, calls in per cent of the windows, and what they come to in per cent."""
+"""Of the paper: a name, calls in per cent of the windows, and what they come to in per cent."""
+
+Box = tuple[tuple[float, float], tuple[float, float]]
+"""From where to where, across and up."""
 
 
 def can_draw() -> bool:
@@ -64,7 +67,7 @@ def plane(
 ) -> Figure:
     """The paper's result figure: four panels in calls, all actions taken together.
 
-    `beside` are points of others with their coverage, `saved_beside` with the calls they save.
+    `beside` are the paper's points with their coverage, `saved_beside` with the calls they save.
 
     (a) the frontlines under one rule, or, with one frontline, score and spread by themselves;
     (b) every frontline and rule on one plane; (c) the boxed span at scale; (d) the same curves read
@@ -80,6 +83,7 @@ def plane(
     _curves(third, results, results.systems, "(c) the boxed span")
     third.set_xlim(*box[0])
     third.set_ylim(*box[1])
+    _crosses(third, [point for point in beside if _is_inside(point, box)])
     _saved(fourth, results, baseline)
     _crosses(fourth, saved_beside)
     drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
@@ -87,15 +91,28 @@ def plane(
 
 
 def _crosses(axes: Axes, points: Sequence[Point]) -> None:
-    """Points of others as black crosses, each with its name beside it."""
-    for place, (name, across, up) in enumerate(points):
-        label = "of others, by name" if place == 0 else None
-        axes.scatter([across], [up], marker="x", s=45, color="#000000", label=label, zorder=4)
-        side = (5, -3) if place % 2 == 0 else (-5, -3)
-        at = "left" if place % 2 == 0 else "right"
+    """The paper's points as black crosses, each with its name beside it, none over another."""
+    if points:
+        across, up = zip(*(point[1:] for point in points), strict=True)
+        label = "the paper's own, by name"
+        axes.scatter(across, up, marker="x", s=45, color="#000000", label=label, zorder=4)
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    free: dict[float, float] = {}
+    for name, at, height in sorted(points, key=lambda point: point[2]):
+        is_left = at < left + 0.8 * (right - left)
+        beside = at + (0.03 if is_left else -0.03) * (right - left)
+        place = max(height, free.get(at, bottom))
+        free[at] = place + 0.035 * (top - bottom)
         axes.annotate(
-            name, (across, up), xytext=side, textcoords="offset points", fontsize=7.5, ha=at
-        )
+            name, (at, height), xytext=(beside, place), fontsize=7.5, va="center", zorder=5,
+            ha="left" if is_left else "right",
+            arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#6b7280"},
+            bbox={"boxstyle": "square,pad=0.1", "facecolor": "#ffffffc0", "linewidth": 0},
+        )  # fmt: skip
+
+
+def _is_inside(point: Point, box: Box) -> bool:
+    return all(low <= at <= high for at, (low, high) in zip(point[1:], box, strict=True))
 
 
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
@@ -141,7 +158,7 @@ def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
     }
 
 
-def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, float]]:
+def _box(results: BenchmarkResults) -> Box:
     """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
     inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
     systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
@@ -152,7 +169,7 @@ def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, f
     return across, (min(known) - pad, max(known) + pad)
 
 
-def _outline(axes: Axes, box: tuple[tuple[float, float], tuple[float, float]]) -> None:
+def _outline(axes: Axes, box: Box) -> None:
     """Draw the box, with the letter of the panel that shows it at scale."""
     (left, right), (bottom, top) = box
     across, up = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
