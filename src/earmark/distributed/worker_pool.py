@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from earmark.distributed.decoder_process import DecoderProcess
 from earmark.distributed.worker_process import WorkerProcesses
+from earmark.media.child_process import cores
 from earmark.media.prefetch import Decoder, HeldRecordingDecoder
 from earmark.pipeline.backend import InProcessBackend, Item, Outcomes, Value
 from earmark.pipeline.run_plan import BackendOptions
@@ -23,13 +22,6 @@ if TYPE_CHECKING:
 DEADLINE = 1800.0
 """Seconds a worker may spend on one item before it is ended; ten hours of sound take 100 on a slow
 core."""
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    with suppress(AttributeError):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class WorkerPool(InProcessBackend):

@@ -8,24 +8,22 @@ items ──▶ queue ──▶ [worker]──▶ outcome       a worker that is
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import pickle
 import signal
-import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 from earmark.errors import BackendError, internal_error
+from earmark.media.child_process import start_process
 from earmark.pipeline.backend import attempt
 
 ATTEMPTS = 3
@@ -36,13 +34,6 @@ MEMORY_SHARE = 0.8
 
 WATCH = 1.0
 """Seconds between two looks at the clock and the memory of the workers."""
-
-_STARTING = threading.Lock()
-"""Held while a process is started: it inherits the environment of this one."""
-
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What the libraries behind NumPy read; Ray sets the second for its workers likewise."""
-
 
 READY = ("ready",)
 """What a worker sends when it has started: its deadline counts from here."""
@@ -185,41 +176,10 @@ def _machine_bytes() -> int:
 
 
 def _start(needs_script: bool) -> _Worker:
-    # Spawned, not forked: a fork copies locks that other threads of ours may hold.
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    with _STARTING, _one_thread_each(), nullcontext() if needs_script else _without_script():
-        process.start()
+    ours, theirs = Pipe()
+    process = start_process(_serve, theirs, needs_script=needs_script)
     theirs.close()
     return _Worker(process, ours)
-
-
-@contextmanager
-def _without_script() -> Iterator[None]:
-    """Processes started here do not run the user's script again to learn what it defines."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started here do linear algebra on one thread: there is one of them a core.
-
-    The library would start a thread a core in each, and they would wait for each other by
-    spinning: listening then takes half as much again. It reads this once, when it is loaded.
-    """
-    unset = [name for name in THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(unset, "1"))
-    try:
-        yield
-    finally:
-        for name in unset:
-            os.environ.pop(name, None)
 
 
 def _receive(worker: _Worker) -> _Sent | None:

@@ -17,6 +17,9 @@ WINDOW = 512
 SPECTRA = 4
 """Spectra in one step of the clock: one every 10 ms."""
 
+IN_CACHE = 512
+"""Spectra that are made at once; 3,000 at once take a fifth longer, and fault in their memory."""
+
 SMALL_PRODUCT = 1 << 19
 """Multiplications up to which OpenBLAS stays on one thread, with room to spare."""
 
@@ -39,8 +42,10 @@ def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
     for piece in cut(sound, before=margin, after=margin):
         rows = np.lib.stride_tricks.sliding_window_view(piece.samples, WINDOW)[::hop]
         rows = rows[: piece.steps * SPECTRA]
-        spectra = fft.rfft(rows * taper, axis=1)
-        power = spectra.real**2 + spectra.imag**2
+        power = np.empty((len(rows), WINDOW // 2 + 1), dtype=np.float32)
+        for start in range(0, len(rows), IN_CACHE):
+            spectra = fft.rfft(rows[start : start + IN_CACHE] * taper, axis=1)
+            np.add(spectra.real**2, spectra.imag**2, out=power[start : start + IN_CACHE])
         yield power.reshape(piece.steps, SPECTRA, -1), piece.first
 
 

@@ -44,6 +44,7 @@ class OnnxScorer:
         Raises:
             ModelMismatch: other features than the head was made for, or some that are not numbers.
         """
+        shared_session(self.weights)  # opened while the first sound is decoded
         kept = np.zeros((0, self.channels), dtype=np.float32)
         before, start = 0, 0.0  # of `kept`, rows that are context; the time of the row after them
         for count, track in enumerate(features):

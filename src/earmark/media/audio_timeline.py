@@ -1,45 +1,27 @@
 """Lays decoded sound on a recording's clock, in blocks, with memory that does not grow.
 
-    decoded frames ──▶ run (joined, resampled) ──▶ AudioTimeline ──▶ Sound, Sound, …
+    pieces of runs ──▶ resampled to mono ──▶ AudioTimeline ──▶ Sound, Sound, …
 
-A run is a stretch of decoded sound without a break in its timestamps. Every run is laid at its own
-time: what is missing between two runs is silence, what overlaps is heard once.
+Every run is laid at its own time: what is missing between two of them is silence, what overlaps is
+heard once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import av.error
 import numpy as np
-from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
 from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
-from earmark.errors import UnreadableFile, summarise
+from earmark.media.audio_runs import RunPiece, mixing
 from earmark.media.recording_part import Part
-from earmark.media.source import place_of
-from earmark.timeline import HOP
 
 BLOCK = 30.0
 """Seconds of one block; longer ones measured no faster, and 30 s of 16 kHz sound is 2 MB."""
-
-JITTER = HOP / 2
-"""Seconds a timestamp may stray from the sound so far before it is believed to be a break.
-
-Containers round timestamps (Matroska to 1 ms) and cameras let them waver; cutting the sound at
-each would be heard as a click. Half a step of the feature clock is the most a sound may be out.
-"""
-
-_FEED_SAMPLES = 1 << 15
-"""Decoded samples joined before they are resampled.
-
-One packet at a time costs half as much again, and more than this falls out of the cache.
-"""
 
 Samples = NDArray[np.float32]
 
@@ -114,96 +96,44 @@ class AudioTimeline:
             yield Sound(values, start / self.sample_rate, self.sample_rate)
 
 
-def lay_frames(
-    frames: Iterable[AudioFrame], timeline: AudioTimeline, part: Part
+def lay_runs(
+    pieces: Iterable[RunPiece], timeline: AudioTimeline, parts: Sequence[Part]
 ) -> Iterator[Sound]:
-    """Lay the decoded frames of one file by their timestamps; yields the blocks that are full.
+    """Lay decoded sound of the files of a recording at its time; yields the blocks that are full.
 
     Raises:
         UnreadableFile: the sound is of a kind that cannot be mixed to one channel.
     """
-    try:
-        yield from _lay_runs(frames, timeline, part)
-    except av.error.FFmpegError as error:
-        raise UnreadableFile(
-            f"{place_of(part.uri)}: its sound cannot be mixed and resampled ({summarise(error)}); "
-            "convert it first"
-        ) from error
-
-
-def _lay_runs(frames: Iterable[AudioFrame], timeline: AudioTimeline, part: Part) -> Iterator[Sound]:
-    rate = timeline.sample_rate
-    lay = partial(timeline.lay, start=round(part.start * rate), limit=round(part.end * rate))
-    pieces = _resample_runs(frames, rate, part)
-    with closing(pieces):
-        for place, values in pieces:
-            yield from lay(place, values)
-
-
-def _resample_runs(
-    frames: Iterable[AudioFrame], sample_rate: int, part: Part
-) -> Generator[tuple[int, Samples], None, None]:
-    """Mono sound in pieces of some length, each with its place."""
     run: _Run | None = None
-    for frame in frames:
-        if run is not None and not run.continues_with(frame):
-            yield run.resample()
-            yield run.finish()
-            run = None
-        if run is None:
-            run = _Run(frame, sample_rate, part)
-        elif run.waiting_samples >= _FEED_SAMPLES:
-            yield run.resample()
-        run.add(frame)
+    for piece in pieces:
+        part = parts[piece.part]
+        if piece.begins is not None:
+            if run is not None:
+                yield from run.lay(None)
+            run = _Run(piece.begins, timeline, part)
+        assert run is not None, "the first piece begins one"
+        yield from run.lay(piece.frame)
     if run is not None:
-        yield run.resample()
-        yield run.finish()
+        yield from run.lay(None)
 
 
 class _Run:
     """Decoded sound without a break, resampled to mono as it comes."""
 
-    def __init__(self, first: AudioFrame, sample_rate: int, part: Part) -> None:
-        self._format = _format_of(first)
-        self._queue = AudioFifo()
-        self._resampler = AudioResampler("flt", "mono", sample_rate)
-        self._tick = float(first.time_base) if first.time_base else 0.0
-        self._next = first.pts * self._tick if first.pts is not None else part.zero
-        self._place = round((self._next + part.shift) * sample_rate)
+    def __init__(self, begins: float, timeline: AudioTimeline, part: Part) -> None:
+        rate = timeline.sample_rate
+        self._part = part
+        self._resampler = AudioResampler("flt", "mono", rate)
+        self._place = round((begins + part.shift) * rate)
+        start, limit = round(part.start * rate), round(part.end * rate)
+        self._lay = partial(timeline.lay, start=start, limit=limit)
 
-    @property
-    def waiting_samples(self) -> int:
-        """Decoded samples not yet resampled."""
-        return self._queue.samples
-
-    def continues_with(self, frame: AudioFrame) -> bool:
-        """Whether `frame` follows without a break; one without a timestamp does."""
-        if _format_of(frame) != self._format:
-            return False
-        return frame.pts is None or abs(frame.pts * self._tick - self._next) <= JITTER
-
-    def add(self, frame: AudioFrame) -> None:
-        """Queue one more frame."""
-        self._next += frame.samples / frame.sample_rate
-        frame.pts = None
-        self._queue.write(frame)
-
-    def resample(self) -> tuple[int, Samples]:
-        """What the resampler has ready after all that is waiting, and where it belongs."""
-        return self._resampled(self._queue.read())
-
-    def finish(self) -> tuple[int, Samples]:
-        """What the resampler holds back until the end."""
-        return self._resampled(None)
-
-    def _resampled(self, waiting: AudioFrame | None) -> tuple[int, Samples]:
-        frames = self._resampler.resample(waiting)
-        values = [frame.to_ndarray()[0] for frame in frames if frame is not None]
-        joined: Samples = np.concatenate(values) if values else np.zeros(0, np.float32)
-        place = self._place
-        self._place += len(joined)
-        return place, joined
-
-
-def _format_of(frame: AudioFrame) -> tuple[object, ...]:
-    return frame.format.name, frame.layout, frame.sample_rate
+    def lay(self, frame: AudioFrame | None) -> Iterator[Sound]:
+        """Lay what the resampler has ready after `frame`; after None, what it has held back."""
+        with mixing(self._part):
+            frames = self._resampler.resample(frame)
+        for some in frames:
+            if some is not None:
+                values: Samples = some.to_ndarray()[0]
+                place, self._place = self._place, self._place + len(values)
+                yield from self._lay(place, values)

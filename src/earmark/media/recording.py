@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
-from earmark.media.audio_decoder import decode_track
-from earmark.media.audio_timeline import AudioTimeline, Sound, lay_frames
+from earmark.media.audio_runs import RunPiece, decode_runs
+from earmark.media.audio_timeline import AudioTimeline, Sound, lay_runs
 from earmark.media.container import moving_pictures, open_media
 from earmark.media.frame import Frame
 from earmark.media.frame_decoder import FrameStats
@@ -18,6 +19,7 @@ from earmark.media.frame_reader import FrameReader
 from earmark.media.packet_index import VideoPackets
 from earmark.media.read_ahead import read_ahead
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
+from earmark.media.sound_process import decode_apart, is_worth_a_process
 from earmark.media.source import Source, place_of
 from earmark.media.storage import Meter
 
@@ -107,16 +109,21 @@ class Recording:
             raise NoAudioStream(
                 f"{self.name} has an audio track of zero length, {_NOTHING_TO_HEAR}"
             )
-        blocks = self._sound(sample_rate, meter if meter is not None else Meter())
+        meter = meter if meter is not None else Meter()
+        if is_worth_a_process(self.parts):
+            return self._lay(decode_apart(self.parts, self.audio_track, meter), sample_rate, meter)
+        pieces = decode_runs(self.parts, self.audio_track, meter)
+        blocks = self._lay(pieces, sample_rate, meter)
         return read_ahead(blocks, _BLOCKS_AHEAD) if self.duration >= _WORTH_A_THREAD else blocks
 
-    def _sound(self, sample_rate: int, meter: Meter) -> Generator[Sound, None, None]:
+    def _lay(
+        self, pieces: Generator[RunPiece, None, None], sample_rate: int, meter: Meter
+    ) -> Generator[Sound, None, None]:
         timeline = AudioTimeline(sample_rate)
         meter.access = self.access
-        for part in self.parts:
-            frames = decode_track(part, self.audio_track, meter)
-            yield from lay_frames(frames, timeline, part)
-            meter.overlap, meter.missing = timeline.overlap, timeline.missing
+        with closing(pieces):
+            yield from lay_runs(pieces, timeline, self.parts)
+        meter.overlap, meter.missing = timeline.overlap, timeline.missing
         yield from timeline.pad_to(round(self.duration * sample_rate))
         yield from timeline.finish()
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from earmark.errors import UnreadableFile
@@ -38,6 +38,11 @@ class Meter:
         """`data` itself, after counting its bytes."""
         self.bytes_read += len(data)
         return data
+
+    def become(self, other: Meter) -> None:
+        """Show what `other` shows, which went on where this one stood."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
 
 @dataclass(frozen=True, slots=True)
