@@ -111,6 +111,7 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
             "--concurrency",
             "1",
         ]
+        here = ["--workers", "1"]
         main = ["--verbose", "caption", *paths, *ask, "--frontline", "energy", "--run", "run"]
         main += ["--vlm", f"{model.url}?api-key=vlmkey5"]
         said = [
@@ -120,10 +121,10 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
                 [*main, "--dry-run"],
                 ["caption", paths[0], *ask, "--vlm", vlm],  # the run has no name
                 ["caption", paths[0], "--vlm", vlm.replace("http", "htp")],
-                *(["select", *paths, "--format", f] for f in ("table", "json", "edl")),
+                *(["select", *paths, *here, "--format", f] for f in ("table", "json", "edl")),
                 ["probe", *paths],
                 ["probe", *paths, "--format", "json"],
-                ["plan", *paths],
+                ["plan", *paths, *here],
                 ["doctor", "--vlm", vlm],
                 ["doctor", "--vlm", vlm, "--format", "json"],
                 *(["export", "run", "--format", f, "--out", f"x.{f}"] for f in FORMATS),

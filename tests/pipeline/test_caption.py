@@ -49,7 +49,8 @@ def video(tmp_path_factory) -> Path:
 
 def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Plan:
     captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
-    return make_plan(frontline="flux", captioner=captioner, limits=limits or Limits(), **choices)
+    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1, **choices}
+    return make_plan(captioner=captioner, **chosen)
 
 
 def picks(done: CaptionResult) -> list[PickRow]:

@@ -51,7 +51,7 @@ def says(activity: str) -> str:
 def plan(url: str, **choices) -> Plan:
     captioner = OpenAICaptioner(url, "scripted")
     chosen = {"limits": ONE_BY_ONE, "frontline": "flux", "budget": "8", "rounds": "2"}
-    chosen |= {"window": 2.0, **choices}
+    chosen |= {"window": 2.0, "workers": 1, **choices}
     return make_plan(captioner=captioner, **chosen)
 
 
@@ -184,7 +184,7 @@ import json, sys
 from earmark.captioning.limits import Limits
 from earmark.pipeline.caption import caption
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
-caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2",
+caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", workers=1,
         limits=Limits(concurrency=1), **choices)
 """
 

@@ -157,14 +157,15 @@ def test_the_number_of_actions_is_a_range_as_far_as_that_was_measured(clicking):
 
 @pytest.mark.parametrize("frontline", ["auto", "energy"])
 def test_nothing_is_expected_of_what_nothing_was_heard_in(silent, mute, clicking, frontline):
-    chosen = select([silent, mute, clicking], budget="30%", frontline=frontline).recordings
+    by = {"frontline": frontline, "workers": 1}
+    chosen = select([silent, mute, clicking], budget="30%", **by).recordings
     assert [one.forecast is None for one in chosen] == [True, True, False]
     assert [one.actions is None for one in chosen] == [True, True, False]
     assert all(one.picks for one in chosen)
-    rungs = plan([silent, mute], frontline=frontline).forecast.rungs
+    rungs = plan([silent, mute], **by).forecast.rungs
     assert {rung.coverage for rung in rungs} == {None}
     with pytest.raises(ValueError, match="nothing was heard in these recordings"):
-        plan([silent, mute], frontline=frontline, coverage=0.5)
+        plan([silent, mute], coverage=0.5, **by)
 
 
 def test_a_silent_window_is_shown_at_its_middle(silent):
