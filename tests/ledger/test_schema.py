@@ -89,6 +89,7 @@ def test_a_copy_is_the_run_as_it_stands(tmp_path: Path):
     [
         (sqlite3.SQLITE_FULL, "no room left", True, True),
         (sqlite3.SQLITE_IOERR_WRITE, "no room left", True, True),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, "no room left", True, True),
         (sqlite3.SQLITE_IOERR_READ, "failed: as it says", False, True),
         (sqlite3.SQLITE_CORRUPT, "is damaged", False, False),
         (sqlite3.SQLITE_CORRUPT_INDEX, "is damaged", False, False),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from fractions import Fraction
 
 import av
 import numpy as np
 import pytest
+from av.audio.frame import AudioFrame
 
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
-from earmark.media.audio_timeline import BLOCK, AudioTimeline
+from earmark.media.audio_runs import RunPiece, _join
+from earmark.media.audio_timeline import BLOCK, AudioTimeline, lay_runs
 from making import AudioPlan, click_times, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -366,3 +370,44 @@ class TestTimeline:
         assert starts == [0.0, BLOCK, 2 * BLOCK]
         assert values == [0.0] * (size + 5) + list(range(size))
         assert self.laid((0, range(size)))[2] == [0.0], "no empty block at the end"
+
+
+def tone(seconds: float, rate: int, pts: float | None) -> AudioFrame:
+    """A constant, as loud as can be, from `pts` seconds on."""
+    frame = AudioFrame.from_ndarray(np.ones((1, round(seconds * rate)), np.float32), "flt", "mono")
+    frame.sample_rate, frame.time_base = rate, Fraction(1, rate)
+    frame.pts = None if pts is None else round(pts * rate)
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("second", "silent"),
+    [
+        ((24_000, 1.0), 0.0),  # another rate, without a break
+        ((48_000, None), 0.0),  # no stamp: it follows
+        ((48_000, 1.01), 0.0),  # a stamp that strays a little
+        ((48_000, 1.5), 0.5),
+    ],
+)
+def test_sound_that_changes_or_breaks_off_is_laid_at_its_time(media, second, silent):
+    part = replace(open_recording(media("a.wav")).parts[0], duration=10.0)
+    timeline = AudioTimeline(RATE)
+    rate, pts = second
+    joined = _join([tone(1.0, 48_000, 0.0), tone(1.0, rate, pts)], part.zero)
+    pieces = [RunPiece(frame, 0, begins) for frame, begins in joined]
+    blocks = list(lay_runs(pieces, timeline, [part]))
+    blocks += timeline.finish()
+    values = np.concatenate([block.values for block in blocks])
+    assert len(values) / RATE == pytest.approx(2.0 + silent, abs=0.002)
+    assert np.mean(np.abs(values) < 0.1) * len(values) / RATE == pytest.approx(silent, abs=0.01)
+
+
+def test_what_a_chapter_repeats_of_the_one_before_is_no_overlap_of_its_own(media):
+    """Its priming lies before it begins."""
+    paths = [str(media("a.mkv")), str(media("b.mkv"))]
+    meter = Meter()
+    whole_sound(open_recording(Source(tuple(paths))), meter=meter)
+    assert (meter.overlap, meter.missing) == (
+        pytest.approx(0.0, abs=1e-6),
+        pytest.approx(0.0, abs=1e-6),
+    )

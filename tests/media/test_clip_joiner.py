@@ -12,7 +12,14 @@ import pytest
 from earmark.errors import MediaError
 from earmark.media import open_recording
 from earmark.media.chapter_writer import copy_with_chapters
-from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
+from earmark.media.clip_joiner import (
+    CaptionedClip,
+    ClipCue,
+    _add_subtitles,
+    _chapters,
+    _subtitles,
+    join_clips,
+)
 from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
 from making import (
@@ -128,3 +135,15 @@ def test_a_copy_has_the_chapters_given_and_every_packet(tmp_path, kind, name):
     copied = open_recording(tmp_path / name)
     assert [read_number(one.rgb) for one in copied.frames([0.0, 1.95])] == [0, 19]
     assert click_times(whole_sound(copied), 16_000) == pytest.approx([0.5], abs=0.03)
+
+
+def test_chapters_and_subtitles_are_told_to_the_millisecond(tmp_path):
+    clips = [CaptionedClip(tmp_path / "a.mp4", (CUE,)), CaptionedClip(tmp_path / "b.mp4", OTHERS)]
+    chapters = [(one["start"], one["end"]) for one in _chapters(clips, [0.0, 3600.0])]
+    assert chapters == [(250, 1500), (3_600_000, 3_601_000), (3_601_000, 3_602_000)]
+    with av.open(str(tmp_path / "made.mp4"), "w") as made:
+        told = list(_subtitles(clips[1], 3600.0, _add_subtitles(made)))
+        assert [(one.pts, one.dts, one.duration) for one in told] == [
+            (3_600_000, 3_600_000, 1000),
+            (3_601_000, 3_601_000, 1000),
+        ]

@@ -10,7 +10,7 @@ import pytest
 
 from earmark.errors import UnreadableFile
 from earmark.media import Meter, mp4_boxes, open_recording
-from earmark.media.mp4_boxes import describe, read_layout, read_traks, walk
+from earmark.media.mp4_boxes import _read_edits, describe, read_layout, read_traks, walk
 from earmark.media.storage import ByteRange, LocalStorage
 from hostile_media import FTYP, NUMBER, RATE, PcmMovie, box, pcm, write_movie
 from making import click_times, whole_sound
@@ -190,3 +190,12 @@ def test_an_index_may_be_as_large_as_any_recording_s(tmp_path, monkeypatch, less
     monkeypatch.setattr(mp4_boxes, "MOST_INDEX_BYTES", size - less)
     with pytest.raises(UnreadableFile, match="more than that of") if less else nullcontext():
         read_layout(storage)
+
+
+@pytest.mark.parametrize("rest", [0, 1, 11])
+def test_a_table_of_edits_may_end_in_the_middle_of_one(tmp_path, rest):
+    row = struct.pack(">IiI", 2000, -1, 1 << 16)
+    storage = stored(tmp_path / "elst", bytes(8), row, row, row[:rest])
+    edits = list(_read_edits(storage, ByteRange(0, storage.size_bytes), 1000))
+    assert [(one.duration, one.media_start) for one in edits] == [(2.0, -1)] * 2
+    assert list(_read_edits(storage, None, 1000)) == []

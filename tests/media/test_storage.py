@@ -15,6 +15,7 @@ import pytest
 from earmark.errors import UnreadableFile
 from earmark.media import storage as module
 from earmark.media.audio_decoder import _read_pieces
+from earmark.media.container import _ByteFile
 from earmark.media.remote_storage import RemoteStorage
 from earmark.media.source import as_place, from_root
 from earmark.media.storage import ByteRange, FileFacts, LocalStorage, Meter
@@ -188,9 +189,25 @@ def test_a_file_in_a_store_is_read_and_counted():
     ranges = [ByteRange(0, 10), ByteRange(150, 999)]
     assert storage.read_all(ranges) == [bytes(range(10)), bytes(range(150, 200))]
     assert (storage.size_bytes, meter.bytes_read) == (200, 60)
+    assert storage.read(0, 200) == storage.read(0, 300) == bytes(range(200))
+    assert meter.bytes_read == 260, "a small file is held whole"
     files.pipe("/earmark-test/a.bin", bytes(100))
     with pytest.raises(UnreadableFile, match=r"a\.bin changed while it was in use"):
         storage.read_all(ranges)
     with pytest.raises(UnreadableFile, match=r"is a folder"):
         RemoteStorage("memory://earmark-test", Meter())
     files.rm("/earmark-test", recursive=True)
+
+
+@pytest.mark.parametrize("ahead", [0, 64])
+def test_libav_reads_a_storage_like_a_file(path: Path, ahead: int):
+    storage, meter = opened(path)
+    storage.read_ahead_bytes = ahead
+    file = _ByteFile(storage)
+    assert (file.readable(), file.seekable()) == (True, True)
+    assert (file.read(10), file.seek(-20, os.SEEK_CUR), file.read(3)) == (DATA[:10], 0, DATA[:3])
+    assert meter.bytes_read == max(10, ahead), "what was read is not read again"
+    assert (file.seek(-5, os.SEEK_END), file.read(99), file.read(99)) == (195, DATA[195:], b"")
+    assert (file.seek(300), file.read(1)) == (300, b"")
+    file.seek(150)
+    assert file.read() + file.read() == DATA[150:]

@@ -18,7 +18,7 @@ from earmark.media.stream_extents import (
     bounds,
     promised,
 )
-from making import make_audio, make_video
+from making import AudioPlan, make_audio, make_video
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,8 @@ from making import make_audio, make_video
         ([(0.0, 4.0)], (0.5, 3.0), (0.0, 4.0)),
         ([(0.25, 4.25)], (0.3125, 4.1875), (0.3125, 4.1875)),
         ([(2.0, 4.0)], (1.0, 9.0), (1.0, 9.0)),
+        ([(0.0, 4.0)], (0.1, 4.0), (0.0, 4.0)),  # by more than a hair
+        ([(0.0, 0.1)], (0.0, 0.0), (0.0, 0.1)),
         ([], (1.0, 9.0), (1.0, 9.0)),
     ],
 )
@@ -141,3 +143,12 @@ def test_the_end_of_a_file_without_an_index_of_ours_is_that_of_its_last_packet(t
 def test_packets_past_the_end_of_a_file_are_the_last_of_its_index(size_bytes, count):
     entries = tuple(Entry(place, 10 * place, 10) for place in range(3))
     assert _entries_within(Told(entries), size_bytes) == count
+
+
+def test_of_a_long_file_without_an_index_of_ours_the_ends_are_read(tmp_path):
+    """Its first packets and its last ten seconds tell how long it is."""
+    sound = AudioPlan(noise=0.2)
+    path = make_video(tmp_path / "long.mkv", duration=200.0, fps=1, group=1, audio=sound)
+    recording = open_recording(path)
+    assert recording.duration == pytest.approx(200.0, abs=0.1)
+    assert recording.bytes_read < path.stat().st_size / 3

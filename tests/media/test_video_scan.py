@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from earmark.errors import MediaError, ModelMissing
+from earmark.errors import MediaError, ModelMissing, UnreadableFile
 from earmark.media import Meter, Source, open_recording
-from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder, prefetch
+from earmark.media.prefetch import (
+    THREADS,
+    DecodedFrames,
+    DecoderPool,
+    FrameRequest,
+    HeldRecordingDecoder,
+    prefetch,
+)
 from earmark.media.recording_part import AudioTrack
 from earmark.media.video_scan import scan_video
 from making import make_video, read_number
@@ -118,3 +127,54 @@ def test_windows_are_decoded_some_way_ahead_and_no_further(media):
     next(decoded)
     assert len(taken) == 2 * THREADS + 1
     assert len(list(decoded)) == 19
+
+
+class Waiting:
+    """A decoder that is at work until it may go on."""
+
+    def __init__(self, go_on: threading.Event) -> None:
+        self.go_on = go_on
+
+    def __call__(self, request: FrameRequest) -> DecodedFrames:  # noqa: ARG002
+        self.go_on.wait(60)
+        return DecodedFrames([])
+
+    def close(self) -> None:
+        pass
+
+
+def test_who_is_done_waits_for_the_decoders_and_who_is_interrupted_does_not(media):
+    request, go_on = FrameRequest(open_recording(media("a.mp4")), (0.0,)), threading.Event()
+    with suppress(KeyboardInterrupt), DecoderPool(lambda: Waiting(go_on)) as pool:
+        future = pool.submit(request)
+        raise KeyboardInterrupt
+    assert any(thread.is_alive() for thread in pool._threads)
+    go_on.set()
+    with DecoderPool(lambda: Waiting(go_on)) as pool:
+        future = pool.submit(request)
+        assert future.result().frames == []
+    assert not any(thread.is_alive() for thread in pool._threads)
+
+
+def test_what_windows_cost_adds_up(media):
+    recording = open_recording(media("a.mp4"))
+    with closing(HeldRecordingDecoder()) as decode:
+        each = [decode(FrameRequest(recording, (time,))) for time in (0.5, 2.5, 3.5)]
+        assert decode._reader is not None
+        stats = decode._reader.stats
+        assert sum(one.bytes_read for one in each) == stats.meter.bytes_read
+        assert sum(one.frames_decoded for one in each) == stats.decoded
+
+
+def test_a_reader_holds_one_file_of_a_recording_open(tmp_path):
+    paths = [make_video(tmp_path / f"{number}.mp4", fps=5) for number in range(2)]
+    with open_recording(Source(tuple(map(str, paths)))).frame_reader() as reader:
+        for time, path in ((0.5, paths[0]), (4.5, paths[1]), (1.0, paths[0])):
+            reader.frames([time])
+            assert [name for name in held_files() if str(tmp_path) in name] == [str(path)]
+
+
+def test_sound_alone_is_nothing_to_caption(media):
+    open_recording(media("a.mp4")).require_pictures()
+    with pytest.raises(UnreadableFile, match="has sound and no pictures"):
+        open_recording(media("a.m4a")).require_pictures()

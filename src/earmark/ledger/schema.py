@@ -232,8 +232,10 @@ def clearly(folder: Path) -> Iterator[None]:
 def is_full(error: BaseException | None) -> bool:
     """Whether SQLite failed because there was no room to write."""
     code = getattr(error, "sqlite_errorcode", 0) or 0
-    # SQLITE_FULL, or SQLITE_IOERR while writing: a quota or a size limit shows as the latter.
-    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
+    # SQLITE_FULL, or SQLITE_IOERR while writing, as a quota or a size limit shows, or while the
+    # file is made that processes share, as opening a run on a full disk does.
+    lacks_room = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+    return code & 0xFF == sqlite3.SQLITE_FULL or code in lacks_room
 
 
 def is_disk_error(error: BaseException | None) -> bool:

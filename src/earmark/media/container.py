@@ -290,11 +290,10 @@ class _ByteFile(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Up to `size` bytes, as many as were read ahead; none at the end."""
-        left = max(0, self._storage.size_bytes - self._position)
-        size = min(size, left) if size >= 0 else left
+        size = size if size >= 0 else self._storage.size_bytes
         offset = self._position - self._held_start
-        if left and not 0 <= offset < len(self._held):
-            end = self._position + min(left, max(size, self._storage.read_ahead_bytes))
+        if not 0 <= offset < len(self._held):
+            end = self._position + max(size, self._storage.read_ahead_bytes)
             self._held = self._storage.read(self._position, end)
             self._held_start, offset = self._position, 0
         data = self._held[offset : offset + size]

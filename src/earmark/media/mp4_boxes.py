@@ -297,10 +297,9 @@ def _turn(header: bytes) -> int:
 
 def _read_edits(storage: Storage, body: ByteRange | None, movie_ticks: int) -> Iterator[Edit]:
     data = _read(storage, body, 1 << 20)
-    line = ">QqI" if data[:1] == b"\1" else ">IiI"
-    for duration, start, _ in struct.iter_unpack(
-        line, data[8 : 8 + (len(data) - 8) // struct.calcsize(line) * struct.calcsize(line)]
-    ):
+    line = struct.Struct(">QqI" if data[:1] == b"\1" else ">IiI")
+    rows = data[8:]
+    for duration, start, _ in line.iter_unpack(rows[: len(rows) // line.size * line.size]):
         yield Edit(duration / movie_ticks, start)
 
 

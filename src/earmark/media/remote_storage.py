@@ -109,7 +109,7 @@ class RemoteStorage:
         if end <= start:
             return b""
         if not self._held:
-            self._held[0] = self._fetch_block(0, 0)
+            self._held[0] = self._fetch_block(0)
         for first, data in self._held.items():
             if first <= start and end <= first + len(data):
                 return data[start - first : end - first]
@@ -143,7 +143,7 @@ class RemoteStorage:
             )
         return self._facts.size_bytes
 
-    def _fetch_block(self, start: int, end: int) -> bytes:
+    def _fetch_block(self, start: int, end: int = 0) -> bytes:
         end = min(self.size_bytes, max(end, start + _BLOCK_BYTES))
         return self._fetch([ByteRange(start, end)])[0]
 
