@@ -14,16 +14,13 @@ from functools import partial
 
 import numpy as np
 from av.audio.frame import AudioFrame
-from av.audio.resampler import AudioResampler
-from numpy.typing import NDArray
 
 from earmark.media.audio_runs import RunPiece, mixing
+from earmark.media.mono_resampler import MonoResampler, Samples
 from earmark.media.recording_part import Part
 
 BLOCK = 30.0
 """Seconds of one block; longer ones measured no faster, and 30 s of 16 kHz sound is 2 MB."""
-
-Samples = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +120,7 @@ class _Run:
     def __init__(self, begins: float, timeline: AudioTimeline, part: Part) -> None:
         rate = timeline.sample_rate
         self._part = part
-        self._resampler = AudioResampler("flt", "mono", rate)
+        self._resampler = MonoResampler(rate)
         self._place = round((begins + part.shift) * rate)
         start, limit = round(part.start * rate), round(part.end * rate)
         self._lay = partial(timeline.lay, start=start, limit=limit)
@@ -131,9 +128,6 @@ class _Run:
     def lay(self, frame: AudioFrame | None) -> Iterator[Sound]:
         """Lay what the resampler has ready after `frame`; after None, what it has held back."""
         with mixing(self._part):
-            frames = self._resampler.resample(frame)
-        for some in frames:
-            if some is not None:
-                values: Samples = some.to_ndarray()[0]
+            for values in self._resampler.resample(frame):
                 place, self._place = self._place, self._place + len(values)
                 yield from self._lay(place, values)
