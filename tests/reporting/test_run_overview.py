@@ -81,6 +81,16 @@ def test_the_recording_with_something_comes_first_and_tells_it(folder):
     }
 
 
+def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
+    with Ledger.open(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
+        ledger.add(RecordingRow("c", "/cams/c.mp4", 90.0, 1000))
+        speech = [heard(10.0, 16.0, "Speech"), heard(50.0, 55.0, "Speech")]
+        ledger.keep_evidence("c", speech, kinds=["heard"], origin=SOUND_TRACK)
+    with Run.open(tmp_path / "run") as run:
+        (told,) = overview(run)
+    assert dict(told.lines())["Speech"] == ("0:10 – 0:16", "0:50 – 0:55")
+
+
 def test_the_command_says_the_same(folder):
     said = CliRunner().invoke(app, ["summary", str(folder)])
     assert said.exit_code == 0

@@ -87,6 +87,6 @@ def show(found: FindResult) -> None:
     out.print(
         f"{counted(moments, 'moment')} found with {counted(found.calls, 'call')} of "
         f"{found.windows} windows; about {missed.expected:.1f} more are expected "
-        f"({missed.low:.1f} to {missed.high:.1f})"
+        f"({missed.low:.0f} to {missed.high:.0f})"
     )
     out.print(f"report: {found.page}")

@@ -19,7 +19,11 @@ LOUDER_DB = 12.0
 """A window this far above the quiet of its recording (its lowest tenth) is active."""
 
 PAUSE = 60.0
-"""Seconds of silence between two stretches of speech that are told as one."""
+"""Seconds of silence between two stretches of speech that are told as one, in a recording of an
+hour or more; of a shorter one as much less."""
+
+TOGETHER = 5.0
+"""Seconds between two sounds of a kind that are told as one."""
 
 STRETCH = 300.0
 """Seconds of one of the busiest stretches, in a recording of an hour or more."""
@@ -155,7 +159,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         if has_listened
         else None,
         sounds=tuple(_tally(entry for entry in sounds if entry.text not in SPEECH)),
-        speech=tuple(merge(said or spoken, gap=PAUSE)),
+        speech=tuple(merge(said or spoken, gap=PAUSE * min(1.0, recording.duration / 3600))),
         busiest=tuple(_busiest(windows, heard.window, recording.duration)),
         activities=tuple(_activities(list(run.picks(recording.id)))),
         is_named=bool(tracked) or run.plan().get("sounds") is not None,
@@ -192,7 +196,7 @@ def _tally(entries: Iterable[EvidenceEntry]) -> list[SoundTally]:
     tallies = []
     for name, own in families.items():
         kinds = tuple(sorted({entry.text for entry in own} - {name}))
-        tallies.append(SoundTally(name, kinds, tuple(merge((e.span for e in own), gap=PAUSE / 12))))
+        tallies.append(SoundTally(name, kinds, tuple(merge((e.span for e in own), gap=TOGETHER))))
 
     def place(one: SoundTally) -> tuple[int, float, str]:
         return -len(one.spans), -sum(span.duration for span in one.spans), one.name
