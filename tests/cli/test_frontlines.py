@@ -46,7 +46,7 @@ def test_what_is_not_the_papers_own_says_so(capsys, tmp_path):
     ):
         assert (listed[name]["paper"], listed[name]["stands_for"]) == (None, paper)
     card = default_gate().card
-    assert f"{card.objective}` head over {card.channels} log-mel" in listed["gate"]["scores"]
+    assert f"{card.objective}` head over {card.encoder}" in listed["gate"]["scores"]
     assert f"{card.heads} heads" in listed["gate"]["scores"]
     assert "SlowFast with the EPIC-SOUNDS head" in listed["slowfast"]["scores"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 
 from earmark.features.encoder_files import encoder_files, options_in
 from earmark.gate.frontline_registry import FRONTLINES
+from earmark.gate.gate import default_gate
 from earmark.models import EXTRAS, MODELS, ModelStore
 from earmark.selection import RULES
 
@@ -92,10 +93,7 @@ _KNOWN = (
     _rule("rank", "top windows by score", paper="Rank-only"),
     _rule("aks", "recursive split", paper="AKS"),
     _rule("bolt", "inverse transform sampling", paper="BOLT"),
-    System(
-        "gate", "a `where` head over 16 log-mel channels, 5 heads averaged",
-        stands_for="Ours, the gate",
-    ),
+    System("gate", "earmark's own", stands_for="Ours, the gate"),
     _rule("separated", "minimum separation", paper="Ours, the rule"),
     System("variance", "restlessness of the level", 4.0),
     System("log-mel", "log-mel against its recent past", 4.7),
@@ -110,9 +108,16 @@ _KNOWN = (
 )  # fmt: skip
 
 
+def _gate_in_words() -> str:
+    """What the built-in gate is, as its card has it."""
+    card = default_gate().card
+    return f"a `{card.objective}` head over {card.encoder}, {card.heads} heads averaged"
+
+
 def systems() -> Iterator[System]:
     """Every system there is: the paper's, earmark's own, and what other packages declare."""
-    yield from _KNOWN
+    for system in _KNOWN:
+        yield replace(system, scores=_gate_in_words()) if system.name == "gate" else system
     known = {system.name for system in _KNOWN}
     for name in FRONTLINES:
         if name not in known:
