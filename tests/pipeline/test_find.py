@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import earmark
 from annotation_server import MODEL, annotation_server
 from earmark.cli.app import app
+from earmark.ledger.run_reader import Run
+from earmark.reporting.run_overview import overview
 from earmark.timeline import Span
 from fault_server import fault_server
 from quiet_shift import film_shift, require_yamnet
@@ -38,6 +40,11 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     assert set(one.what) == {"a drill turns"}
     assert found.missed.low <= found.missed.expected <= found.missed.high
     assert QUESTION in texts and "Drill" in texts  # what is heard is told
+    with Run.open(tmp_path / "run") as run:
+        (told,) = overview(run)
+    heading, (first,) = next(told.lines())  # what was looked for comes before what it took
+    assert heading == "Found" and first.startswith(f"“{QUESTION}” 3× at ")
+    assert told.activities == ()
     assert len(one.clips) == len(one.spans)
     with av.open(str(one.clips[0])) as clip:
         assert clip.streams.video and clip.streams.audio
@@ -69,6 +76,8 @@ def test_nothing_is_found_where_there_is_none(tmp_path, cache):
         assert len(server.asked()) == 3
     assert said.exit_code == 0, said.output
     assert "0 moments found with 3 calls of 15 windows" in said.stdout
+    told = CliRunner().invoke(app, ["summary", str(tmp_path / "run")]).stdout
+    assert f"“{QUESTION}” in none of 3 windows asked about" in told
 
 
 def test_what_no_sound_means_is_looked_for_where_something_goes_on(tmp_path, cache):

@@ -13,6 +13,7 @@ from earmark.evidence.sound_ontology import family_of, narrower
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.reporting.near_duplicates import fold_repeats
+from earmark.reporting.text_format import counted
 from earmark.timeline import Span, format_clock, merge
 
 LOUDER_DB = 12.0
@@ -69,6 +70,25 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
+class SoughtThing:
+    """One thing that `find` looked for in a recording."""
+
+    question: str
+    asked: int
+    """Windows that were answered yes or no."""
+    seen: tuple[Span, ...]
+    """When it was seen, by time."""
+
+    def __str__(self) -> str:
+        if not self.seen:
+            return f"“{self.question}” in none of {counted(self.asked, 'window')} asked about"
+        times = ", ".join(f"{clock(s.start)} – {clock(s.end)}" for s in self.seen[:MOST_TIMES])
+        rest = len(self.seen) - MOST_TIMES
+        more = f" and {rest} more" if rest > 0 else ""
+        return f"“{self.question}” {len(self.seen)}× at {times}{more}"
+
+
+@dataclass(frozen=True, slots=True)
 class RecordingOverview:
     """What happened in one recording."""
 
@@ -86,14 +106,19 @@ class RecordingOverview:
     """By time."""
     is_named: bool = False
     """Whether its sounds were named at all."""
+    sought: SoughtThing | None = None
+    """What was looked for in it, if anything was."""
 
     @property
     def has_something(self) -> bool:
         """Whether there is anything to tell."""
-        return bool(self.active or self.sounds or self.speech or self.activities)
+        is_seen = self.sought is not None and bool(self.sought.seen)
+        return bool(self.active or self.sounds or self.speech or self.activities or is_seen)
 
     def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What is told, each with its heading."""
+        if self.sought is not None:
+            yield "Found", (str(self.sought),)
         if self.active is not None:
             yield "Active", (f"{lasting(self.active)} of {lasting(self.duration)}",)
         if self.sounds:
@@ -150,6 +175,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     said = [entry.span for entry in entries if entry.kind == "said"]
     spoken = [entry.span for entry in sounds if entry.text in SPEECH]
     windows = _active_windows(heard, [entry.span for entry in sounds] + said)
+    picks = list(run.picks(recording.id))
     has_listened = heard.level is not None or bool(sounds or said)
     return RecordingOverview(
         path=recording.path,
@@ -161,9 +187,24 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         sounds=tuple(_tally(entry for entry in sounds if entry.text not in SPEECH)),
         speech=tuple(merge(said or spoken, gap=PAUSE * min(1.0, recording.duration / 3600))),
         busiest=tuple(_busiest(windows, heard.window, recording.duration)),
-        activities=tuple(_activities(list(run.picks(recording.id)))),
+        activities=tuple(_activities([row for row in picks if _is_seen(row) is None])),
         is_named=bool(tracked) or run.plan().get("sounds") is not None,
+        sought=_sought(str(run.plan().get("find") or ""), picks),
     )
+
+
+def _is_seen(row: PickRow) -> bool | None:
+    """What was answered where `find` asked; None where it did not."""
+    data = row.kept.answer.data if row.kept is not None else None
+    return bool(data["seen"]) if isinstance(data, dict) and "seen" in data else None
+
+
+def _sought(question: str, picks: Sequence[PickRow]) -> SoughtThing | None:
+    answers = [(row.span, seen) for row in picks if (seen := _is_seen(row)) is not None]
+    if not question or not answers:
+        return None
+    spans = merge((span for span, seen in answers if seen), gap=TOGETHER)
+    return SoughtThing(question, len(answers), tuple(spans))
 
 
 def _active_windows(
