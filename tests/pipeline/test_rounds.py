@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -243,6 +245,72 @@ def test_shards_killed_in_their_rounds_are_the_whole_run_when_merged(archive, tm
     kept = {(row.span, row.round, row.pick.reason, row.activity) for row in rows(tmp_path / "all")}
     assert kept == told
     assert sorted(row.round for row in rows(tmp_path / "all")) == [1] * 8 + [2] * 8
+
+
+DEADLY = """
+import json, os, signal, sys
+from earmark.captioning.limits import Limits
+from earmark.pipeline.caption import caption
+from earmark.reporting.progress import Progress
+paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+class Deadly(Progress):
+    def count_calls(self, tally, calls):
+        if tally.answered < calls == 8:
+            os.kill(os.getpid(), signal.SIGKILL)
+caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", progress=Deadly(),
+        limits=Limits(concurrency=1), **choices)
+"""
+
+
+def kill_between_rounds(paths: list[Path], **choices) -> None:
+    """The first round is answered and the second is chosen: nothing is in flight."""
+    words = [str(path) for path in paths]
+    command = [sys.executable, "-c", DEADLY, json.dumps(words), json.dumps(choices)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("budget", "asked"), [("8", 8), ("12", 12), ("4", 4)])
+def test_killed_between_rounds_nothing_is_asked_twice(video, tmp_path, budget, asked):
+    """Whether the budget stays, grows, or shrinks to what was asked already."""
+    with fault_server(then=says("chop onion")) as server:
+        kill_between_rounds([video], run=str(tmp_path), server=server.url, budget="8")
+        assert server.count() == 4
+        caption([video], plan=plan(server.url, budget=budget), run=tmp_path)
+        assert (server.count(), asked_again(server)) == (asked, 0)
+    assert [row.status for row in rows(tmp_path)] == ["answered"] * asked
+
+
+def test_a_shard_killed_between_rounds_goes_on_in_the_merged_run(archive, tmp_path):
+    """The other shard has had both rounds: what it was told is not asked again either."""
+    shards = [tmp_path / "1", tmp_path / "2"]
+    with fault_server(then=says("chop onion")) as server:
+        kill_between_rounds(archive, run=str(shards[0]), server=server.url, budget="8", shard="1/2")
+        caption(archive, plan=plan(server.url, shard="2/2"), run=shards[1])
+        assert server.count() == 4 + 8
+        merge(shards, tmp_path / "all")
+        caption(archive, plan=plan(server.url), run=tmp_path / "all")
+        assert (server.count(), asked_again(server)) == (16, 0)
+    assert sorted(row.round for row in rows(tmp_path / "all")) == [1] * 8 + [2] * 8
+
+
+def test_a_batch_of_which_a_part_comes_back_is_asked_for_the_rest(video, tmp_path):
+    asked: list[str] = []
+    for number, back in enumerate((2, 2, 4)):
+        path = tmp_path / f"requests-{number}.jsonl"
+        with fault_server() as server:
+            made = plan(server.url, engine="batch", batch=path)
+            caption([video], plan=made, run=tmp_path / "run")
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        results = tmp_path / f"results-{number}.jsonl"
+        results.write_text("".join(map(result_of, lines[:back])), encoding="utf-8")
+        import_batch(tmp_path / "run", [results], model="scripted")
+        asked += [line["custom_id"] for line in lines[:back]]
+        if number == 0:
+            left = [line["custom_id"] for line in lines[back:]]
+        if number == 1:
+            assert [line["custom_id"] for line in lines] == left, "the first round is not over"
+    assert len(asked) == len(set(asked)) == 8
+    assert sorted(row.round for row in rows(tmp_path / "run")) == [1] * 4 + [2] * 4
 
 
 def test_a_price_stops_where_answers_see_nothing(video, tmp_path):

@@ -123,9 +123,13 @@ def _paid_windows(
     """The windows of `recording` whose call is spent already, and what is said to be done there.
 
     Those whose answer, to this very question, is kept: so a larger budget adds to what was bought
-    instead of choosing anew. And those whose call was lost in an earlier round of this run.
+    instead of choosing anew. And those whose call was lost in an earlier round of this run, or
+    went into a batch whose results are not in: they are written again, and no others for them.
     """
     lost = [span for key, span in tasks.lost if key == recording.key]
+    if backend.is_deferred:
+        with tasks.ledger.run() as run:
+            lost += [row.span for row in run.picks(recording.key) if row.status == "not asked"]
     answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
     if not answered and not lost:
         return []
