@@ -28,7 +28,7 @@ from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.coverage_comparisons import judged_results, open_scores
 from earmark.reproduction.episode_comparisons import operating_points, scored
 from earmark.reproduction.material import CLASSES, VALIDATION, Material
-from earmark.reproduction.published_quantities import RULE, primary_of
+from earmark.reproduction.published_quantities import COMPOSED, KEPT, RULE, SCARCE, primary_of
 from earmark.timeline import Span
 
 ALLOWANCES = (64, 128, 256, 512, 1024, 2048)
@@ -39,11 +39,6 @@ PRINTED: Mapping[str, tuple[float | None, float | None]] = {
     "deployed frame": (35.0, 0.27),
 }  # fmt: skip
 """Nouns named in per cent and McNemar's p against the full frame, by the way of asking."""
-
-SCARCE = 0.02
-"""Share of the cost of a full scan at which compression by itself has nothing left."""
-
-COMPOSED = f"actions named at {100 * SCARCE:g} % of the cost, calls and tokens together, %"
 
 RECORDINGS = 3
 """Recordings the stimuli are drawn from; the paper's."""
@@ -183,7 +178,7 @@ def _retained_rows(found: CaptionEvaluation, kept: set[Stimulus], ran: str) -> l
     n = f"{len(known)} allowances, {len(kept)} actions kept"
     return [
         Comparison(
-            "all against gate-retained, largest difference, points", 0.4,
+            KEPT, 0.4,
             max(known) if known else None, n, ran=ran,
         )
     ]  # fmt: skip
