@@ -89,6 +89,8 @@ def test_a_set_is_fetched_whole_and_what_cannot_be_had_is_a_line(capsys, tmp_pat
     (tmp_path / "unproven.bin").write_bytes(WEIGHTS)
     models.get("both", models=tmp_path)
     assert "both: all 2 files are in" in capsys.readouterr().out
+    models.get("tiny", source="any", models=tmp_path)  # nobody gives it out: it is not asked for
+    assert "tiny: is here, " in capsys.readouterr().out
 
 
 def test_the_evidence_set_names_models_of_the_catalogue():

