@@ -12,7 +12,8 @@ import base64
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 from urllib.parse import unquote
 
 HIDDEN = "***"
@@ -83,6 +84,15 @@ def redact(text: str) -> str:
     'no answer from https://host/v1?***; Authorization: Bearer ***'
     """
     return _PAIR.sub(rf"\1{HIDDEN}", _ADDRESS.sub(lambda found: redact_url(found[0]), text))
+
+
+def map_texts(value: Any, clean: Callable[[str], str] = redact) -> Any:
+    """A JSON value with every text of it cleaned, names included."""
+    if isinstance(value, Mapping):
+        return {clean(name): map_texts(one, clean) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [map_texts(one, clean) for one in value]
+    return clean(value) if isinstance(value, str) else value
 
 
 class SecretFilter:

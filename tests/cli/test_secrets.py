@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from earmark.ledger.run_reader import Run
+from earmark.reporting.export_formats import EXPORTERS
 from fault_server import completion, fault_server
 from making import make_video
 from servers import range_server
@@ -29,7 +31,7 @@ SECRETS = (
     "ftppass9",
     "bWU6dmxtcGFzczQ=",  # as it is sent
 )
-FORMATS = ("jsonl", "csv", "edl", "srt")
+FORMATS = [name for name in EXPORTERS if name != "batch"]
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,9 @@ def with_user(url: str, user: str) -> str:
 def leaks(folder: Path, *streams: bytes) -> list[str]:
     """Where a secret stands: files beneath `folder`, by content and by name, and streams."""
     texts = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for path in folder.rglob("*.zip"):
+        with ZipFile(path) as held:
+            texts |= {f"{path}: {name}": held.read(name) for name in held.namelist()}
     texts |= {f"stream {place}": text for place, text in enumerate(streams)}
     texts["names"] = "\n".join(map(str, folder.rglob("*"))).encode("utf-8", "replace")
     return [
@@ -130,6 +135,10 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
                 *(["export", "run", "--format", f, "--out", f"x.{f}"] for f in FORMATS),
                 ["export", "run", "--format", "csv"],
                 ["report", "run"],
+                ["summary", "run"],
+                ["bundle", "run", "--out", "share.zip"],
+                ["episodes", *paths, *here],
+                ["find", f"what is in {paths[0]}?", paths[1], *ask[4:6], "--vlm", vlm],
             ),
             earmark(tmp_path, "search", "run", "Bearer"),
         ]

@@ -389,6 +389,17 @@ def test_an_unknown_recording_is_a_wrong_argument(tmp_path: Path):
         ledger.choose("nobody", [])
 
 
+def test_what_is_secret_in_a_plan_is_not_kept(tmp_path: Path):
+    """A prompt may quote an address; escaped or not, it is kept as JSON without the key."""
+    asked = PLAN | {"ask": {"prompt": 'what is "https://me:hunter22@host/a?token=hunter23"?\n'}}
+    for _ in range(2):
+        Ledger.open(tmp_path, asked).close()
+    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"hunter2" not in data
+    with Run.open(tmp_path) as run:
+        assert run.plan()["ask"] == {"prompt": 'what is "https://host/a?***"?\n'}
+
+
 def test_a_full_disk_costs_no_answer(small_disk: Path):
     folder = small_disk / "run"
     kept: list[str] = []

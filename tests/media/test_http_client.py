@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from earmark.media.http_client import BodyTooLarge, HttpClient, _wait
+from earmark.media.http_file import _size_of
 from servers import free_port, range_server
 
 
@@ -95,3 +96,18 @@ def test_who_is_interrupted_wants_the_answer_no_longer():
     with pytest.raises(KeyboardInterrupt):
         _wait(future)
     assert future.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "size"),
+    [
+        (206, {"Content-Range": "bytes 0-0/77"}, 77),
+        (206, {"Content-Range": "bytes 0-0/*"}, None),
+        (206, {}, None),
+        (416, {"Content-Range": "bytes */0"}, 0),
+        (200, {"Content-Length": "0"}, 0),  # no part can be had of it
+        (200, {"Content-Length": "77"}, None),  # ranges are not served
+    ],
+)
+def test_how_large_a_served_file_is(status, headers, size):
+    assert _size_of(httpx.Response(status, headers=headers)) == size

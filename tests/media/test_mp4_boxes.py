@@ -159,7 +159,7 @@ class CountingStorage(LocalStorage):
     reads = 0
 
     def read_all(self, ranges):
-        type(self).reads += 1
+        self.reads += 1
         return super().read_all(ranges)
 
 
@@ -199,3 +199,9 @@ def test_a_table_of_edits_may_end_in_the_middle_of_one(tmp_path, rest):
     edits = list(_read_edits(storage, ByteRange(0, storage.size_bytes), 1000))
     assert [(one.duration, one.media_start) for one in edits] == [(2.0, -1)] * 2
     assert list(_read_edits(storage, None, 1000)) == []
+
+
+def test_a_file_whose_tables_claim_too_much_is_not_opened(tmp_path):
+    path = write_movie(tmp_path / "a.mov", SOUND, stsz=(1 << 30, 1 << 20))
+    with pytest.raises(UnreadableFile, match="has a damaged index: a track of"):
+        open_recording(path)

@@ -97,6 +97,7 @@ class Told:
         ([0, 3, 5], {}, (0.0, 0.7)),
         ([0, 3, 5], {"start_time": 2}, (0.2, 0.7)),  # priming is left out
         ([0, 3, 5], {"start_time": 2, "type": "video"}, (0.2, 0.9)),  # shown so much later
+        ([1, 3, 5], {"start_time": 2, "type": "video"}, (0.2, 0.8)),  # as the first is
         ([-2, 3, 5], {}, (0.0, 0.7)),
         ([0, 3, 5], {"duration": 6}, (0.0, 0.6)),  # the header ends within the last packet
         ([0, 3, 5], {"duration": 5}, (0.0, 0.7)),  # it does not bear it out
@@ -109,6 +110,12 @@ def test_an_index_of_a_few_packets_says_when_they_begin_and_end(times, stream, e
     found = _by_entries(Told(entries, **stream), len(times), 0.1)
     assert (found.start, found.end) == pytest.approx(extent)
     assert (found.packets, found.missing_packets) == (len(times), 0)
+
+
+def test_what_an_index_lists_past_the_end_says_nothing_of_what_is_there():
+    entries = tuple(map(Entry, (0, 3, 5)))
+    assert _by_entries(Told(entries), 1, 0.1) == Extent(0.0, 0.0, 1, 2)
+    assert _by_entries(Told(entries), 2, 0.1) == Extent(0.0, pytest.approx(0.6), 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 from earmark.captioning.captioner import DEEPEST, read_text
 from earmark.captioning.request import Answer, Form, Request
 from earmark.errors import UnreadableAnswer
+from earmark.redaction import map_texts
 
 MOST_BYTES = 4 << 20
 """Of a reply; answers take kilobytes."""
@@ -33,17 +34,9 @@ def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
     """
     text = raw.decode("utf-8-sig")
     try:
-        return _map_texts(_loads(text), clean)
+        return map_texts(_loads(text), clean)
     except RecursionError:
-        return _map_texts(_loads(_prune(text)), clean)
-
-
-def _map_texts(value: Any, clean: Callable[[str], str]) -> Any:
-    if isinstance(value, dict):
-        return {clean(name): _map_texts(one, clean) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_map_texts(one, clean) for one in value]
-    return clean(value) if isinstance(value, str) else value
+        return map_texts(_loads(_prune(text)), clean)
 
 
 def _loads(text: str) -> Any:

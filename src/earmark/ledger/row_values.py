@@ -18,7 +18,7 @@ from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.records import RecordingRow
 from earmark.media.source import as_place, as_text
-from earmark.redaction import redact
+from earmark.redaction import map_texts, redact
 from earmark.timeline import FloatArray, Span
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ EXACT = "<f8"
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     """The number of `plan` in this run, made the present one; and note who holds the run."""
-    text = json.dumps(plan, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(map_texts(plan), sort_keys=True, ensure_ascii=False)
     database.execute("INSERT OR IGNORE INTO plans (plan, opened) VALUES (?, ?)", (text, now()))
     number = database.execute("SELECT id FROM plans WHERE plan = ?", (text,)).fetchone()[0]
     notes = {"plan": str(number), "holder": f"process {os.getpid()} on {platform.node()}"}
