@@ -12,7 +12,7 @@ from earmark.features.energy import SILENCE_DB, Energy, EnergyVariance, decibels
 from earmark.features.floor_mel import Floor, FloorMel
 from earmark.features.log_mel import LogMel
 from earmark.features.spectral_flux import Flux
-from earmark.features.spectrum import mel_weights, power_spectra
+from earmark.features.spectrum import IN_CACHE, WIDE, mel_weights, on_one_thread, power_spectra
 from sound_blocks import blocks, features
 
 SOUND_ENCODERS = [Energy(), EnergyVariance(), Flux(), LogMel(), FloorMel()]
@@ -144,3 +144,24 @@ def test_a_tone_lands_in_its_band():
     bins = power[10, 0]
     assert bins.argmax() == 1_000 * 512 // SAMPLE_RATE
     assert bins.sum() == pytest.approx(0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2), (100, 257, 64), (9, 1024, 521), (5, 8, 2 * WIDE)])
+def test_a_product_of_small_parts_is_the_product(shape):
+    """Of whole numbers, so that the order of the sums does not show."""
+    rows, inner, columns = shape
+    draw = np.random.default_rng(0).integers
+    left, right = draw(-128, 128, (rows, inner)), draw(-128, 128, (inner, columns))
+    assert np.array_equal(on_one_thread(left.astype(float), right.astype(float)), left @ right)
+    assert on_one_thread(np.zeros((0, inner)), right.astype(float)).shape == (0, columns)
+
+
+def test_spectra_do_not_depend_on_how_many_are_made_at_once():
+    sound = noise(11.0).astype(np.float32)  # 1,100 spectra
+    assert len(sound) / STEP * 4 > 2 * IN_CACHE
+    middle = sound[40 * STEP : 240 * STEP]
+    whole, part = (
+        np.concatenate([power for power, _ in power_spectra(blocks(some, len(some)))])
+        for some in (sound, middle)
+    )
+    assert np.array_equal(whole[50:225], part[10:185])  # around its ends `middle` has silence

@@ -9,7 +9,7 @@ import numpy as np
 
 from earmark.features.encoder import SoundEncoder, as_track
 from earmark.features.log_mel import RunningMoments
-from earmark.features.spectrum import QUIET, in_bands, mel_weights, power_spectra
+from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
@@ -49,7 +49,7 @@ class FloorMel(SoundEncoder):
         floor = Floor(self.rise * HOP)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
-            fine = np.log(in_bands(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
+            fine = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
             levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
             mean, square = past.advance(levels)
             spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))

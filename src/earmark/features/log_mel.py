@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder, as_track
-from earmark.features.spectrum import QUIET, in_bands, mel_weights, power_spectra
+from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
@@ -38,7 +38,7 @@ class LogMel(SoundEncoder):
         weights = mel_weights(self.bands)
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
-            levels = np.log(in_bands(power.mean(axis=1), weights) + QUIET)  # (steps, bands)
+            levels = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, bands)
             mean, square = past.advance(levels)
             spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))
             yield as_track(((levels - mean) / spread).astype(np.float32), first)

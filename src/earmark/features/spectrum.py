@@ -23,6 +23,9 @@ IN_CACHE = 512
 SMALL_PRODUCT = 1 << 19
 """Multiplications up to which OpenBLAS stays on one thread, with room to spare."""
 
+WIDE = 128
+"""Columns of such a product, at most."""
+
 QUIET = 1e-8
 """Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
 
@@ -49,18 +52,22 @@ def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
         yield power.reshape(piece.steps, SPECTRA, -1), piece.first
 
 
-def in_bands(power: FloatArray, weights: FloatArray) -> FloatArray:
-    """`power @ weights`, some rows at a time.
+def on_one_thread(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """`rows @ weights`, a small part at a time.
 
     A product this large wakes the linear algebra library's threads, which then spin between
-    blocks and cost more than they give: half of all the time, measured on two cores.
+    blocks and cost more than they give: half of all the time, measured on two cores, and ten times
+    all the rest where the other core has work of its own.
     """
-    bins, bands = weights.shape
-    rows = max(1, SMALL_PRODUCT // (bins * bands))
-    banded = np.empty((len(power), bands), dtype=power.dtype)
-    for start in range(0, len(power), rows):
-        np.matmul(power[start : start + rows], weights, out=banded[start : start + rows])
-    return banded
+    inner, columns = weights.shape
+    wide = min(columns, WIDE)
+    high = max(1, SMALL_PRODUCT // (inner * wide))
+    product = np.empty((len(rows), columns), dtype=rows.dtype)
+    for first in range(0, columns, wide):
+        some, place = weights[:, first : first + wide], slice(first, first + wide)
+        for start in range(0, len(rows), high):
+            np.matmul(rows[start : start + high], some, out=product[start : start + high, place])
+    return product
 
 
 @cache
