@@ -40,8 +40,8 @@ def archive(tmp_path_factory) -> Path:
 
 
 def caption(archive: Path, run: Path, *words: object) -> Said:
-    common = ("--frontline", "flux", "--run", run, "--workers", "1", *words)
-    return Said("caption", archive, *common)
+    common = ("--frontline", "flux", "--run", run, "--workers", "1", "--no-sounds", "--no-pictures")
+    return Said("caption", archive, *common, *words)
 
 
 def picks(folder: Path) -> dict[str, list[int]]:
@@ -200,7 +200,7 @@ def test_a_batch_says_where_it_is_and_what_to_do_next(archive, tmp_path):
     path = tmp_path / "requests.jsonl"
     words = ("--budget", "1", "--engine", "batch", "--batch", path, "--model", "scripted")
     with fault_server() as server:
-        first = caption(archive, tmp_path / "run", *words, "--vlm", server.url, "--no-sounds")
+        first = caption(archive, tmp_path / "run", *words, "--vlm", server.url)
     assert first.code == 0, first.err
     assert str(path) in first.out.splitlines()
     assert "expected coverage once all 3 are answered" in first.out

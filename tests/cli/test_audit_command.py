@@ -19,7 +19,12 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
     with fault_server(then=f"ok:{IDLE}") as server:
         model = ["--vlm", server.url, "--model", "scripted"]
         words = ["caption", str(video), "--frontline", "flux", "--budget", "4", "--run", str(run)]
-        assert CliRunner().invoke(app, [*words, *model, "--no-cache"]).exit_code == 0
+        assert (
+            CliRunner()
+            .invoke(app, [*words, *model, "--no-cache", "--no-sounds", "--no-pictures"])
+            .exit_code
+            == 0
+        )
         foretold = CliRunner().invoke(app, ["audit", str(run), "--dry-run"])
         told = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model])
         plain = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model, "--json"])

@@ -113,6 +113,7 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
             "--log",
             "json",
             "--no-sounds",
+            "--no-pictures",
             "--concurrency",
             "1",
         ]
@@ -160,7 +161,7 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
 def test_a_run_is_resumed_with_an_address_signed_anew(served, tmp_path):
     with range_server(served) as media, fault_server() as model:
         words = ["--run", "run", "--budget", "2", "--frontline", "energy", "--vlm", model.url]
-        words += ["--log", "json", "--no-sounds"]
+        words += ["--log", "json", "--no-sounds", "--no-pictures"]
         for signature in ("amzsign2", "tokenval3"):
             url = media.url(f"a.mp4?X-Amz-Signature={signature}")
             done = earmark(tmp_path, "caption", url, *words)

@@ -166,6 +166,7 @@ def choices(url: str) -> dict[str, Any]:
         "tokens": 64,
         "answer_tokens": 8,
         "concurrency": 1,
+        "pictures": False,
     }
 
 
@@ -252,8 +253,16 @@ def test_the_driver_killed_at_random_asks_nothing_kept_again(cluster, tmp_path):
         make_video(tmp_path / f"{number}.mp4", duration=24.0, clicks=[5.0, 13.0], fps=5)
     with fault_server(then="hold") as server:
         words = ["caption", str(tmp_path / "*.mp4"), "--frontline", "flux", "--budget", "3"]
-        words += ["--vlm", server.url, "--model", "scripted", "--concurrency", "2", "--no-sounds"]
-        words += ["--no-cache", "--engine", "ray", "--address", cluster.address]
+        words += ["--vlm", server.url, "--model", "scripted", "--concurrency", "2"]
+        words += [
+            "--no-sounds",
+            "--no-pictures",
+            "--no-cache",
+            "--engine",
+            "ray",
+            "--address",
+            cluster.address,
+        ]
         kill_and_resume(words, tmp_path / "run", server, kills=3, windows=6)
 
 
@@ -268,8 +277,8 @@ def test_rounds_on_a_cluster_survive_the_driver_and_a_larger_budget(cluster, tmp
     for number in range(2):
         make_video(tmp_path / f"{number}.mp4", duration=40.0, clicks=[5.0, 13.0], fps=5)
     words = [sys.executable, "-m", "earmark", "caption", str(tmp_path / "*.mp4")]
-    words += ["--frontline", "flux", "--window", "2", "--rounds", "2", "--across", "--no-sounds"]
-    words += ["--concurrency", "1", "--model", "scripted"]
+    words += ["--frontline", "flux", "--window", "2", "--rounds", "2", "--across"]
+    words += ["--concurrency", "1", "--model", "scripted", "--no-sounds", "--no-pictures"]
     ray_words = ["--engine", "ray", "--address", cluster.address]
     said = [says("chop onion")] * 5 + [says("wash pan")]
     with fault_server(*said, "hold", then=says("stir soup")) as server:

@@ -33,9 +33,8 @@ def video(tmp_path_factory) -> Path:
 
 
 def plan(url: str, **choices) -> Plan:
-    limits = Limits(concurrency=1)
-    captioner = OpenAICaptioner(url, "scripted")
-    return make_plan(captioner=captioner, limits=limits, frontline="flux", window=2.0, **choices)
+    choices |= {"limits": Limits(concurrency=1), "frontline": "flux", "pictures": False}
+    return make_plan(captioner=OpenAICaptioner(url, "scripted"), window=2.0, **choices)
 
 
 def test_windows_that_no_pick_touches_are_asked_once(video, tmp_path):

@@ -25,7 +25,7 @@ from servers import range_server
 def run(tmp_path) -> Path:
     video = make_video(tmp_path / "shift.mp4", duration=48.0, clicks=[9.0, 25.0])
     choices = {"budget": "4", "frontline": "flux", "captioner": TagsCaptioner()}
-    return caption([video], run=tmp_path / "run", **choices).folder
+    return caption([video], run=tmp_path / "run", pictures=False, **choices).folder
 
 
 def reply(line: str, text: str) -> str:

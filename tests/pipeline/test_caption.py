@@ -49,8 +49,8 @@ def video(tmp_path_factory) -> Path:
 
 def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> Plan:
     captioner = OpenAICaptioner(url, "scripted") if url else TagsCaptioner()
-    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1, **choices}
-    return make_plan(captioner=captioner, **chosen)
+    chosen = {"frontline": "flux", "limits": limits or Limits(), "workers": 1, "pictures": False}
+    return make_plan(captioner=captioner, **chosen | choices)
 
 
 def picks(done: CaptionResult) -> list[PickRow]:
@@ -437,6 +437,7 @@ def test_attempts_that_break_off_are_spent_for_every_process_of_a_run(video, tmp
 
 
 COMMAND = [sys.executable, "-m", "earmark", "caption", "--frontline", "flux", "--budget", "40%"]
+COMMAND += ["--no-sounds", "--no-pictures"]
 
 
 @pytest.mark.slow
@@ -444,7 +445,7 @@ def test_killed_at_random_nothing_kept_is_asked_again(video, tmp_path):
     """SIGKILL over and over; in the end every window is answered, and what was kept never twice."""
     with fault_server(then="hold") as server:
         words = [*COMMAND[3:], str(video), "--vlm", server.url, "--model", "scripted"]
-        words += ["--concurrency", "2", "--no-cache", "--no-sounds"]
+        words += ["--concurrency", "2", "--no-cache"]
         kill_and_resume(words, tmp_path / "run", server, kills=7, windows=8)
 
 
@@ -454,7 +455,7 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
     with fault_server(then="hold") as server:
         words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
         child = subprocess.Popen(
-            [*words, "--concurrency", "2", "--no-cache", "--no-sounds"],
+            [*words, "--concurrency", "2", "--no-cache"],
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=heed_interrupts,  # noqa: PLW1509
@@ -481,7 +482,7 @@ def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
     """Those that are queued behind them are not: a crash leaves nothing in doubt but what was."""
     with fault_server(then="hold") as server:
         words = [*COMMAND, str(video), "--run", str(tmp_path), "--vlm", server.url]
-        child = subprocess.Popen([*words, "--concurrency", "2", "--no-cache", "--no-sounds"])
+        child = subprocess.Popen([*words, "--concurrency", "2", "--no-cache"])
         while server.count() < 2:
             assert child.poll() is None
             time.sleep(0.01)
@@ -551,7 +552,7 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         command = [sys.executable, "-c", IN_A_HURRY, str(run), model.url.removesuffix("/v1")]
         command += [media.url(), "caption", str(video), media.url("far.mp4"), "--run", str(run)]
         command += ["--rule", "uniform", "--budget", "2", "--workers", "1", "--no-cache"]
-        command += ["--vlm", model.url, "--concurrency", "2", "--no-sounds"]
+        command += ["--vlm", model.url, "--concurrency", "2", "--no-sounds", "--no-pictures"]
         child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert child.returncode == 130, child.stderr
     assert "what was finished is kept" in child.stderr
@@ -661,6 +662,6 @@ def test_a_model_that_a_cap_kept_from_being_asked_is_not_advised(video, tmp_path
 
 
 def test_without_a_model_the_last_line_says_how_to_add_one(video, tmp_path):
-    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache", "--no-sounds"]
+    words = [*COMMAND, str(video), "--run", str(tmp_path), "--no-cache"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "--gguf" in done.stdout.strip().splitlines()[-1]

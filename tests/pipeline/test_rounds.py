@@ -53,7 +53,7 @@ def says(activity: str) -> str:
 def plan(url: str, **choices) -> Plan:
     captioner = OpenAICaptioner(url, "scripted")
     chosen = {"limits": ONE_BY_ONE, "frontline": "flux", "budget": "8", "rounds": "2"}
-    chosen |= {"window": 2.0, "workers": 1, **choices}
+    chosen |= {"window": 2.0, "workers": 1, "pictures": False, **choices}
     return make_plan(captioner=captioner, **chosen)
 
 
@@ -187,7 +187,7 @@ from earmark.captioning.limits import Limits
 from earmark.pipeline.caption import caption
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", workers=1,
-        limits=Limits(concurrency=1), **choices)
+        pictures=False, limits=Limits(concurrency=1), **choices)
 """
 
 

@@ -44,7 +44,12 @@ def tags(folder: Path) -> list[tuple[str, int, tuple[str, ...]]]:
 
 
 def test_many_name_what_one_names_and_not_here(archive, heard, tmp_path):
-    choices = {"budget": "2", "frontline": "flux", "namer": SoundNamer(Listens(str(heard)))}
+    choices = {
+        "budget": "2",
+        "frontline": "flux",
+        "pictures": False,
+        "namer": SoundNamer(Listens(str(heard))),
+    }
     caption([archive], run=tmp_path / "one", workers=1, **choices)
     assert {process for process, _ in listeners(heard)} == {os.getpid()}
     for path in heard.iterdir():
@@ -67,7 +72,13 @@ def test_what_others_named_is_remembered_here_and_no_answer_is_asked_again(
     namer = SoundNamer(Listens(str(heard)), tmp_path / "driver")
     with fault_server() as server:
         asker = OpenAICaptioner(server.url, "scripted")
-        choices = {"budget": "2", "frontline": "flux", "namer": namer, "captioner": asker}
+        choices = {
+            "budget": "2",
+            "frontline": "flux",
+            "pictures": False,
+            "namer": namer,
+            "captioner": asker,
+        }
         caption([archive], run=tmp_path / "run", workers=2, **choices)
         assert (server.count(), len(listeners(heard))) == (6, 3)
         done = caption([archive], run=tmp_path / "run", workers=2, **choices)
@@ -80,7 +91,13 @@ def test_sounds_that_cannot_be_named_are_a_note_and_the_others_have_names(
     archive, heard, tmp_path, workers
 ):
     namer = SoundNamer(StumblesAt("1", str(heard)))
-    choices = {"budget": "2", "frontline": "flux", "namer": namer, "workers": workers}
+    choices = {
+        "budget": "2",
+        "frontline": "flux",
+        "pictures": False,
+        "namer": namer,
+        "workers": workers,
+    }
     done = caption([archive], run=tmp_path / "run", **choices)
     assert (done.missed, done.totals.picks) == (0, 6)
     with done.open() as run:
