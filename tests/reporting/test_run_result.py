@@ -30,6 +30,7 @@ def test_a_run_shows_its_picks_and_what_became_of_them(tmp_path):
         budget="2",
         frontline="flux",
         replay=answers,
+        pictures=False,
     )
     assert repr(done) == (
         f"CaptionResult(run='{tmp_path / 'run'}', answered=2, picks=2, windows=6, failed=0, "
@@ -50,7 +51,7 @@ def test_the_forecast_that_select_tells_is_the_one_a_run_keeps_and_shows(tmp_pat
     video = make_video(tmp_path / "shift.mp4", duration=24.0, clicks=[5.0, 13.0])
     (chosen,) = earmark.select([video], budget="2").recordings
     assert chosen.forecast_range is not None
-    done = earmark.caption([video], run=tmp_path / "run", budget="2", sounds=False)
+    done = earmark.caption([video], run=tmp_path / "run", budget="2", pictures=False)
     with done.open() as run:
         (row,) = run.recordings()
         choice = run.choice(row.id)

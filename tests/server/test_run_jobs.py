@@ -38,8 +38,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]
     """A folder with one recording, and a model that answers when it is let."""
     folder = tmp_path_factory.mktemp("place")
     make_scene(folder / "bench.mp4", duration=40.0)
-    options = ("--frontline", "energy", "--no-sounds", "--no-pictures")
-    options += ("--input-price", "1", "--output-price", "1")
+    options = ("--frontline", "energy", "--no-sounds", "--input-price", "1", "--output-price", "1")
     with (
         fault_server(then="hold") as model,
         serving(
