@@ -151,6 +151,13 @@ def test_without_a_server_what_may_tell_is_listed(run):
     assert json.loads(plain.stdout)["likeliest"][0]["kind"] in ("caption", "heard")
 
 
+def test_without_a_server_what_has_nothing_to_do_with_it_is_not_listed(run):
+    said = CliRunner().invoke(app, ["ask", str(run), "Was there a zeppelin?"])
+    assert said.exit_code == 0, said.output
+    assert said.stdout.splitlines()[0] == "The run does not tell."
+    assert "drill" not in said.stdout.lower()
+
+
 def test_an_answer_that_is_no_json_is_one_clear_line(run):
     with annotation_server(reply="I will not.") as server:
         said = CliRunner().invoke(app, ["ask", str(run), "When?", "--vlm", server.url])

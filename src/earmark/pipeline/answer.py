@@ -25,6 +25,7 @@ from earmark.search.cited_answer import (
     check_answer,
     gather_entries,
     run_paths,
+    telling_entries,
 )
 
 ANSWER_TOKENS = 800
@@ -86,7 +87,8 @@ def ask(
         paths = run_paths(folder)
         bought = find(question, paths, run=folder, calls=calls, plan=plan, api_key=api_key).calls
     with Run.open(folder) as kept:
-        entries = gather_entries(kept, question, SentenceEncoder.at_hand(plan.store))
+        gather = gather_entries if is_asked else telling_entries
+        entries = gather(kept, question, SentenceEncoder.at_hand(plan.store))
         totals = kept.totals()
     data, tokens = _NOTHING, 0
     if entries and is_asked:

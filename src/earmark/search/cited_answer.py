@@ -127,11 +127,22 @@ class CitedAnswer:
 def gather_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
 ) -> list[CitableEntry]:
-    """The entries of `run` most likely to tell, the likeliest first.
+    """What a model is given of `run`: the entries that may tell, the likeliest first.
 
-    Those that hold words of the question, then those that mean much the same; where these are few,
-    what captions and sounds there are, evenly over the time.
+    Where these are few, also what captions and sounds there are, evenly over the time.
     """
+    found = telling_entries(run, question, encoder)
+    if len(found) < 5:
+        every = [entry for entry in _overview(run) if entry not in found]
+        step = max(1, -(-len(every) // (MOST_ENTRIES - len(found))))
+        found += every[::step]
+    return found
+
+
+def telling_entries(
+    run: Run, question: str, encoder: SentenceEncoder | None = None
+) -> list[CitableEntry]:
+    """Entries that hold words of the question, then those that mean much the same."""
     counts: dict[CitableEntry, int] = {}
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
@@ -141,12 +152,7 @@ def gather_entries(
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
         found += (_entry(FoundMoment(run.folder, hit)) for hit in near)
-    found = list(dict.fromkeys(found))[:MOST_ENTRIES]
-    if len(found) < 5:
-        every = [entry for entry in _overview(run) if entry not in found]
-        step = max(1, -(-len(every) // (MOST_ENTRIES - len(found))))
-        found += every[::step]
-    return found
+    return list(dict.fromkeys(found))[:MOST_ENTRIES]
 
 
 def _entry(found: FoundMoment) -> CitableEntry:
