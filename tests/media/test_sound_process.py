@@ -39,6 +39,11 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return open_recording(path)
 
 
+def started(before: set[object]) -> list[multiprocessing.Process]:
+    """The processes of this one that were not there before."""
+    return [process for process in multiprocessing.active_children() if process not in before]
+
+
 def heard(recording: Recording, decode, track: int = 0):
     """The blocks of sound, what was counted, and the features of the gate."""
     meter, timeline = Meter(), AudioTimeline(RATE)
@@ -117,23 +122,25 @@ def test_a_bug_in_the_other_process_says_where_it_was(media):
 
 
 def test_a_process_that_is_lost_is_told(long):
+    before = set(multiprocessing.active_children())
     with closing(decode_apart(long.parts, 0, Meter())) as pieces:
         next(pieces)
-        for process in multiprocessing.active_children():
-            process.kill()
+        (process,) = started(before)
+        process.kill()
         with pytest.raises(BackendError, match=r"a\.wav: the process .* was lost \(code -9\)"):
             list(pieces)
 
 
 def test_the_process_ends_with_whoever_asked_for_it(long):
+    before = set(multiprocessing.active_children())
     for read in (0, 1):
         pieces = decode_apart(long.parts, 0, Meter())
-        (process,) = multiprocessing.active_children()
+        (process,) = started(before)
         for _ in range(read):
             next(pieces)
         pieces.close()
         assert process.exitcode is not None
-    assert multiprocessing.active_children() == []
+    assert started(before) == []
 
 
 @pytest.mark.skipif(cores() < 2, reason="a process of its own takes a second core")
@@ -145,11 +152,12 @@ def test_a_long_recording_is_decoded_apart_but_not_in_a_worker_nor_over_a_networ
     ((_, in_a_worker),) = workers.run(is_worth_a_process, [long.parts])
     workers.close()
     assert in_a_worker is False
+    before = set(multiprocessing.active_children())
     sound = long.sound()
     next(sound)
-    assert len(multiprocessing.active_children()) == 1
+    assert len(started(before)) == 1
     del sound
-    assert multiprocessing.active_children() == []
+    assert started(before) == []
     values = heard(long, decode_runs)[0]
     assert np.array_equal(whole_sound(long), values)
 
