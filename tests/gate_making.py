@@ -27,6 +27,7 @@ SMALL = Settings(
     crop=8.0,
     seeds=1,
     dropout=0.1,
+    made=0,
 )
 
 

@@ -49,7 +49,7 @@ def run(*words: object) -> tuple[str, str]:
     return outcome.stdout, outcome.stderr
 
 
-SMALL = ("--steps", 4, "--folds", 2, "--width", 8, "--threads", 1)
+SMALL = ("--steps", 4, "--folds", 2, "--width", 8, "--threads", 1, "--made", 1)
 
 
 def test_marks_become_a_gate_that_listens(media: Path, marks: Path, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_frontline_of_one_channel_needs_no_settings(
     media: Path, marks: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "mine"
-    quick = ("--steps", 4, "--folds", 2, "--threads", 1)
+    quick = ("--steps", 4, "--folds", 2, "--threads", 1, "--made", 0)
     run(marks, "--media", media, "--out", out, "--encoder", "flux", *quick)
     frontline = frontline_named(str(out / "gate.gate"))
     heard = listen(open_recording(find([str(media / "P00_1.wav")])[0]), frontline)

@@ -71,18 +71,30 @@ def test_bands_are_read_as_they_come() -> None:
     assert (float(head.usual), float(head.spread)) == (0.0, 1.0)
 
 
-def test_a_context_depends_on_forty_seconds_to_each_side_and_nothing_else() -> None:
+def test_a_context_depends_on_58_seconds_to_each_side_and_nothing_else() -> None:
     torch.manual_seed(0)
-    context = Context(4, width=8, dropout=0.0).eval()
-    assert context.context == 40 * 25
-    seconds = torch.randn(1, 120, 16)
-    for distance, reaches in ((40, True), (41, False)):
+    context = Context(4, width=32, dropout=0.0).eval()
+    assert context.context == 58 * 25
+    seconds = torch.randn(1, 180, 16)
+    for distance, reaches in ((58, True), (59, False)):
         for side in (-1, 1):
             other = seconds.clone()
-            other[0, 60 + side * distance] += 3.0
+            other[0, 90 + side * distance] += 3.0
             with torch.no_grad():
-                moved = abs(float(context(other)[0, 60] - context(seconds)[0, 60])) > 1e-7
+                moved = abs(float(context(other)[0, 90] - context(seconds)[0, 90])) > 0
             assert moved == reaches
+
+
+def test_a_context_reads_how_much_a_channel_varies_around_a_second() -> None:
+    context = Context(1, width=8, dropout=0.0)
+    seconds = torch.ones(1, 100, 4)
+    seconds[0, :50, 0] = torch.tensor([0.0, 2.0]).repeat(25)
+    read = context.read(seconds)[0]  # rows, then their deviation over 11, 31 and 91 s
+    assert read.shape == (16, 100)
+    assert read[4, [0, 25, 80]].tolist() == pytest.approx([1.0, 0.996, 0.01], abs=1e-3)
+    assert read[8, 50].tolist() == pytest.approx(float(seconds[0, 35:66, 0].std(correction=0)))
+    assert read[12, 0].tolist() == pytest.approx(float(seconds[0, :46, 0].std(correction=0)))
+    assert read[5].max() == pytest.approx(0.01)
 
 
 def test_a_second_is_its_mean_spread_largest_value_and_largest_rise() -> None:

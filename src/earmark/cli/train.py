@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CHOSEN = (
     "objective", "seeds", "first_seed", "folds", "steps", "batch", "crop", "learning_rate",
     "weight_decay", "cooling", "dropout", "width", "bands", "context_channels", "loudness",
-    "check_every", "takes",
+    "made", "check_every", "takes",
 )  # fmt: skip
 """Options that are fields of `Settings`."""
 
@@ -122,6 +122,10 @@ def train(
         float | None,
         typer.Option(help="Weight of the level.", show_default="by recipe"),
     ] = None,
+    made: Annotated[
+        int | None,
+        typer.Option(help="Made-up recordings for the context.", show_default="by recipe"),
+    ] = None,
     check_every: Annotated[
         int | None, typer.Option(help="Steps between two checkpoints.", show_default="by recipe")
     ] = None,
@@ -186,10 +190,10 @@ def train(
             def tell(done: int, steps: int) -> None:
                 bar.update(training, completed=done, total=steps)
 
-            made = train_segmenter(
+            segmented = train_segmenter(
                 material, settings, folder=out_folder, held_out=held_out, progress=tell
             )
-            show_segmenter(*made, out_folder)
+            show_segmenter(*segmented, out_folder)
             return
 
         def watch(step: Step) -> None:

@@ -22,6 +22,7 @@ from earmark.gate.forecast_error import (
     ForecastError,
     Miscount,
     Miss,
+    likeness,
     log_density,
     log_odds,
     spread,
@@ -52,6 +53,10 @@ would otherwise say how busy all are."""
 
 FORECAST_BUDGETS = (0.01, 0.02, *BUDGETS)
 """Shares of the windows at which forecasts are held against what came of them."""
+
+RARE = 0.5
+"""Power of how few recordings are about as busy, by which each counts in how forecasts lean: most
+are dense, and would say for the sparse ones how those lean."""
 
 LEANING = 0.1
 """How much a forecast that leans costs, beside errors of coverage; holds few recordings back."""
@@ -256,8 +261,11 @@ def fit_error(
         return 1 / (1 + np.exp(-np.clip(columns @ weights, -30, 30)))
 
     plain = np.array([0.0, 1.0, 0.0])
+    alike = np.array([likeness(density, each).sum() for each in density.tolist()])
+    weights = (alike / alike.mean()) ** -RARE
+    weights = np.sqrt(weights / weights.mean())
     found = least_squares(
-        lambda x: np.concatenate([expect(x) - actual, LEANING * (x - plain)]), plain
+        lambda x: np.concatenate([weights * (expect(x) - actual), LEANING * (x - plain)]), plain
     ).x
     units = [spread(*each) for each in zip(expect(found).tolist(), actions.tolist(), strict=True)]
     off = np.abs(actual - expect(found)) / np.array(units)

@@ -13,8 +13,11 @@ from earmark.timeline import CLOCK_RATE
 DILATIONS = (1, 4, 16)
 """Steps between the taps of the three blocks; the paper's."""
 
-SECONDS = (1, 3, 9, 27)
-"""Seconds between the taps of the context's blocks: 40 s to each side in all."""
+SECONDS = (1, 3, 9)
+"""Seconds between the taps of the context's blocks: 13 s to each side in all."""
+
+VARIETY = (5, 15, 45)
+"""Seconds on each side over which the context takes how much a channel varies."""
 
 AROUND = 12
 """Steps on each side over which a channel's restlessness is taken: a second in all."""
@@ -76,11 +79,7 @@ class Front(nn.Module):
         grouped = features.reshape(features.shape[0], features.shape[1], self.bands, -1)
         levels = grouped.mean(3).transpose(1, 2)
         rises = torch.relu(levels - functional.pad(levels, (1, 0))[:, :, :-1])
-        width = 2 * AROUND + 1
-        mean = functional.avg_pool1d(levels, width, 1, AROUND)
-        square = functional.avg_pool1d(levels * levels, width, 1, AROUND)
-        spread = torch.sqrt((square - mean * mean).clamp(min=LEAST_VARIANCE))
-        return torch.cat([levels, rises, spread], dim=1)
+        return torch.cat([levels, rises, deviation(levels, AROUND, padded=True)], dim=1)
 
 
 class Head(nn.Module):
@@ -145,7 +144,8 @@ class Context(nn.Module):
     """One logit a second: is this second part of a bout of work?
 
     Reads what `in_seconds` makes of the features, `(batch, seconds, 4 * channels)`, each brought
-    to its usual value and spread, 40 s to each side.
+    to its usual value and spread, and how much that varies around the second: work changes from
+    one thing to the next where wind, engines and steps go on as they are. 58 s to each side.
     """
 
     clock_rate = 1
@@ -156,8 +156,9 @@ class Context(nn.Module):
         super().__init__()
         self.channels = channels
         """Of the features; what it reads has four times as many."""
-        self.tower = Tower(4 * channels, width=width, dilations=SECONDS, dropout=dropout)
-        self.context = sum(SECONDS) * CLOCK_RATE
+        read = 4 * channels * (1 + len(VARIETY))
+        self.tower = Tower(read, width=width, dilations=SECONDS, dropout=dropout)
+        self.context = (sum(SECONDS) + max(VARIETY)) * CLOCK_RATE
         """Steps of the features on each side that a logit depends on."""
         self.register_buffer("usual", torch.zeros(4 * channels))
         self.register_buffer("spread", torch.ones(4 * channels))
@@ -170,9 +171,25 @@ class Context(nn.Module):
 
     def forward(self, seconds: Tensor) -> Tensor:
         """The logits of `seconds`."""
-        read = ((seconds - self.usual) / self.spread).clamp(-FARTHEST, FARTHEST)
-        logits: Tensor = self.tower(self.tower.drop(read.transpose(1, 2)))
+        logits: Tensor = self.tower(self.tower.drop(self.read(seconds)))
         return logits
+
+    def read(self, seconds: Tensor) -> Tensor:
+        """What the tower is given of `seconds`: `(batch, rows, seconds)`."""
+        rows = ((seconds - self.usual) / self.spread).clamp(-FARTHEST, FARTHEST).transpose(1, 2)
+        return torch.cat([rows, *(deviation(rows, side) for side in VARIETY)], dim=1)
+
+
+def deviation(rows: Tensor, side: int, *, padded: bool = False) -> Tensor:
+    """Standard deviation of `(batch, channels, steps)` over `side` steps to both sides.
+
+    Beyond the ends there is nothing, or, `padded`, zeros.
+    """
+    mean, square = (
+        functional.avg_pool1d(each, 2 * side + 1, 1, side, count_include_pad=padded)
+        for each in (rows, rows * rows)
+    )
+    return torch.sqrt((square - mean * mean).clamp(min=LEAST_VARIANCE))
 
 
 def in_seconds(features: Tensor, channels: int) -> Tensor:

@@ -19,6 +19,7 @@ from earmark.training.head import (
     AROUND,
     FARTHEST,
     LEAST_VARIANCE,
+    VARIETY,
     Context,
     Front,
     Head,
@@ -91,8 +92,7 @@ class Panel(nn.Module):
             level = features[:, :, : self.seconds.channels].mean(2)
             local = _mean_around(local) * torch.exp(self.loudness * _mean_around(level))
         seconds = in_seconds(features, self.seconds.channels)
-        read = ((seconds - self.seconds.usual) / self.seconds.spread).clamp(-FARTHEST, FARTHEST)
-        chance = torch.sigmoid(self.wide(read.transpose(1, 2))).mean(1)
+        chance = torch.sigmoid(self.wide(self.seconds.read(seconds))).mean(1)
         return (local * chance.repeat_interleave(CLOCK_RATE, 1))[:, :steps]
 
 
@@ -217,7 +217,7 @@ def _write_towers(graph: _Graph, read: str, towers: Beside) -> str:
 
 
 def _write_seconds(graph: _Graph, context: Context) -> str:
-    """The nodes of `in_seconds` and of bringing its rows to their usual value and spread."""
+    """The nodes of `in_seconds` and of `Context.read`."""
     channels = context.channels
     read = graph.slice("features", 0, channels, axis=2)
     cells = graph.add("Reshape", read, graph.constant([0, -1, CLOCK_RATE, channels]))
@@ -236,7 +236,9 @@ def _write_seconds(graph: _Graph, context: Context) -> str:
     usual, scale = (graph.constant(each.numpy()) for each in (context.usual, context.spread))
     rows = graph.add("Div", graph.add("Sub", rows, usual), scale)
     limits = (graph.constant(value) for value in (-FARTHEST, FARTHEST))
-    return graph.add("Transpose", graph.add("Clip", rows, *limits), perm=[0, 2, 1])
+    rows = graph.add("Transpose", graph.add("Clip", rows, *limits), perm=[0, 2, 1])
+    varied = [graph.deviation(rows, side, padded=False) for side in VARIETY]
+    return graph.add("Concat", rows, *varied, axis=1)
 
 
 def _write_activation(graph: _Graph, logits: str, name: str) -> str:
@@ -261,10 +263,7 @@ def _write_front(graph: _Graph, front: Front) -> str:
     later = graph.add("Pad", levels, graph.constant([0, 0, 1, 0, 0, 0]))
     before = graph.slice(later, 0, -1, axis=2)
     rises = graph.add("Relu", graph.add("Sub", levels, before))
-    mean = graph.average(levels, AROUND)
-    square = graph.average(graph.add("Mul", levels, levels), AROUND)
-    variance = graph.add("Sub", square, graph.add("Mul", mean, mean))
-    spread = graph.add("Sqrt", graph.add("Max", variance, graph.constant(LEAST_VARIANCE)))
+    spread = graph.deviation(levels, AROUND)
     return graph.add("Concat", levels, rises, spread, axis=1)
 
 
@@ -318,6 +317,13 @@ class _Graph:
             pads=[side, side],
             count_include_pad=int(padded),
         )
+
+    def deviation(self, value: str, side: int, *, padded: bool = True) -> str:
+        """The standard deviation over `side` steps on both sides, likewise."""
+        mean = self.average(value, side, padded=padded)
+        square = self.average(self.add("Mul", value, value), side, padded=padded)
+        variance = self.add("Sub", square, self.add("Mul", mean, mean))
+        return self.add("Sqrt", self.add("Max", variance, self.constant(LEAST_VARIANCE)))
 
     def serialise(self, channels: int) -> bytes:
         """The file."""

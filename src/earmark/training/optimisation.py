@@ -209,8 +209,11 @@ def check_origin(path: Path, state: Mapping[str, Any], origin: Mapping[str, Any]
 
 
 def origin_of(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:
-    """What a single head depends on besides its seed: the other seeds and loudness are no part."""
+    """What a single head depends on besides its seed: the other seeds and loudness are no part.
+
+    What was made up for it is among the recordings.
+    """
     return {
-        "settings": replace(settings, seeds=1, first_seed=0, loudness=0.0).to_json(),
+        "settings": replace(settings, seeds=1, first_seed=0, loudness=0.0, made=0).to_json(),
         "recordings": fingerprint({heard.name: heard for heard in recordings}),
     }

@@ -17,6 +17,7 @@ import torch
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.benchmark import Case, count_picks
 from earmark.features import encoder_named
+from earmark.features.encoder import SoundEncoder
 from earmark.features.encoder_spec import portable, split_name
 from earmark.gate.card import Card
 from earmark.gate.gate import Gate
@@ -30,6 +31,7 @@ from earmark.training.calibration import calibrate, fit_survival, mean_coverage
 from earmark.training.dataset import Material, TrainingRecording, check_actions, fingerprint
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
+from earmark.training.made_recordings import make_recording
 from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
 from earmark.training.settings import Settings
@@ -203,7 +205,8 @@ def fit_heads(
     met = [heard for name, heard in sorted(material.items()) if name not in held_out]
     check_actions({heard.name: heard for heard in met})
     channels = settings.context_channels
-    bouts = [in_bouts(heard, channels) for heard in met] if channels else []
+    taught = [*met, *make_recordings(settings)] if channels else []
+    bouts = [in_bouts(heard, channels) for heard in taught]
     ensemble, steps = Ensemble({}, {}), settings.seeds * settings.steps
 
     def measure(head: Head) -> float:
@@ -233,6 +236,14 @@ def fit_heads(
             progress=report,
         )
     return ensemble
+
+
+def make_recordings(settings: Settings) -> list[TrainingRecording]:
+    """What the context is taught of sustained sounds; nothing where no sound is heard."""
+    encoder = encoder_named(settings.encoder)
+    if not isinstance(encoder, SoundEncoder):
+        return []
+    return [make_recording(encoder, seed) for seed in range(settings.made)]
 
 
 def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:

@@ -45,6 +45,9 @@ class Settings:
     first_seed: int = 0
     takes: int = 1
     """Times each recording is heard; all but the first through a made-up room and microphone."""
+    made: int = 8
+    """Made-up recordings of sustained sounds that the context is trained on beside the real ones,
+    ten minutes each; see `earmark.training.made_recordings`."""
     check_every: int = 200
     """Steps between two looks at the dev recordings, and between two checkpoints."""
 
@@ -60,7 +63,7 @@ class Settings:
         ):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is more than 0, not {getattr(self, name)}")
-        for name in ("context_channels", "bands", "weight_decay"):
+        for name in ("context_channels", "bands", "weight_decay", "made"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is 0 or more, not {getattr(self, name)}")
         if self.loudness and not self.context_channels:
@@ -84,10 +87,10 @@ class Settings:
         return replace(found, tau=self.tau) if isinstance(found, SpanObjective) else found
 
     def of_context(self) -> Settings:
-        """What the context is trained with: ten minutes at a time, second by second."""
+        """What the context is trained with: ten minutes at a time, second by second, for longer."""
         return replace(
             self, objective="frame", learning_rate=2e-3, weight_decay=1e-3, crop=10 * self.crop,
-            batch=8,
+            batch=8, steps=5 * self.steps // 3,
         )  # fmt: skip
 
     @property
@@ -111,12 +114,12 @@ def recommended(encoder: str, channels: int, **chosen: Any) -> Settings:
     if name == "floor-mel":
         kind: dict[str, Any] = {"bands": channels // 2, "context_channels": channels // 2}
     elif name == "log-mel":
-        kind = {"bands": 4, "context_channels": channels, "loudness": 0.0}
+        kind = {"bands": 4, "context_channels": channels, "loudness": 0.0, "made": 0}
     elif channels == 1:
-        kind = {"bands": 1, "context_channels": 1, "loudness": 0.0}
+        kind = {"bands": 1, "context_channels": 1, "loudness": 0.0, "made": 0}
     else:
         kind = {"bands": 0, "width": 32, "steps": 400, "context_channels": channels}
-        kind["loudness"] = 0.0
+        kind |= {"loudness": 0.0, "made": 0}
     kind.update((name, value) for name, value in chosen.items() if value is not None)
     return Settings(encoder=encoder, **kind)
 
@@ -128,6 +131,7 @@ PAPER = Settings(
     bands=0,
     context_channels=0,
     loudness=0.0,
+    made=0,
     width=192,
     dropout=0.0,
     steps=15 * 200,
