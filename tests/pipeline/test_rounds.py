@@ -258,7 +258,7 @@ class Deadly(Progress):
         if tally.answered < calls == 8:
             os.kill(os.getpid(), signal.SIGKILL)
 caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", progress=Deadly(),
-        limits=Limits(concurrency=1), **choices)
+        pictures=False, limits=Limits(concurrency=1), **choices)
 """
 
 
