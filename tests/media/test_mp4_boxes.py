@@ -205,3 +205,12 @@ def test_a_file_whose_tables_claim_too_much_is_not_opened(tmp_path):
     path = write_movie(tmp_path / "a.mov", SOUND, stsz=(1 << 30, 1 << 20))
     with pytest.raises(UnreadableFile, match="has a damaged index: a track of"):
         open_recording(path)
+
+
+def test_a_file_whose_fragments_claim_too_much_is_not_opened(tmp_path):
+    run = box(b"trun", bytes(4), struct.pack(">I", (1 << 32) - 1))
+    movie = PcmMovie(len(SOUND) // 2, more=box(b"mvex")).moov()
+    path = tmp_path / "a.mp4"
+    path.write_bytes(FTYP + movie + box(b"moof", box(b"traf", run)))
+    with pytest.raises(UnreadableFile, match="its fragments name"):
+        open_recording(path)

@@ -103,6 +103,11 @@ def test_pictures_are_shown_out_of_order_and_before_they_are_due(tmp_path):
     assert film.index().stamps.tolist() == [2, 6, 8, 2, 8]
 
 
+def test_packets_of_one_tick_each_are_no_raw_sound_where_they_differ_in_size(tmp_path):
+    index = Film(tmp_path, stts=rows((5, 1))).index()
+    assert (index.sizes.tolist(), index.stamps.tolist()) == ([10, 20, 30, 40, 50], list(range(5)))
+
+
 def test_durations_that_end_early_are_none(tmp_path):
     index = Film(tmp_path, stts=rows((2, 3)), ctts=rows((1, 1))).index()
     assert index.stamps.tolist() == [1, 3, 6, 6, 6]

@@ -17,7 +17,7 @@ from earmark.media import storage as module
 from earmark.media.audio_decoder import _read_pieces
 from earmark.media.container import _ByteFile
 from earmark.media.remote_storage import RemoteStorage
-from earmark.media.source import as_place, from_root
+from earmark.media.source import as_place, from_root, place_of
 from earmark.media.storage import ByteRange, FileFacts, LocalStorage, Meter
 
 DATA = bytes(range(200))
@@ -147,6 +147,17 @@ def test_the_version_of_a_served_file_is_its_tag_or_its_time(facts: FileFacts, v
 def test_a_path_is_found_again_from_any_folder(path: str, found: str):
     assert from_root(path) == found.format(here=Path.cwd())
     assert as_place(path) == from_root(path)
+
+
+@pytest.mark.parametrize(
+    ("uri", "place"),
+    [
+        ("https://me:hunter22@host/a.mp4?token=hunter22", "https://host/a.mp4?***"),
+        ("/a/token=hunter22.mp4", "/a/token=hunter22.mp4"),
+    ],
+)
+def test_a_place_in_a_message_has_no_secret(uri: str, place: str):
+    assert place_of(uri) == place
 
 
 @dataclass

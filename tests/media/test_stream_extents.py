@@ -98,6 +98,8 @@ class Told:
         ([0, 3, 5], {"start_time": 2}, (0.2, 0.7)),  # priming is left out
         ([0, 3, 5], {"start_time": 2, "type": "video"}, (0.2, 0.9)),  # shown so much later
         ([1, 3, 5], {"start_time": 2, "type": "video"}, (0.2, 0.8)),  # as the first is
+        ([0, 3, 5], {"start_time": 2, "type": "video", "duration": 6}, (0.2, 0.8)),
+        ([0, 3, 5], {"start_time": 2, "type": "video", "duration": 4}, (0.2, 0.9)),
         ([-2, 3, 5], {}, (0.0, 0.7)),
         ([0, 3, 5], {"duration": 6}, (0.0, 0.6)),  # the header ends within the last packet
         ([0, 3, 5], {"duration": 5}, (0.0, 0.7)),  # it does not bear it out
