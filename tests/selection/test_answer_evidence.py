@@ -29,10 +29,14 @@ FACTORS = GapFactors(
 )
 
 
-def windows(count: int, *, owned: tuple[int, ...] = (), rate: float = 0.5) -> Windows:
+def windows(
+    count: int, *, owned: tuple[int, ...] = (), rate: float = 0.5, heard: bool = False
+) -> Windows:
+    """Windows of one rate: of almost one where something is `heard`."""
     survival = Survival.lognormal(median=4.0, sigma=0.5)
     middles = np.arange(count) * 4.0 + 2
     scores, rates = np.zeros(count), np.full(count, rate)
+    rates[:1] += 1e-9 * rate * heard
     return Windows(4.0, count * 4.0, scores, middles, rates, survival, owned)
 
 
@@ -88,7 +92,7 @@ def test_beside_an_answer_that_does_not_say_nothing_is_known():
     ("drawing", "tells"),
     [
         ("a....b....c....d....e....e....f....g....h....i....j....k", False),
-        ("a....a....a....b....-....-....-....-....c....c....c....d....e....e", True),
+        ("....".join(["a....a....a....b....-....-....-....-....c....c....c....d"] * 3), True),
         ("a....a....b", False),
     ],
 )
@@ -190,11 +194,23 @@ def test_ends_that_touch_all_there_is_leave_nothing_to_expect():
 
 def test_rates_far_below_one_are_told_apart_too():
     drawing = "a....a....a....b....-....-....-....-....c....c....c....d....e....e"
-    faint = windows(len(drawing), rate=0.001)
+    faint = windows(len(drawing), rate=0.001, heard=True)
     many = RevisedWindows([faint], [seen(drawing)], agree=equal, factors=FACTORS)
     assert many.tells
     assert faint not in many, "those it has are made anew"
     assert revised("a").level == 1
+
+
+def test_where_nothing_is_heard_answers_must_tell_more():
+    drawing = "a....a....a....b....-....-....-....-....c....c....c....d....e....e"
+
+    def tells(drawing: str, *, heard: bool) -> bool:
+        many = [windows(len(drawing), heard=heard)]
+        return RevisedWindows(many, [seen(drawing)], agree=equal, factors=FACTORS).tells
+
+    assert tells(drawing, heard=True)
+    assert not tells(drawing, heard=False)
+    assert tells("....".join([drawing] * 3), heard=False)
 
 
 @pytest.mark.parametrize("rounds", [Rounds(3), Rounds(None)])

@@ -104,12 +104,14 @@ def find_gaps(
 ) -> tuple[list[list[Gap]], float]:
     """The stretches between answers, in order; those with an end that does not say are left out.
 
-    And how much the answers say that things go on from one to the next: see `likely_kinds`.
+    And by how much the answers say more than is needed that things go on from one to the next:
+    see `likely_kinds`.
     """
     found = [_Stretches.of(*pair, agree) for pair in zip(many, seen, strict=True)]
     kinds, evidence = likely_kinds([row.said for row in found])
     gaps = [row.gaps(of_row, factors) for row, of_row in zip(found, kinds, strict=True)]
-    return gaps, evidence
+    is_heard = any(row.is_heard for row in found)
+    return gaps, evidence - (LEAST_EVIDENCE if is_heard else UNHEARD_EVIDENCE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +125,8 @@ class _Stretches:
     """Mean lengths of an action from one end to the other."""
     columns: tuple[list[float], ...]
     """First and last window, start and end, and new actions expected."""
+    is_heard: bool
+    """Whether the sound tells one window from another."""
 
     @classmethod
     def of(cls, windows: Windows, seen: Sequence[Seen], agree: Agreement) -> _Stretches:
@@ -144,7 +148,8 @@ class _Stretches:
         columns = (first, stop, *ends, np.maximum(expected[taken], 0.0))
         mean = float(windows.survival.reach(windows.length).sum()) * windows.per_call
         number = np.cumsum(says)[:-1][taken] - 1
-        return cls(said, number, apart[taken] / mean, tuple(each.tolist() for each in columns))
+        lists = tuple(each.tolist() for each in columns)
+        return cls(said, number, apart[taken] / mean, lists, len(np.unique(rates[:-1])) > 1)
 
     def gaps(self, kinds: FloatArray, factors: GapFactors) -> list[Gap]:
         """The stretches, given how likely it is between answers what `KINDS` say."""
@@ -161,6 +166,10 @@ LEAST_EVIDENCE = 1.0
 things go on from one to the next, and half of the squared differences of the factors from their
 mean, added up. Of dense kitchens neither is much. Set on the development halves: see
 experiments/LOG.md."""
+
+UNHEARD_EVIDENCE = 3.0
+"""Likewise where nothing is heard: even spacing is hard to better, and a few misses of the model in
+a row look like idle time."""
 
 IN_WORDS = {
     "same": "between answers that agree",
@@ -232,7 +241,7 @@ class RevisedWindows(Collection[Windows]):
             return False
         factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
-        return bool(self.evidence + spread * len(every) / 2 >= LEAST_EVIDENCE)
+        return bool(self.evidence + spread * len(every) / 2 >= 0)
 
 
 FITTED = GapFactors(
