@@ -36,7 +36,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("archive")
-    make_audio(folder / "a.wav", duration=30.0, clicks=[5.0, 12.0, 21.3])
+    clicks = [5.0, 6.2, 7.1, 8.3, 12.0, 12.9, 14.2, 15.0, 21.3, 22.1]
+    make_audio(folder / "a.wav", duration=30.0, clicks=clicks)
     return folder
 
 
@@ -115,9 +116,11 @@ def test_a_name_with_a_comma_is_one_column(folder: Path, tmp_path: Path) -> None
 def test_the_table_and_the_csv(folder: Path) -> None:
     code, said, _ = run(folder / "a.wav")
     assert code == 0
-    assert "1 episode" in said and "By duration that is" in said and "really it is" in said
+    assert "By duration that is" in said and "really it is" in said
     _, rows, _ = run(folder / "a.wav", "--format", "csv")
-    assert rows.splitlines()[0] == "recording,start,end"
+    head, *spans = rows.splitlines()
+    assert head == "recording,start,end"
+    assert spans and f"{len(spans)} episode" in said
 
 
 def test_a_promise_is_explained(folder: Path) -> None:
