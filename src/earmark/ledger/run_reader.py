@@ -50,8 +50,7 @@ SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.r
     a.finish, a.note, a.spend, a.at, p.round
 FROM picks p JOIN recordings r ON r.number = p.recording
     LEFT JOIN tags ON tags.id = p.tags
-    LEFT JOIN calls ON calls.id = p.call
-    LEFT JOIN answers a ON a.call = p.call
+    LEFT JOIN calls ON calls.id = p.call LEFT JOIN answers a ON a.call = p.call
 WHERE p.plan = ? AND r.id = ? ORDER BY p."start", p."end"
 """
 
