@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.question import Question
-from earmark.captioning.task import Task
-from earmark.captioning.usage import Failure, Tally
+from earmark.captioning.request import Task
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger

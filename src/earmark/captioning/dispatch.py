@@ -13,19 +13,21 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import Failure, Limits, Tally, UsageCounter
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 
 logger = logging.getLogger(__name__)
 
 AHEAD = 4
 """Requests queued beside those in flight, so that no worker waits for a frame to be decoded."""
+
+_Outcome = Answer | Failure | None
+"""None if the run was interrupted before there was one."""
 
 
 class CallLog(Protocol):
@@ -89,89 +91,40 @@ def dispatch(
     """
     if captioner.at_once is not None:
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
-    stopped = threading.Event()
-    caller = _Caller(captioner, limits, stopped, sleep or stopped.wait)
     usage = UsageCounter(limits, Tally() if tally is None else tally)
-    _Dispatcher(caller, usage, limits.concurrency, log).run(requests)
+    _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
     return usage.tally
-
-
-@dataclass(slots=True, eq=False)
-class _Caller:
-    """Asks one request until it is answered or beyond hope; in a worker thread."""
-
-    captioner: Captioner
-    limits: Limits
-    stopped: threading.Event
-    sleep: Callable[[float], object]
-    rng: random.Random = field(default_factory=random.Random)
-
-    def __call__(
-        self, request: Request, lose: Callable[[Request], str | None]
-    ) -> Answer | Failure | None:
-        """The outcome; None if the run was interrupted before there was one.
-
-        An attempt that may be charged for is told to `lose`, which says what forbids another.
-        """
-        attempt = 1
-        while not self.stopped.is_set():
-            try:
-                answer = self.captioner(request, timeout=self.limits.timeout)
-                return replace(answer, attempts=attempt)
-            except CallTimeout as error:
-                backoff = self.limits.backoff(attempt, retry_after=error.retry_after, rng=self.rng)
-                obstacle = lose(request) if error.was_sent else None
-                if hopeless := self._hopeless(attempt, backoff, obstacle):
-                    return Failure(request, f"{error}{hopeless}", attempt)
-            except UnreadableAnswer as error:
-                return _paid(request, error, attempt)
-            except CallError as error:
-                return Failure(request, str(error), attempt)
-            except MediaError as error:
-                return Failure(request, str(error), attempt - 1)
-            logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, backoff)
-            self.sleep(backoff)
-            attempt += 1
-        return None
-
-    def _hopeless(self, attempt: int, backoff: float, obstacle: str | None) -> str:
-        """Why there is to be no further attempt; empty if there is."""
-        if attempt > self.limits.retries:
-            return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
-        if backoff > self.limits.longest_wait:
-            return f" (it asks to be left alone for {backoff:.0f} s; the same command asks again)"
-        return f" (not asked again: {obstacle})" if obstacle else ""
-
-
-def _paid(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
-    """An answer that cannot be used costs what the server said, or else the most it can have."""
-    taken, given = error.prompt_tokens, error.completion_tokens
-    is_guessed = taken is None or given is None
-    taken = request.most_input_tokens if taken is None else taken
-    given = request.answer_tokens if given is None else given
-    return Failure(request, str(error), attempts, taken, given, is_guessed)
 
 
 class _Dispatcher:
     """The queue between the calling thread and its workers; all state is under one lock."""
 
     def __init__(
-        self, caller: _Caller, usage: UsageCounter, concurrency: int, log: CallLog
+        self,
+        captioner: Captioner,
+        limits: Limits,
+        usage: UsageCounter,
+        log: CallLog,
+        sleep: Callable[[float], object] | None,
     ) -> None:
-        self._caller = caller
+        self._captioner = captioner
+        self._limits = limits
         self._usage = usage
-        self._concurrency = concurrency
         self._log = log
+        self._stopped = threading.Event()
+        self._sleep = sleep or self._stopped.wait
+        self._rng = random.Random()  # noqa: S311 - spreads retries
         self._changed = threading.Condition()
         self._queue: deque[Request] = deque()
         self._in_flight: list[Request] = []
-        self._arrived: deque[tuple[Request, Answer | Failure | None]] = deque()
+        self._arrived: deque[tuple[Request, _Outcome]] = deque()
         """Outcomes before they are logged; added to without the lock, so that none is late."""
         self._workers = 0
         self._error: BaseException | None = None
         self._is_over = False
 
     def run(self, requests: Iterable[Request | Failure]) -> None:
+        """Queue `requests` in the calling thread; returns when all have an outcome, or raises."""
         try:
             for request in requests:
                 if isinstance(request, Failure):
@@ -184,7 +137,10 @@ class _Dispatcher:
             self._await_all()  # which another interruption ends
             raise
         finally:
-            self._end()
+            with self._changed:  # what has arrived is logged, and nothing that arrives later
+                self._log_arrived()
+                self._is_over = True
+                self._changed.notify_all()
         if self._error is not None:
             raise self._error
 
@@ -193,26 +149,27 @@ class _Dispatcher:
 
         Returns when there is room for another beside it.
         """
+
+        def obstacle() -> str | None:
+            return self._usage.obstacle(self._held(), request)
+
         with self._changed:
-            self._wait(lambda: not self._held() or self._obstacle(request) is None)
-            if (reason := self._obstacle(request)) is not None:
+            self._wait(lambda: not self._held() or obstacle() is None)
+            if (reason := obstacle()) is not None:
                 self._usage.tally.stopped = reason
                 return False
             self._queue.append(request)
-            if self._workers < self._concurrency:
+            if self._workers < self._limits.concurrency:
                 self._workers += 1
                 # Not a pool: its threads are joined at exit, whoever is in a hurry.
                 threading.Thread(target=self._work, daemon=True).start()
             self._changed.notify_all()
-            self._wait(lambda: len(self._held()) < self._concurrency + AHEAD)
+            self._wait(lambda: len(self._held()) < self._limits.concurrency + AHEAD)
         return True
 
     def _held(self) -> list[Request]:
         """What the limits have set something aside for."""
         return [*self._queue, *self._in_flight]
-
-    def _obstacle(self, request: Request) -> str | None:
-        return self._usage.obstacle(self._held(), request)
 
     def _wait(self, is_so: Callable[[], bool]) -> None:
         """Let the workers go on until `is_so`, or until one has met an error, which is raised."""
@@ -224,28 +181,26 @@ class _Dispatcher:
         with self._changed:
             self._changed.wait_for(lambda: not self._held())
 
-    def _stop(self, error: BaseException | None = None) -> None:
-        """Send nothing more, and have the calling thread raise `error`; the queue was not begun."""
-        self._caller.stopped.set()
+    def _stop(self, error: BaseException | None = None, *, at: Request | None = None) -> None:
+        """Send nothing more, and have the calling thread raise `error`; the queue was not begun.
+
+        An error `at` a request says nothing about what became of it.
+        """
+        self._stopped.set()
         with self._changed:
+            if at is not None:
+                self._in_flight.remove(at)
             self._error = self._error or error
             self._queue.clear()
-            self._changed.notify_all()
-
-    def _end(self) -> None:
-        """Log what has arrived, and nothing that arrives later."""
-        with self._changed:
-            self._log_arrived()
-            self._is_over = True
             self._changed.notify_all()
 
     def _work(self) -> None:
         """Take requests from the queue and ask them, until there are to be no more."""
         while (request := self._begin_next()) is not None:
             try:
-                outcome = self._caller(request, self._lose)
+                outcome = self._ask(request)
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                self._drop(request, error)
+                self._stop(error, at=request)
             else:
                 self._settle(request, outcome)
 
@@ -260,19 +215,50 @@ class _Dispatcher:
                 try:
                     self._log.begin(request)
                 except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-                    self._drop(request, error)
+                    self._stop(error, at=request)
                 else:
                     return request
 
+    def _ask(self, request: Request) -> _Outcome:
+        """Ask until there is an answer, or no hope of one."""
+        attempt = 1
+        while not self._stopped.is_set():
+            try:
+                answer = self._captioner(request, timeout=self._limits.timeout)
+                return replace(answer, attempts=attempt)
+            except CallTimeout as error:
+                wait = self._limits.backoff(attempt, retry_after=error.retry_after, rng=self._rng)
+                obstacle = self._lose(request) if error.was_sent else None
+                if hopeless := self._hopeless(attempt, wait, obstacle):
+                    return Failure(request, f"{error}{hopeless}", attempt)
+            except UnreadableAnswer as error:
+                return _paid(request, error, attempt)
+            except CallError as error:
+                return Failure(request, str(error), attempt)
+            except MediaError as error:
+                return Failure(request, str(error), attempt - 1)
+            logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, wait)
+            self._sleep(wait)
+            attempt += 1
+        return None
+
     def _lose(self, request: Request) -> str | None:
-        """Count and log an attempt that broke off; why there may be no other, if so."""
+        """Count and log an attempt that may be charged for; why there may be no other, if so."""
         with self._changed:
             self._usage.count_lost(request)
             self._log.lost(request)
             others = [one for one in self._held() if one is not request]
             return self._usage.obstacle(others, request)
 
-    def _settle(self, request: Request, outcome: Answer | Failure | None) -> None:
+    def _hopeless(self, attempt: int, wait: float, obstacle: str | None) -> str:
+        """Why there is to be no further attempt; empty if there is."""
+        if attempt > self._limits.retries:
+            return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
+        if wait > self._limits.longest_wait:
+            return f" (it asks to be left alone for {wait:.0f} s; the same command asks again)"
+        return f" (not asked again: {obstacle})" if obstacle else ""
+
+    def _settle(self, request: Request, outcome: _Outcome) -> None:
         self._arrived.append((request, outcome))
         with self._changed:
             self._log_arrived()
@@ -291,26 +277,26 @@ class _Dispatcher:
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._stop(error)
 
-    def _log_one(self, request: Request, outcome: Answer | Failure | None) -> None:
+    def _log_one(self, request: Request, outcome: _Outcome) -> None:
         if request in self._in_flight:
             self._in_flight.remove(request)
         try:
-            self._record(request, outcome)
+            if outcome is None:
+                self._log.withdraw(request)
+                return
+            self._usage.count(request, outcome)
+            if isinstance(outcome, Answer):
+                self._log.answered(request, outcome)
+            else:
+                self._log.failed(outcome)
         except BaseException as error:  # noqa: BLE001 - raised in the calling thread
             self._stop(error)
 
-    def _drop(self, request: Request, error: BaseException) -> None:
-        """End the run for an error that says nothing about what became of `request`."""
-        with self._changed:
-            self._in_flight.remove(request)
-            self._stop(error)
 
-    def _record(self, request: Request, outcome: Answer | Failure | None) -> None:
-        if outcome is None:
-            self._log.withdraw(request)
-            return
-        self._usage.count(request, outcome)
-        if isinstance(outcome, Answer):
-            self._log.answered(request, outcome)
-        else:
-            self._log.failed(outcome)
+def _paid(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
+    """An answer that cannot be used costs what the server said, or else the most it can have."""
+    taken, given = error.prompt_tokens, error.completion_tokens
+    is_guessed = taken is None or given is None
+    taken = request.most_input_tokens if taken is None else taken
+    given = request.answer_tokens if given is None else given
+    return Failure(request, str(error), attempts, taken, given, is_guessed)

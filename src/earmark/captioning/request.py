@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from earmark.captioning.visual_tokens import PATCH, shrink
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import MOST_QUOTED, quote
-from earmark.media import Frame
+from earmark.media import Frame, Recording
 from earmark.timeline import Span
 from earmark.version import VERSION
 
@@ -145,6 +145,18 @@ class Request:
         small = tuple(shrink(frames, tokens=self.tokens, patch=self.patch))
         pictures = tuple(map(Picture.of, small))
         return replace(self, frames=small, pictures=pictures, faces_blurred=faces)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One picked window on its way to a model."""
+
+    recording: Recording
+    request: Request
+
+    def __str__(self) -> str:
+        span = self.request.span
+        return f"{self.recording.source.name} at {span.start:g}-{span.end:g} s"
 
 
 @dataclass(frozen=True, slots=True)

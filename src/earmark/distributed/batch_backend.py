@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.evidence_captioner import EvidenceCaptioner
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.openai_batch import write_batch
-from earmark.captioning.request import Request
-from earmark.captioning.task import Task
-from earmark.captioning.usage import Failure, Tally
+from earmark.captioning.request import Request, Task
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.pipeline.batch import decoded_requests, requests_within

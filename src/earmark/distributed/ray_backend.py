@@ -15,9 +15,8 @@ from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Limits
-from earmark.captioning.task import Task
-from earmark.captioning.usage import Tally
+from earmark.captioning.limits import Limits, Tally
+from earmark.captioning.request import Task
 from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_process import ATTEMPTS

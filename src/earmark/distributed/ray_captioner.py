@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.request import Answer, Request
-from earmark.captioning.task import Task
+from earmark.captioning.request import Answer, Request, Task
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_process import ATTEMPTS
 from earmark.errors import (

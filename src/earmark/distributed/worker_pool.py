@@ -14,9 +14,8 @@ from earmark.pipeline.run_plan import BackendOptions
 
 if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
-    from earmark.captioning.limits import Limits
-    from earmark.captioning.task import Task
-    from earmark.captioning.usage import Tally
+    from earmark.captioning.limits import Limits, Tally
+    from earmark.captioning.request import Task
     from earmark.ledger.call_recorder import CallRecorder
 
 DEADLINE = 1800.0

@@ -7,10 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from earmark.captioning.limits import Limits
-from earmark.captioning.request import Answer, Request
-from earmark.captioning.task import Task
-from earmark.captioning.usage import Failure, Tally
+from earmark.captioning.limits import Failure, Limits, Tally
+from earmark.captioning.request import Answer, Request, Task
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow

@@ -6,8 +6,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from earmark.captioning.question import Question
-from earmark.captioning.request import Request
-from earmark.captioning.task import Task
+from earmark.captioning.request import Request, Task
 from earmark.gate.forecast_error import ForecastError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow

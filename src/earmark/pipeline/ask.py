@@ -9,10 +9,8 @@ from itertools import tee
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Limits
-from earmark.captioning.request import Request
-from earmark.captioning.task import Task
-from earmark.captioning.usage import Failure, Tally
+from earmark.captioning.limits import Failure, Limits, Tally
+from earmark.captioning.request import Request, Task
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
 from earmark.media.prefetch import (

@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from earmark.captioning.limits import Limits
+from earmark.captioning.limits import Failure, Limits, Tally, UsageCounter
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
-from earmark.captioning.request import Answer, Request
-from earmark.captioning.task import Task
-from earmark.captioning.usage import Failure, Tally, UsageCounter
+from earmark.captioning.request import Answer, Request, Task
 from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.blurred_ledger import open_ledger

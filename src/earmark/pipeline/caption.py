@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.usage import Tally
+from earmark.captioning.limits import Tally
 from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
