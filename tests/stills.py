@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from earmark.captioning.request import Request
+from earmark.captioning.request import PATCH, Request
 from earmark.media import Frame
 from earmark.timeline import Span
 
@@ -15,6 +16,11 @@ from earmark.timeline import Span
 def still(time: float = 0.0, *, width: int = 64, height: int = 64, level: int = 128) -> Frame:
     """A picture of one grey, shown at `time`."""
     return Frame(time, np.full((height, width, 3), level, dtype=np.uint8))
+
+
+def image_tokens(width: int, height: int, *, patch: int = PATCH) -> int:
+    """Visual tokens of a picture: patches, those at its edges whole."""
+    return math.ceil(width / patch) * math.ceil(height / patch)
 
 
 def ask_about(

@@ -13,7 +13,7 @@ from earmark.captioning.activity import (
     same_activity,
     with_activity,
 )
-from earmark.captioning.captioner import read_text
+from earmark.captioning.chat_protocol import read_text
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request

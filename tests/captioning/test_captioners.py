@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.captioning.model_choice import CAPTIONERS
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.replay import Replay
-from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import CallTimeout, UnreadableAnswer
 from earmark.evidence.object_detector import ObjectTagger

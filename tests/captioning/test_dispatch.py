@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning import chat_reply
+from earmark.captioning import chat_protocol
 from earmark.captioning.dispatch import AHEAD, dispatch
 from earmark.captioning.limits import CURRENCY, Failure, Limits, Tally, UsageCounter
 from earmark.captioning.openai_captioner import OpenAICaptioner
@@ -521,7 +521,7 @@ def test_out_of_memory_in_the_parser_costs_one_answer_and_is_paid_for(monkeypatc
             raise MemoryError
         return json.loads(text)
 
-    monkeypatch.setattr(chat_reply, "_loads", read)
+    monkeypatch.setattr(chat_protocol, "_loads", read)
     outcome, tally, count = run(count=3)
     assert sorted(outcome.answers) == [0.0, 8.0] and count == 3
     assert "more than there is memory for" in outcome.failures[4.0]
@@ -674,7 +674,7 @@ def test_a_second_control_c_does_not_wait_and_keeps_what_has_arrived():
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(here.parent)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path])},
         )
         while server.count() < 2:
             assert child.poll() is None

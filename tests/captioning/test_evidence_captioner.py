@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from earmark.captioning.chat_message import body
-from earmark.captioning.evidence_captioner import EvidenceCaptioner
+from earmark.captioning.captioner import EvidenceCaptioner, TagsCaptioner
+from earmark.captioning.chat_protocol import body
 from earmark.captioning.request import Request
-from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.media import Frame

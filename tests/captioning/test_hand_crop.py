@@ -8,9 +8,9 @@ import pytest
 from drawn_hand import drawn_hand
 from earmark.captioning.hand_crop import (
     GRIDS,
+    SIDE,
     HandCrop,
     HandFinder,
-    PalmBox,
     anchors,
     crop,
     decode,
@@ -35,9 +35,10 @@ def finder() -> HandFinder:
 def test_a_drawn_hand_is_found_where_it_is(finder, across, down, size):
     palm, *others = finder(drawn_hand(across=across, down=down, size=size))
     assert not others
-    assert abs((palm.left + palm.right) / 2 - across) < 30 * size
-    assert abs((palm.top + palm.bottom) / 2 - (down + 20 * size)) < 40 * size
-    assert 80 * size < palm.right - palm.left < 180 * size
+    top, left, bottom, right = palm
+    assert abs((left + right) / 2 - across) < 30 * size
+    assert abs((top + bottom) / 2 - (down + 20 * size)) < 40 * size
+    assert 80 * size < right - left < 180 * size
 
 
 def test_no_hand_is_no_box_and_no_crop(finder):
@@ -61,16 +62,16 @@ FRAME = Frame(2.5, np.arange(100 * 200 * 3, dtype=np.uint32).astype(np.uint8).re
 @pytest.mark.parametrize(
     ("boxes", "around", "rows", "columns"),
     [
-        ([PalmBox(50, 40, 70, 60)], 1.0, (40, 60), (50, 70)),
-        ([PalmBox(50, 40, 70, 60)], 2.0, (30, 70), (40, 80)),
-        ([PalmBox(10, 10, 20, 20), PalmBox(150, 60, 160, 90)], 1.0, (10, 90), (10, 160)),
-        ([PalmBox(-20, 80, 20, 120)], 2.0, (60, 100), (0, 40)),
-        ([PalmBox(300, 300, 310, 310)], 1.0, (99, 100), (199, 200)),
+        ([(40, 50, 60, 70)], 1.0, (40, 60), (50, 70)),
+        ([(40, 50, 60, 70)], 2.0, (30, 70), (40, 80)),
+        ([(10, 10, 20, 20), (60, 150, 90, 160)], 1.0, (10, 90), (10, 160)),
+        ([(80, -20, 120, 20)], 2.0, (60, 100), (0, 40)),
+        ([(300, 300, 310, 310)], 1.0, (99, 100), (199, 200)),
     ],
     ids=["as it is", "twice as large", "two hands", "over the edge", "outside"],
 )
 def test_crops_stay_inside(boxes, around, rows, columns):
-    cut = crop(FRAME, boxes, around=around)
+    cut = crop(FRAME, list(map(np.array, boxes)), around=around)
     assert cut.time == 2.5
     assert (cut.rgb == FRAME.rgb[slice(*rows), slice(*columns)]).all()
 
@@ -86,8 +87,11 @@ def test_of_two_on_top_of_each_other_the_surer_stays():
     places, scores = np.zeros((2016, 18), np.float32), np.full(2016, -9.0, np.float32)
     places[[0, 1, 2000], 2:4] = 40.0
     scores[[0, 1, 2000]] = 2.0, 3.0, 1.0
-    found = decode(places, scores, 0.5)
-    assert [round(box.score, 3) for box in found] == [0.953, 0.731]
+    surer, other = decode(places, scores, 0.5)
+    middles = anchors()[[1, 2000]] * SIDE
+    assert [(box[:2] + box[2:]).tolist() for box in (surer, other)] == [
+        pytest.approx(2 * middle[::-1]) for middle in middles
+    ]
     assert decode(places, scores, 0.99) == []
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.captioning.model_choice import CAPTIONERS, ModelChoice
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.replay import Replay
-from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import EarmarkError
 from fault_server import fault_server
@@ -35,7 +35,7 @@ def made(choice, **options):
 
 @pytest.mark.parametrize("choice", CHOICES, ids=["none", *CAPTIONERS][:6])
 def test_a_choice_comes_back_from_json_as_it_was(choice):
-    assert ModelChoice.from_json(json.loads(json.dumps(choice.to_json()))) == choice
+    assert ModelChoice(**json.loads(json.dumps(choice.to_json()))) == choice
 
 
 def test_a_file_may_be_given_as_text():
@@ -76,7 +76,7 @@ def test_a_model_in_process_has_room_for_the_pictures(tmp_path, tokens, context)
     encoder.touch()
     captioner = made(ModelChoice(gguf=model), tokens=tokens)
     assert isinstance(captioner, LocalCaptioner)
-    assert (captioner.context, captioner.parallel) == (context, 2)
+    assert (captioner.context, captioner.at_once) == (context, 2)
     assert captioner.mmproj_path == encoder
 
 

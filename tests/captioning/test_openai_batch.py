@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from earmark.captioning.chat_message import body
+from earmark.captioning.chat_protocol import body
 from earmark.captioning.openai_batch import read_batch, write_batch
 from fault_server import completion
 from stills import ask_about

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from earmark.captioning.chat_message import body
+from earmark.captioning.chat_protocol import body
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.openai_endpoint import Endpoint, retry_after
 from earmark.errors import CallRejected, CallTimeout, UnreadableAnswer
@@ -148,6 +150,23 @@ def test_a_server_with_another_name_for_the_longest_answer_is_obeyed():
         for _ in range(3):
             assert captioner(ask_about(model="scripted"), timeout=60.0).text
         assert server.count() == 1 + 3
+
+
+def test_calls_side_by_side_each_learn_the_other_name():
+    class Newer(Endpoint):
+        """Refuses the old name, once both calls are under way."""
+
+        def _ask(self, *_, **content):
+            if "max_tokens" in content["json"]:
+                both.wait()
+                raise CallRejected("Use 'max_completion_tokens' instead.")
+            return content["json"]
+
+    both = threading.Barrier(2, timeout=60)
+    endpoint = Newer("http://127.0.0.1:1/v1")
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(endpoint.chat, {"max_tokens": 9}, timeout=60) for _ in range(2)]
+    assert [one.result() for one in asked] == [{"max_completion_tokens": 9}] * 2
 
 
 def test_latency_is_that_of_the_server():

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from earmark.captioning.visual_tokens import image_tokens
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import MOST_QUOTED
 from earmark.timeline import Span
-from stills import ask_about, still
+from stills import ask_about, image_tokens, still
 
 
 def test_identity_is_known_before_frames_and_is_the_same_after():

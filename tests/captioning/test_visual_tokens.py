@@ -4,14 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.captioning.visual_tokens import fit, image_tokens, shrink
-from stills import still
-
-
-def test_tokens_are_patches():
-    assert image_tokens(640, 352, frames=8) == 1760
-    assert image_tokens(28, 28, patch=28) == 1
-    assert image_tokens(33, 32) == 2
+from earmark.captioning.request import fit
+from stills import ask_about, image_tokens, still
 
 
 @pytest.mark.parametrize(
@@ -37,7 +31,7 @@ sides = st.integers(min_value=32, max_value=4000)
 @given(sides, sides, st.integers(1, 16), st.integers(16, 5000), st.sampled_from([14, 28, 32]))
 def test_what_is_fitted_fits(width, height, frames, tokens, patch):
     small = fit(width, height, frames=frames, tokens=tokens, patch=patch)
-    assert image_tokens(*small, frames=frames, patch=patch) <= tokens
+    assert frames * image_tokens(*small, patch=patch) <= tokens
     assert small[0] <= width and small[1] <= height
     assert small[0] % patch == 0 and small[1] % patch == 0
     # The short side is within one patch of what the shape asks for, where one patch is enough.
@@ -64,7 +58,7 @@ def test_too_small_an_allowance_is_refused():
 
 def test_frames_are_shrunk_only_where_they_must_be():
     large, small = still(1.0, width=1920, height=1080), still(2.0, width=320, height=160)
-    shrunk = shrink([large, small], tokens=480)
+    shrunk = ask_about([1.0, 2.0], tokens=480, frames=False).showing([large, small]).frames
     assert [frame.rgb.shape for frame in shrunk] == [(352, 640, 3), (160, 320, 3)]
     assert shrunk[1] is small
     assert [frame.time for frame in shrunk] == [1.0, 2.0]

@@ -9,7 +9,7 @@ import av
 import numpy as np
 import pytest
 
-from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.errors import ModelMismatch, ModelMissing
 from earmark.evidence.object_detector import ObjectTagger
 from earmark.media import Frame

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from earmark.captioning.chat_reply import MOST_CHARACTERS, read_json, read_reply
+from earmark.captioning.chat_protocol import MOST_CHARACTERS, read_json, read_reply
 from earmark.captioning.request import Request
 from earmark.errors import AnnotationError, UnreadableAnswer
 from earmark.evaluation.annotations.readers import read_annotations

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import LedgerError, MediaError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence

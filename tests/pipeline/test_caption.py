@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
-from earmark.captioning.tags_captioner import TagsCaptioner
 from earmark.errors import LedgerError
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickRow

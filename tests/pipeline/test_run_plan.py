@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import earmark
-from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.gate.gate import default_gate
 from earmark.gate.survival import Survival
 from earmark.media import Source

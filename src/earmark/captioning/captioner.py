@@ -1,17 +1,19 @@
-"""What a captioner is."""
+"""What a captioner is, and those that ask no server: tags alone, and evidence told to another."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from earmark.captioning.activity import TITLE, read_activity
-from earmark.captioning.request import Answer, Request
-from earmark.errors import UnreadableAnswer
+from earmark.captioning.request import FREE, Answer, Request
+from earmark.media import Frame
 
-DEEPEST = 64
-"""Levels of nesting in an answer, or in a reply: nobody asks for more."""
+if TYPE_CHECKING:
+    from earmark.evidence.picture_evidence import PictureEvidence
+
+Look = Callable[[Sequence[Frame]], tuple[str, ...]]
+"""Names what frames show, such as `earmark.evidence.object_detector.ObjectTagger`."""
 
 
 class Captioner(Protocol):
@@ -66,59 +68,44 @@ class WrappedCaptioner:
         self.captioner.check()
 
 
-def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:
-    """A model's words and, where `request` has a schema, the same as JSON.
+@dataclass(frozen=True, slots=True)
+class EvidenceCaptioner(WrappedCaptioner):
+    """Looks at the frames of a request first, tells the captioner, and keeps what was found."""
 
-    A fence of backquotes around the JSON is taken off. Of the schema only the type `object` and
-    the required names are checked.
+    look: PictureEvidence
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The captioner's answer, with what was found in the frames beside it."""
+        found = self.look(request.frames, request.span)
+        answer = self.captioner(replace(request, evidence=found), timeout=timeout)
+        return replace(answer, evidence=found)
+
+
+@dataclass(frozen=True, slots=True)
+class TagsCaptioner:
+    """Passes on the tags of the window, and says that is what they are.
+
+    Nothing is asked of anyone, so a schema is not followed and `data` is None. No picture is looked
+    at here unless there is a `look`; its names, and what the request says is seen, follow those of
+    the sounds. A window without named sounds or things has the empty text.
     """
-    words = text.strip()
-    if not words:
-        raise UnreadableAnswer(f"the model answered nothing{_cut(finish)}")
-    if request.schema is None:
-        return words, None
-    try:
-        data = json.loads(_unfenced(words))
-    except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
-        if request.schema.get("title") == TITLE:  # asked for, and not in this server's power
-            data = read_activity(words)
-            return data["caption"], data
-        raise UnreadableAnswer(
-            f"the answer is not JSON, as the schema asks{_cut(finish)}: {words[:60]!r}"
-        ) from error
-    _check_shape(data, request)
-    caption = data.get("caption") if request.schema.get("title") == TITLE else None
-    return caption.strip() or words if isinstance(caption, str) else words, data
 
+    model: str = FREE
+    at_once: int | None = None
+    look: Look | None = None
 
-def _check_shape(data: Any, request: Request) -> None:
-    schema = request.schema or {}
-    if schema.get("type", "object") == "object" and not isinstance(data, dict):
-        raise UnreadableAnswer("the answer is JSON but not an object")
-    if _depth(data) > DEEPEST:
-        raise UnreadableAnswer(f"the answer is JSON nested more than {DEEPEST} deep")
-    names = schema.get("required", ()) if isinstance(data, dict) else ()
-    missing = [name for name in names if name not in data]
-    if missing:
-        raise UnreadableAnswer(f"the answer lacks {', '.join(missing)}")
+    def check(self) -> None:
+        """Always ready."""
 
-
-def _depth(value: Any) -> int:
-    """How many lists and objects lie in one another in a JSON value, itself counted."""
-    depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, dict | list)]:
-        depth += 1
-        level = [
-            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return depth
-
-
-def _unfenced(words: str) -> str:
-    if words.startswith("```") and words.endswith("```"):
-        return words[3:-3].removeprefix("json")
-    return words
-
-
-def _cut(finish: str) -> str:
-    return " (cut off: allow a longer one with --answer-tokens)" if finish == "length" else ""
+    def __call__(self, request: Request, *, timeout: float) -> Answer:  # noqa: ARG002
+        """The tags of `request`, joined by commas; `kind` is `tags`, never `caption`."""
+        seen = self.look(request.frames) if self.look else ()
+        seen += tuple(entry.text for entry in request.evidence if entry.kind == "seen")
+        return Answer(
+            text=", ".join(dict.fromkeys((*request.tags, *seen))),
+            model=self.model,
+            kind="tags",
+            prompt_tokens=0,
+            completion_tokens=0,
+            form="images" if self.look and request.frames else "none",
+        )

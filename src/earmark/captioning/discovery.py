@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from earmark.captioning.openai_captioner import SIDE, probe_pictures
 from earmark.captioning.openai_endpoint import Endpoint
-from earmark.captioning.server_probe import SIDE, probe_pictures
 from earmark.errors import CallError, CallTimeout
 from earmark.media import Frame
 from earmark.redaction import redact_url

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from earmark.evidence.face_blur import box_within, overlap
 from earmark.media import Frame
 from earmark.models import ModelStore
 from earmark.timeline import FloatArray
@@ -28,34 +29,6 @@ SIDE = 192
 
 GRIDS = ((24, 2), (12, 6))
 """Places along each side of the network's two grids, and how many share one spot."""
-
-
-@dataclass(frozen=True, slots=True)
-class PalmBox:
-    """A rectangle in a frame, in pixels; may reach past its edges."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    score: float = 1.0
-    """How sure it is, 0 to 1."""
-
-    @property
-    def area(self) -> float:
-        """Pixels inside."""
-        return max(0.0, self.right - self.left) * max(0.0, self.bottom - self.top)
-
-    def overlap(self, other: PalmBox) -> float:
-        """Shared pixels over the pixels of both together; 0 where they are apart."""
-        shared = PalmBox(
-            max(self.left, other.left),
-            max(self.top, other.top),
-            min(self.right, other.right),
-            min(self.bottom, other.bottom),
-        ).area
-        whole = self.area + other.area - shared
-        return shared / whole if whole else 0.0
 
 
 @dataclass(slots=True)
@@ -69,8 +42,8 @@ class HandFinder:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _network: Any = field(default=None, repr=False, compare=False)
 
-    def __call__(self, frame: Frame) -> list[PalmBox]:
-        """The palms in `frame`, the surest first."""
+    def __call__(self, frame: Frame) -> list[FloatArray]:
+        """Top, left, bottom and right of the palms in `frame`, in pixels, the surest first."""
         canvas, scale, left, top = letterbox(frame)
         with self._lock:
             network = self._open()
@@ -79,17 +52,8 @@ class HandFinder:
             places, scores = (
                 network.get_tensor(each["index"])[0] for each in network.get_output_details()
             )
-        palms = decode(places, scores[:, 0], self.least)
-        return [
-            PalmBox(
-                (palm.left - left) / scale,
-                (palm.top - top) / scale,
-                (palm.right - left) / scale,
-                (palm.bottom - top) / scale,
-                palm.score,
-            )
-            for palm in palms
-        ]
+        corner = np.array([top, left, top, left])
+        return [(palm - corner) / scale for palm in decode(places, scores[:, 0], self.least)]
 
     def _open(self) -> Any:
         from earmark.models.litert import open_network
@@ -114,18 +78,12 @@ class HandCrop:
         return crop(frame, palms, around=self.around) if palms else None
 
 
-def crop(frame: Frame, boxes: Sequence[PalmBox], *, around: float) -> Frame:
+def crop(frame: Frame, boxes: Sequence[FloatArray], *, around: float) -> Frame:
     """`frame` cut to the rectangle of all `boxes`, `around` times as large, as far as it goes."""
-    left, right = min(box.left for box in boxes), max(box.right for box in boxes)
-    top, bottom = min(box.top for box in boxes), max(box.bottom for box in boxes)
-    wide, high = (right - left) * around / 2, (bottom - top) * around / 2
-    across, down = (left + right) / 2, (top + bottom) / 2
-    first_column = int(np.clip(across - wide, 0, frame.width - 1))
-    last_column = int(np.clip(np.ceil(across + wide), first_column + 1, frame.width))
-    first_row = int(np.clip(down - high, 0, frame.height - 1))
-    last_row = int(np.clip(np.ceil(down + high), first_row + 1, frame.height))
-    cut = frame.rgb[first_row:last_row, first_column:last_column]
-    return Frame(frame.time, np.ascontiguousarray(cut))
+    edges = np.stack(boxes)  # (boxes, 4): top, left, bottom, right
+    whole = np.concatenate([edges[:, :2].min(axis=0), edges[:, 2:].max(axis=0)])
+    top, bottom, left, right = box_within(whole, frame, around)
+    return Frame(frame.time, np.ascontiguousarray(frame.rgb[top:bottom, left:right]))
 
 
 def letterbox(frame: Frame) -> tuple[FloatArray, float, int, int]:
@@ -138,7 +96,7 @@ def letterbox(frame: Frame) -> tuple[FloatArray, float, int, int]:
     return canvas, scale, left, top
 
 
-def decode(places: FloatArray, scores: FloatArray, least: float) -> list[PalmBox]:
+def decode(places: FloatArray, scores: FloatArray, least: float) -> list[FloatArray]:
     """Palms in pixels of the network's square, the surest first, none on top of a surer one.
 
     Args:
@@ -148,20 +106,14 @@ def decode(places: FloatArray, scores: FloatArray, least: float) -> list[PalmBox
         least: Confidence from which a place counts.
     """
     sure = 1 / (1 + np.exp(-np.clip(scores, -50, 50)))
-    kept: list[PalmBox] = []
+    kept: list[FloatArray] = []
     for number in np.argsort(-sure, kind="stable"):
         if sure[number] < least:
             break
-        across, down = anchors()[number] * SIDE + places[number, :2]
-        wide, high = places[number, 2:4] / 2
-        box = PalmBox(
-            float(across - wide),
-            float(down - high),
-            float(across + wide),
-            float(down + high),
-            float(sure[number]),
-        )
-        if all(box.overlap(other) < 0.3 for other in kept):
+        middle = (anchors()[number] * SIDE + places[number, :2])[::-1]  # down and across
+        half = np.maximum(places[number, 2:4], 0)[::-1] / 2
+        box = np.concatenate([middle - half, middle + half])
+        if all(overlap(box, other) < 0.3 for other in kept):
             kept.append(box)
     return kept
 

@@ -46,7 +46,8 @@ class LocalCaptioner:
         self.model_path = model_path
         self.mmproj_path = mmproj_path
         self.threads = threads or spare_threads()
-        self.parallel = parallel
+        self.model = model_path.stem
+        self.at_once = parallel  # more would wait, and their time run out
         self.context = context
         self._lock = threading.Lock()
         self._served: tuple[Any, OpenAICaptioner] | None = None
@@ -54,19 +55,9 @@ class LocalCaptioner:
     def __reduce__(self) -> tuple[Any, ...]:
         """How it travels to a worker, which loads the weights from the same path."""
         again = partial(
-            LocalCaptioner, threads=self.threads, parallel=self.parallel, context=self.context
+            LocalCaptioner, threads=self.threads, parallel=self.at_once, context=self.context
         )
         return again, (self.model_path.absolute(), self.mmproj_path.absolute())
-
-    @property
-    def model(self) -> str:
-        """The name of the file, without its ending."""
-        return self.model_path.stem
-
-    @property
-    def at_once(self) -> int | None:
-        """As many as were asked for; more would wait, and their time run out."""
-        return self.parallel
 
     def check(self) -> None:
         """Raises if a file or the library is missing."""
@@ -112,8 +103,8 @@ class LocalCaptioner:
         params.mmproj.path = str(self.mmproj_path)
         params.model_alias = {self.model}
         params.api_keys = [key]
-        params.n_parallel = self.parallel
-        params.n_ctx = self.context * self.parallel
+        params.n_parallel = self.at_once
+        params.n_ctx = self.context * self.at_once
         params.cpuparams.n_threads = self.threads
         params.cpuparams_batch.n_threads = self.threads
         params.verbosity = -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ WAYS = "--vlm URL, --gguf FILE, --transformers NAME or --replay FILE"
 CAPTIONERS: Registry[Callable[..., Any]] = Registry(
     "earmark.captioners",
     {
-        "tags": "earmark.captioning.tags_captioner:TagsCaptioner",
+        "tags": "earmark.captioning.captioner:TagsCaptioner",
         "openai": "earmark.captioning.openai_captioner:OpenAICaptioner",
         "local": "earmark.captioning.llama_cpp:LocalCaptioner",
         "transformers": "earmark.captioning.transformers_captioner:TransformersCaptioner",
@@ -104,14 +104,8 @@ class ModelChoice:
             made = CAPTIONERS["tags"]()
         return made
 
-    @classmethod
-    def from_json(cls, plain: Mapping[str, Any]) -> ModelChoice:
-        """What `to_json` wrote."""
-        files = {name: Path(plain[name]) for name in FILES if plain[name]}
-        return cls(**{**plain, **files})
-
     def to_json(self) -> dict[str, str | None]:
-        """The choice as plain values, without what is secret in an address."""
+        """The choice as plain values it is made of, without what is secret in an address."""
         return {
             name: None if value is None else redact_url(str(value))
             for name, value in asdict(self).items()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.chat_message import body
-from earmark.captioning.chat_reply import read_reply
+from earmark.captioning.chat_protocol import body, read_reply
 from earmark.captioning.openai_endpoint import NEWER_LIMIT
 from earmark.captioning.replay import read_jsonl
 from earmark.captioning.request import Answer, Request

@@ -1,20 +1,36 @@
-"""Captions from any server that speaks the OpenAI chat API."""
+"""Captions from any server that speaks the OpenAI chat API, and whether it looks at all.
+
+A server that takes pictures counts more tokens with one than without. One that refuses says so; one
+that drops the picture in silence counts the same, and is found out.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from earmark.captioning.chat_message import body
-from earmark.captioning.chat_reply import read_reply
+from earmark.captioning.chat_protocol import (
+    Usage,
+    body,
+    image_parts,
+    read_reply,
+    video_fields,
+    video_parts,
+)
 from earmark.captioning.openai_endpoint import Endpoint
-from earmark.captioning.request import Answer, Form, Request
-from earmark.captioning.server_probe import Verdict, probe_video
+from earmark.captioning.request import Answer, Form, Picture, Request
+from earmark.errors import CallError, CallTimeout
+from earmark.media import Frame
+from earmark.timeline import Span
 
 FormChoice = Literal["auto", "images", "video"]
+
+SIDE = 64
+"""Pixels; the smallest picture every server takes."""
 
 
 class OpenAICaptioner:
@@ -37,28 +53,19 @@ class OpenAICaptioner:
         self.endpoint = Endpoint(url, api_key=api_key, now=now)
         self.form = form
         self._api_key = api_key
-        self._model = model
+        self.model = model
+        self.at_once: int | None = None  # for the limits to say: servers differ
         self._lock = threading.Lock()
         self._takes_video: Verdict | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it travels to a worker: as it was made, without connections."""
         again = partial(OpenAICaptioner, api_key=self._api_key, form=self.form)
-        return again, (self.endpoint.url, self._model)
-
-    @property
-    def model(self) -> str:
-        """The name the server knows it by."""
-        return self._model
-
-    @property
-    def at_once(self) -> int | None:
-        """For the limits to say: servers differ."""
-        return None
+        return again, (self.endpoint.url, self.model)
 
     def check(self) -> None:
         """Raises if the server is away or does not serve the model."""
-        self.endpoint.check_model(self._model)
+        self.endpoint.check_model(self.model)
 
     def __call__(self, request: Request, *, timeout: float) -> Answer:
         """The server's answer to `request`."""
@@ -77,8 +84,59 @@ class OpenAICaptioner:
         with self._lock:
             if self._takes_video is None:
                 self._takes_video = probe_video(
-                    self.endpoint, self._model, request.frames, timeout=timeout
+                    self.endpoint, self.model, request.frames, timeout=timeout
                 )
         if self._takes_video.yes:
             return "video", ""
         return "images", f"sent as images: {self._takes_video.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether it looks, and how that is known."""
+
+    yes: bool
+    why: str
+
+
+def probe_pictures(endpoint: Endpoint, model: str, picture: Frame, *, timeout: float) -> Verdict:
+    """Whether `model` looks at a picture."""
+    return _probe(endpoint, _body(model), _body(model, image_parts([Picture.of(picture)])), timeout)
+
+
+def probe_video(
+    endpoint: Endpoint, model: str, frames: Sequence[Frame], *, timeout: float
+) -> Verdict:
+    """Whether `model` looks at frames sent as one video; asked with two of `frames`, made tiny."""
+    tiny = [Picture.of(frame.resized(SIDE, SIDE)) for frame in frames[:2]]
+    fields = video_fields(tiny, Span(tiny[0].time, tiny[-1].time))
+    return _probe(endpoint, _body(model), _body(model, video_parts(tiny)) | fields, timeout)
+
+
+def _body(model: str, parts: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """A question of a few tokens that shows `parts`."""
+    content = [*parts, {"type": "text", "text": "What is this?"}]
+    return {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
+
+
+def _probe(
+    endpoint: Endpoint, without: dict[str, Any], showing: dict[str, Any], timeout: float
+) -> Verdict:
+    """Raises what the server raises when it is shown nothing: then nothing is known."""
+
+    def tokens(body: dict[str, Any]) -> int | None:
+        return Usage.of(endpoint.chat(body, timeout=timeout)).prompt_tokens
+
+    plain = tokens(without)
+    try:
+        try:
+            shown = tokens(showing)
+        except CallTimeout:  # some refuse with the status of a passing fault, which passes at once
+            shown = tokens(showing)
+    except CallError as error:
+        return Verdict(False, str(error))
+    if shown is None or plain is None:
+        return Verdict(True, "accepted; the server does not count tokens")
+    if shown > plain:
+        return Verdict(True, f"{shown - plain} tokens of picture counted")
+    return Verdict(False, f"{endpoint.address} accepts it but does not look at it")

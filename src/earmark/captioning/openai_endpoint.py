@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from earmark.captioning.chat_reply import MOST_BYTES, read_json
+from earmark.captioning.chat_protocol import MOST_BYTES, read_json
 from earmark.errors import CallError, CallRejected, CallTimeout, UnreadableAnswer, summarise
 from earmark.redaction import SecretFilter, redact, redact_url
 
@@ -84,10 +84,8 @@ class Endpoint:
         """Raises if the server can be asked what it serves and `name` is not among it."""
         try:
             served = self.models()
-        except CallRejected as error:
-            if isinstance(error, _NoSuchPage):
-                return  # a server without a list of models
-            raise
+        except _NoSuchPage:
+            return  # a server without a list of models
         if name not in served and f"{name}:latest" not in served:
             raise CallRejected(self._not_served(name, served))
 
@@ -99,58 +97,35 @@ class Endpoint:
         `identity` goes with it as `X-Request-Id`, so that a server's log and the ledger can be
         laid side by side.
         """
+        headers = {"X-Request-Id": identity} if identity else {}
+        names = {"max_tokens": NEWER_LIMIT} if self._is_newer else {}
+        named = {names.get(name, name): value for name, value in body.items()}
         try:
-            return self._chat(self._renamed(body), timeout=timeout, identity=identity)
-        except CallRejected as error:
-            if self._is_newer or NEWER_LIMIT not in str(error):
+            return self._ask(
+                "POST", "/chat/completions", timeout=timeout, headers=headers, json=named
+            )
+        except _NoSuchPage as error:
+            raise self._explain_missing(str(body["model"]), error) from error
+        except CallRejected as error:  # of calls made side by side each is told
+            if NEWER_LIMIT not in str(error) or "max_tokens" not in named:
                 raise
-            self._is_newer = True
-        return self._chat(self._renamed(body), timeout=timeout, identity=identity)
+        self._is_newer = True
+        return self.chat(body, timeout=timeout, identity=identity)
 
     def transcribe(
         self, wav: bytes, fields: Mapping[str, Any], *, timeout: float
     ) -> dict[str, Any]:
         """The server's transcript of a WAV file, as it came."""
-        parts = {"file": ("speech.wav", wav, "audio/wav")}
+        files = {"file": ("speech.wav", wav, "audio/wav")}
         page = "/audio/transcriptions"
-        return self._ask("POST", page, timeout=timeout, form=(dict(fields), parts))
+        return self._ask("POST", page, timeout=timeout, data=dict(fields), files=files)
 
-    def _renamed(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """`body` with the longest answer called as this server calls it."""
-        names = {"max_tokens": NEWER_LIMIT} if self._is_newer else {}
-        return {names.get(name, name): value for name, value in body.items()}
-
-    def _chat(self, body: Mapping[str, Any], *, timeout: float, identity: str) -> dict[str, Any]:
-        headers = {"X-Request-Id": identity} if identity else {}
-        try:
-            return self._ask(
-                "POST", "/chat/completions", timeout=timeout, headers=headers, body=body
-            )
-        except _NoSuchPage as error:
-            raise self._explain_missing(str(body["model"]), error) from error
-
-    def _ask(
-        self,
-        method: str,
-        page: str,
-        *,
-        timeout: float,
-        headers: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
-        form: tuple[dict[str, Any], dict[str, Any]] | None = None,
-    ) -> dict[str, Any]:
-        """What the server says, as JSON, within `timeout` seconds from first to last.
-
-        It is sent `body` as JSON, or `form`: fields and files.
-        """
+    def _ask(self, method: str, page: str, *, timeout: float, **content: Any) -> dict[str, Any]:
+        """What the server says to `content`, as JSON, within `timeout` seconds in all."""
         import httpx
 
         place = httpx.URL(self.url)
-        place = place.copy_with(path=place.path + page)
-        fields, files = form or (None, None)
-        asked = self._client.request(
-            method, place, headers=headers, json=body, data=fields, files=files
-        )
+        asked = self._client.request(method, place.copy_with(path=place.path + page), **content)
         was_sent = _note_sending(asked)
         try:
             response, raw = self._send(asked, time.monotonic() + timeout)
@@ -289,8 +264,8 @@ def _complaint(raw: bytes, clean: Callable[[str], str]) -> tuple[str, Any]:
     except ValueError:
         said = text = clean(raw.decode("utf-8", "replace"))
     said = said.get("error", said) if isinstance(said, dict) else said
-    words = said.get("message") if isinstance(said, dict) else said
+    words, code = said, None
+    if isinstance(said, dict):
+        words, code = said.get("message"), said.get("code")
     words = words if isinstance(words, str) and words else text
-    return redact(" ".join(words.split()))[:200], said.get("code") if isinstance(
-        said, dict
-    ) else None
+    return redact(" ".join(words.split()))[:200], code

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.captioner import read_text
+from earmark.captioning.chat_protocol import read_text
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, EarmarkError
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from earmark.captioning.visual_tokens import PATCH, shrink
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import MOST_QUOTED, quote
 from earmark.media import Frame, Recording
@@ -34,6 +33,9 @@ OVERHEAD = 64
 FREE = "tags"
 """The model of what nobody is paid for: made again once there are models to look at frames."""
 
+
+PATCH = 32
+"""Pixels along one side of a visual token of Qwen3-VL: 16-pixel patches merged two by two."""
 
 JPEG_QUALITY = 90
 
@@ -142,9 +144,15 @@ class Request:
         if self.blur:
             shown, found = zip(*map(self.blur, frames), strict=True)
             frames, faces = shown, sum(map(len, found))
-        small = tuple(shrink(frames, tokens=self.tokens, patch=self.patch))
+        small = tuple(map(self._shrink, frames))
         pictures = tuple(map(Picture.of, small))
         return replace(self, frames=small, pictures=pictures, faces_blurred=faces)
+
+    def _shrink(self, frame: Frame) -> Frame:
+        """The frame at its share of the allowance; itself where it is small enough."""
+        size = frame.width, frame.height
+        target = fit(*size, frames=len(self.times), tokens=self.tokens, patch=self.patch)
+        return frame if target == size else frame.resized(*target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +192,29 @@ class Answer:
     """What was swapped and why, in a line; empty when all went as asked."""
     evidence: tuple[EvidenceEntry, ...] = ()
     """What small models found in the frames, beside the answer."""
+
+
+def fit(
+    width: int, height: int, *, frames: int = 1, tokens: int, patch: int = PATCH
+) -> tuple[int, int]:
+    """The largest width and height at which `frames` images take at most `tokens`.
+
+    A model sees a picture as patches, and one token is one patch. Sides are multiples of `patch`
+    with the shape of the picture kept to within one; never larger than the picture. A side shorter
+    than one patch stays as it is and counts as one.
+
+    >>> fit(1920, 1080, tokens=240)
+    (640, 352)
+    """
+    if min(width, height, frames, patch) < 1:
+        raise ValueError(f"a picture of {width} x {height}, {frames} times, cannot be fitted")
+    each = tokens // frames
+    if each < 1:
+        raise ValueError(f"{tokens} visual tokens cannot hold {frames} frames; at least one each")
+    longer, shorter = max(width, height), min(width, height)
+    for along in range(max(1, longer // patch), 0, -1):  # one patch always fits
+        across = min(max(1, shorter // patch), max(1, round(along * shorter / longer)))
+        if along * across <= each:
+            break
+    long_side, short_side = min(longer, along * patch), min(shorter, across * patch)
+    return (long_side, short_side) if width >= height else (short_side, long_side)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.captioner import read_text
+from earmark.captioning.chat_protocol import read_text
 from earmark.captioning.prompt import clock
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, CallTimeout, MissingExtra
@@ -35,6 +35,8 @@ class TransformersCaptioner:
         """
         self.source = str(source)
         self.device = device
+        self.model = Path(source).name if Path(source).exists() else self.source
+        self.at_once = 1  # others wait for their turn, which is not part of their time
         self._lock = threading.Lock()
         self._loaded: _Checkpoint | None = None
 
@@ -43,16 +45,6 @@ class TransformersCaptioner:
         path = Path(self.source)
         source = str(path.absolute()) if path.exists() else self.source
         return partial(TransformersCaptioner, device=self.device), (source,)
-
-    @property
-    def model(self) -> str:
-        """The checkpoint's name, or that of its folder."""
-        return Path(self.source).name if Path(self.source).exists() else self.source
-
-    @property
-    def at_once(self) -> int | None:
-        """One; others wait for their turn, which is not part of their time-out."""
-        return 1
 
     def check(self) -> None:
         """Raises if the libraries or the folder are missing."""

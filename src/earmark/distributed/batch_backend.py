@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from earmark.captioning.captioner import Captioner
-from earmark.captioning.evidence_captioner import EvidenceCaptioner
+from earmark.captioning.captioner import Captioner, EvidenceCaptioner
 from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.openai_batch import write_batch
 from earmark.captioning.request import Request, Task

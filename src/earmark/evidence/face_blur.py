@@ -90,7 +90,7 @@ class FaceBlur:
         heat, size, offset, _ = self._network().run(None, {"input.1": seen})
         boxes = decode(heat[0, 0], size[0], offset[0], self.least)
         back = np.tile([frame.height / height, frame.width / width], 2)
-        return [_within(box * back, frame, self.around) for box in boxes]
+        return [box_within(box * back, frame, self.around) for box in boxes]
 
     def _network(self) -> Any:
         try:
@@ -118,19 +118,20 @@ def decode(
         middle = (place + offset[at] + 0.5) * STRIDE
         half = np.exp(np.clip(size[at], -5, 8)) * STRIDE / 2
         box = np.concatenate([middle - half, middle + half])
-        if all(_overlap(box, other) < 0.3 for other in kept):
+        if all(overlap(box, other) < 0.3 for other in kept):
             kept.append(box)
     return kept
 
 
-def _overlap(box: FloatArray, other: FloatArray) -> float:
-    """Shared pixels over those of both together."""
+def overlap(box: FloatArray, other: FloatArray) -> float:
+    """Shared pixels of two boxes over those of both together; 0 where neither has any."""
     sides = np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2])
     shared = float(np.prod(np.maximum(sides, 0)))
-    return shared / float(np.prod(box[2:] - box[:2]) + np.prod(other[2:] - other[:2]) - shared)
+    whole = float(np.prod(box[2:] - box[:2]) + np.prod(other[2:] - other[:2]) - shared)
+    return shared / whole if whole else 0.0
 
 
-def _within(box: FloatArray, frame: Frame, around: float) -> PictureBox:
+def box_within(box: FloatArray, frame: Frame, around: float) -> PictureBox:
     """A box so many times as large, as far as the frame goes; at least a pixel of it."""
     middle, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2 * around
     shape = np.array([frame.height, frame.width])

@@ -166,7 +166,7 @@ class Plan:
         )
         if self.look is None:
             return asked
-        from earmark.captioning.evidence_captioner import EvidenceCaptioner
+        from earmark.captioning.captioner import EvidenceCaptioner
 
         return EvidenceCaptioner(asked, self.look)
 
@@ -248,7 +248,7 @@ class Plan:
             [_source(one) if isinstance(one, Mapping) else one for one in paths],
             rule=rule_named(rule.pop("name"), **rule),
             frontline=UNHEARD if named == UNHEARD.name else named,
-            model_choice=ModelChoice.from_json(chosen.pop("model_choice")),
+            model_choice=ModelChoice(**chosen.pop("model_choice")),
             question=Question.from_json(chosen.pop("question")),
             limits=Limits(**chosen.pop("limits")),
             backend=BackendOptions(**backend),

@@ -10,8 +10,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from earmark.captioning.captioner import Captioner
-from earmark.captioning.tags_captioner import TagsCaptioner
+from earmark.captioning.captioner import Captioner, TagsCaptioner
 from earmark.errors import EarmarkError
 from earmark.media import Source
 from earmark.pipeline.run_plan import Plan

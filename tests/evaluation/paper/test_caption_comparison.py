@@ -14,7 +14,6 @@ import pytest
 from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
-from earmark.captioning.visual_tokens import image_tokens
 from earmark.cli.evaluate_captions import Format, captions, parse_tokens
 from earmark.errors import (
     AnnotationError,
@@ -44,6 +43,7 @@ from earmark.media import Frame, Recording, find, open_recording
 from earmark.timeline import Span
 from fault_server import MODEL, fault_server
 from making import make_video
+from stills import image_tokens
 
 NOUNS = Vocabulary({"plate": ("plate", "dish"), "tap": ("tap", "tap:water"), "knife": ("knife",)})
 VERBS = Vocabulary({"take": ("take", "pick-up"), "turn-on": ("turn-on",), "cut": ("cut", "slice")})

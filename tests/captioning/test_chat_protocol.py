@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.captioning.chat_reply import DEEPEST, MOST_CHARACTERS, Usage, read_json, read_reply
+from earmark.captioning.chat_protocol import DEEPEST, MOST_CHARACTERS, Usage, read_json, read_reply
 from earmark.captioning.request import Answer
 from earmark.errors import UnreadableAnswer
 from fault_server import completion

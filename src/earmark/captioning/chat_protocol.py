@@ -1,0 +1,286 @@
+"""The OpenAI chat call, the one thing all servers have in common: what is sent, what comes back.
+
+A reply is read within bounds: its JSON, the answer in it, and what that took.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from earmark.captioning.activity import TITLE, read_activity
+from earmark.captioning.prompt import clock
+from earmark.captioning.request import Answer, Form, Picture, Request
+from earmark.errors import UnreadableAnswer
+from earmark.redaction import map_texts
+from earmark.timeline import Span
+
+CLIP_RATE = 25
+"""Frames a second a clip is said to have when its frames travel as a video: their places on this
+grid are how the server learns their times, here to 0.02 s."""
+
+DEEPEST = 64
+"""Levels of nesting in an answer, or in a reply: nobody asks for more."""
+
+MOST_BYTES = 4 << 20
+"""Of a reply; answers take kilobytes."""
+
+MOST_CHARACTERS = 100_000
+"""Of an answer that is kept."""
+
+MOST_TOKENS = 10**9
+"""A count above this is none."""
+
+BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[]}]', re.DOTALL)
+"""A string, as far as it goes, or a bracket outside of one."""
+
+
+def body(request: Request, *, form: Form) -> dict[str, Any]:
+    """The JSON body that asks `request`, frames included."""
+    if not request.pictures:
+        raise ValueError("a vision model needs frames to look at; see Request.showing")
+    show = video_parts if form == "video" else image_parts
+    content = [*show(request.pictures), {"type": "text", "text": request.text}]
+    asked: dict[str, Any] = {
+        "model": request.model,
+        "messages": [{"role": "user", "content": content}],
+        "max_tokens": request.answer_tokens,
+    }
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    if request.schema is not None:
+        wanted = {"name": "answer", "strict": True, "schema": dict(request.schema)}
+        asked["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    if form == "video":
+        asked |= video_fields(request.pictures, request.span)
+    return asked
+
+
+def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    """Each picture as an image; its time before it where there are several."""
+    parts: list[dict[str, Any]] = []
+    for picture in pictures:
+        if len(pictures) > 1:
+            parts.append({"type": "text", "text": f"{clock(picture.time)}:"})
+        url = f"data:image/jpeg;base64,{_encoded(picture)}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
+
+
+def video_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    """All pictures as one video of JPEG files, the form vLLM takes without decoding anything."""
+    url = f"data:video/jpeg;base64,{','.join(map(_encoded, pictures))}"
+    return [{"type": "video_url", "video_url": {"url": url}}]
+
+
+def video_fields(pictures: Sequence[Picture], span: Span) -> dict[str, Any]:
+    """Where the pictures lie in the window, `span`, as vLLM wants to be told.
+
+    The clip is the window; picture `n` of it is shown at `n / CLIP_RATE` from its start.
+    """
+    total = max(1, math.ceil(span.duration * CLIP_RATE))
+    places = [round((picture.time - span.start) * CLIP_RATE) for picture in pictures]
+    clip = {
+        "fps": CLIP_RATE,
+        "frames_indices": [min(total - 1, max(0, place)) for place in places],
+        "total_num_frames": total,
+        "duration": span.duration,
+        "do_sample_frames": False,
+    }
+    return {"media_io_kwargs": {"video": clip}}
+
+
+def _encoded(picture: Picture) -> str:
+    return base64.b64encode(picture.jpeg).decode("ascii")
+
+
+def read_json(raw: bytes, *, clean: Callable[[str], str] = str) -> Any:
+    """The value in `raw`, every text of it cleaned; NaN, and numbers too long for one, are None.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    text = raw.decode("utf-8-sig")
+    try:
+        return map_texts(_loads(text), clean)
+    except RecursionError:
+        return map_texts(_loads(_prune(text)), clean)
+
+
+def _loads(text: str) -> Any:
+    return json.loads(text, parse_int=_whole_number, parse_constant=lambda _: None)
+
+
+def _whole_number(digits: str) -> int | None:
+    return int(digits) if len(digits) <= 20 else None
+
+
+def _prune(text: str) -> str:
+    """`text` with null in place of what is nested too deep to be read."""
+    kept: list[str] = []
+    depth = start = 0
+    for found in BRACKET.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth == DEEPEST:
+                kept += [text[start : found.start()], "null"]
+        elif found[0] in "]}":
+            if depth == DEEPEST:
+                start = found.end()
+            depth -= 1
+    return "".join(kept) + (text[start:] if depth < DEEPEST else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens a reply says it took; None where it does not say, or says what cannot be."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    note: str = ""
+    """What is odd about it, in a line."""
+
+    @classmethod
+    def of(cls, reply: Mapping[str, Any]) -> Usage:
+        """What `reply` says."""
+        said = reply.get("usage")
+        if said is None:
+            return cls()
+        counts = said if isinstance(said, dict) else {}
+        names = ("prompt_tokens", "completion_tokens")
+        taken, given = (_token_count(counts.get(name)) for name in names)
+        if taken is not None and given is not None:
+            return cls(taken, given)
+        if any(counts.get(name) is not None for name in names) or not isinstance(said, dict):
+            return cls(taken, given, "the server's usage makes no sense, so the most is counted")
+        return cls(taken, given)
+
+
+def _token_count(value: Any) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_count and 0 <= value <= MOST_TOKENS else None
+
+
+def read_reply(
+    reply: Mapping[str, Any],
+    request: Request,
+    *,
+    form: Form,
+    latency: float = 0.0,
+    note: str = "",
+) -> Answer:
+    """A chat reply as an answer, its text no longer than can be kept.
+
+    Raises:
+        UnreadableAnswer: if it holds no text, or not the JSON that was asked for; with its cost.
+    """
+    usage = Usage.of(reply)
+    try:
+        words, finish, cut = _words_of(reply)
+        text, data = read_text(words, request, finish=finish)
+    except UnreadableAnswer as error:
+        error.prompt_tokens = usage.prompt_tokens
+        error.completion_tokens = usage.completion_tokens
+        raise
+    model = reply.get("model")
+    return Answer(
+        text=text,
+        model=model[:200] if isinstance(model, str) and model else request.model,
+        data=data,
+        prompt_tokens=usage.prompt_tokens,
+        completion_tokens=usage.completion_tokens,
+        latency=latency,
+        form=form,
+        finish=finish,
+        note="; ".join(filter(None, (note, cut, usage.note))),
+    )
+
+
+def _words_of(reply: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The words of the first choice, why they end, and a note where they were cut here."""
+    words: str | None = None
+    choice: dict[Any, Any] = {}
+    match reply.get("choices"):
+        case [{"message": {**message}, **choice}, *_]:
+            words = _joined(message.get("content"))
+    if words is None:
+        raise UnreadableAnswer(f"the server's reply holds no answer: {str(reply)[:60]}")
+    finish = choice.get("finish_reason")
+    finish = finish[:40] if isinstance(finish, str) and finish else "stop"
+    if len(words) <= MOST_CHARACTERS:
+        return words, finish, ""
+    note = f"cut at {MOST_CHARACTERS:,} of its {len(words):,} characters"
+    return words[:MOST_CHARACTERS], "length", note
+
+
+def _joined(content: Any) -> str | None:
+    """A message as text, whether it is a string or a list of parts; None where it is neither."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        return None
+    texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def read_text(text: str, request: Request, *, finish: str = "stop") -> tuple[str, Any]:
+    """A model's words and, where `request` has a schema, the same as JSON.
+
+    A fence of backquotes around the JSON is taken off. Of the schema only the type `object` and
+    the required names are checked.
+    """
+    words = text.strip()
+    if not words:
+        raise UnreadableAnswer(f"the model answered nothing{_cut(finish)}")
+    if request.schema is None:
+        return words, None
+    try:
+        data = json.loads(_unfenced(words))
+    except (ValueError, RecursionError) as error:  # not JSON, or a number of thousands of digits
+        if request.schema.get("title") == TITLE:  # asked for, and not in this server's power
+            data = read_activity(words)
+            return data["caption"], data
+        raise UnreadableAnswer(
+            f"the answer is not JSON, as the schema asks{_cut(finish)}: {words[:60]!r}"
+        ) from error
+    _check_shape(data, request)
+    caption = data.get("caption") if request.schema.get("title") == TITLE else None
+    return caption.strip() or words if isinstance(caption, str) else words, data
+
+
+def _check_shape(data: Any, request: Request) -> None:
+    schema = request.schema or {}
+    if schema.get("type", "object") == "object" and not isinstance(data, dict):
+        raise UnreadableAnswer("the answer is JSON but not an object")
+    if _depth(data) > DEEPEST:
+        raise UnreadableAnswer(f"the answer is JSON nested more than {DEEPEST} deep")
+    names = schema.get("required", ()) if isinstance(data, dict) else ()
+    missing = [name for name in names if name not in data]
+    if missing:
+        raise UnreadableAnswer(f"the answer lacks {', '.join(missing)}")
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects lie in one another in a JSON value, itself counted."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, dict | list)]:
+        depth += 1
+        level = [
+            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth
+
+
+def _unfenced(words: str) -> str:
+    if words.startswith("```") and words.endswith("```"):
+        return words[3:-3].removeprefix("json")
+    return words
+
+
+def _cut(finish: str) -> str:
+    return " (cut off: allow a longer one with --answer-tokens)" if finish == "length" else ""
