@@ -11,7 +11,7 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-from earmark.cli.encoder import export
+from earmark.cli.models import export_encoder as export
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder

@@ -12,9 +12,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from earmark.cli.cost import cost
 from earmark.cli.evaluate import evaluate
-from earmark.cli.occupancy import occupancy
+from earmark.cli.occupancy import cost, occupancy
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BenchmarkRow
 from made_kitchen import kitchen, write_csv, write_durations

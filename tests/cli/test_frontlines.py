@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from earmark.cli.frontlines import Format, frontlines
+from earmark.cli.models import Format, frontlines
 from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.gate.frontline_registry import FRONTLINES, frontline_named
 from earmark.gate.gate import default_gate

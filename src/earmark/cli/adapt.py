@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.runs import AsJson
+from earmark.cli.options import AsJson
 from earmark.gate.forecast_error import as_share
 from earmark.gate.frontline_registry import SUFFIX
 from earmark.gate.gate import Gate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from ast import FunctionDef
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -19,52 +18,54 @@ VERBOSE = "--verbose"
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where a command lives, and under which heading it is listed."""
-
-    home: str
-    """`module:function` below `earmark.cli`."""
-    panel: str = ""
-
-
-COMMANDS = {
-    "select": Entry("select:select", "Choose"),
-    "plan": Entry("plan:plan", "Choose"),
-    "probe": Entry("probe:probe", "Choose"),
-    "episodes": Entry("episodes:episodes", "Choose"),
-    "sounds": Entry("sounds:sounds", "Choose"),
-    "frontlines": Entry("frontlines:frontlines", "Choose"),
-    "schema": Entry("select:schema", "Choose"),
-    "caption": Entry("caption:caption", "Caption"),
-    "audit": Entry("audit:audit", "Caption"),
-    "find": Entry("find:find", "Caption"),
-    "doctor": Entry("doctor:doctor", "Caption"),
-    "demo": Entry("demo:demo", "Caption"),
-    "summary": Entry("summary:summary", "Look at runs"),
-    "serve": Entry("serve:serve", "Look at runs"),
-    "mcp": Entry("mcp:mcp", "Look at runs"),
-    "report": Entry("runs:report", "Look at runs"),
-    "search": Entry("search:search", "Look at runs"),
-    "ask": Entry("ask:ask", "Look at runs"),
-    "export": Entry("runs:export", "Look at runs"),
-    "import": Entry("runs:import_results", "Look at runs"),
-    "merge": Entry("merge:merge", "Look at runs"),
-    "bundle": Entry("bundle:bundle", "Look at runs"),
-    "highlights": Entry("highlights:highlights", "Look at runs"),
-    "runs": Entry("runs:runs", "Look at runs"),
-    "forget": Entry("forget:forget", "Look at runs"),
-    "evaluate": Entry("app:evaluate_group", "Compare and train"),
-    "occupancy": Entry("occupancy:occupancy", "Compare and train"),
-    "cost": Entry("cost:cost", "Compare and train"),
-    "train": Entry("train:train", "Compare and train"),
-    "adapt": Entry("adapt:adapt", "Compare and train"),
-    "reproduce": Entry("reproduce:reproduce", "Compare and train"),
-    "models": Entry("app:models_group", "Compare and train"),
-    "encoder": Entry("app:encoder_group", "Compare and train"),
+PANELS = {
+    "Choose": {
+        "select": "select",
+        "plan": "plan",
+        "probe": "probe",
+        "episodes": "episodes",
+        "sounds": "sounds",
+        "frontlines": "models",
+        "schema": "select",
+    },
+    "Caption": {
+        "caption": "caption",
+        "audit": "audit",
+        "find": "find",
+        "doctor": "doctor",
+        "demo": "demo",
+    },
+    "Look at runs": {
+        "summary": "runs",
+        "serve": "serve",
+        "mcp": "serve",
+        "report": "runs",
+        "search": "search",
+        "ask": "ask",
+        "export": "runs",
+        "import": "runs:import_results",
+        "merge": "runs",
+        "bundle": "runs",
+        "highlights": "runs",
+        "runs": "runs",
+        "forget": "forget",
+    },
+    "Compare and train": {
+        "evaluate": "app:evaluate_group",
+        "occupancy": "occupancy",
+        "cost": "occupancy",
+        "train": "train",
+        "adapt": "adapt",
+        "reproduce": "reproduce",
+        "models": "app:models_group",
+        "encoder": "app:encoder_group",
+    },
 }
-"""Every command; a home in this module is a group of commands."""
+"""Every command under its heading, and where it lives below `earmark.cli`: a module, whose function
+is called as the command is or is named behind a colon. One in this module is a group of commands.
+"""
 
+COMMANDS = {name: home for panel in PANELS.values() for name, home in panel.items()}
 
 RENAMED = {"take": "import"}
 """What a command was called before."""
@@ -73,7 +74,7 @@ RENAMED = {"take": "import"}
 class LazyGroup(TyperGroup):
     """A group whose commands are imported when they are asked for, so that starting is quick."""
 
-    entries: ClassVar[dict[str, Entry]] = {}
+    entries: ClassVar[dict[str, str]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The names, in the order they are listed."""
@@ -96,8 +97,8 @@ class LazyGroup(TyperGroup):
             return describe(cmd_name, self.entries[cmd_name])
         if cmd_name in RENAMED:
             warn(f"`earmark {cmd_name}` is called `earmark {RENAMED[cmd_name]}` now")
-        entry = self.entries.get(RENAMED.get(cmd_name, cmd_name))
-        return None if entry is None else load(cmd_name, entry)
+        name = RENAMED.get(cmd_name, cmd_name)
+        return load(name, self.entries[name]) if name in self.entries else None
 
 
 class DefaultGroup(LazyGroup):
@@ -120,36 +121,39 @@ def commands_in(command: Any) -> dict[str, Any]:
     """The commands of a group by name; none where `command` is not a group."""
     if not isinstance(command, LazyGroup):
         return {}
-    return {name: load(name, entry) for name, entry in command.entries.items()}
+    return {name: load(name, home) for name, home in command.entries.items()}
 
 
-def load(name: str, entry: Entry) -> Any:
-    """The command or group at `entry`."""
-    module, _, function = entry.home.partition(":")
-    found = getattr(import_module(f"earmark.cli.{module}"), function)
-    if isinstance(found, typer.Typer):
-        command = typer.main.get_command(found)
-    else:
+def load(name: str, home: str) -> Any:
+    """The command or group called `name`, which lives at `home`."""
+    module, _, function = home.partition(":")
+    found = getattr(import_module(f"earmark.cli.{module}"), function or name)
+    if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False, context_settings=SETTINGS)
         single.command(name)(found)
-        command = typer.main.get_command(single)
+        found = single
+    command = typer.main.get_command(found)
     command.name = name
-    command.rich_help_panel = entry.panel or None  # type: ignore[attr-defined]
+    command.rich_help_panel = _panel(name)  # type: ignore[attr-defined]
     return command
 
 
-def describe(name: str, entry: Entry) -> Any:
-    """The command at `entry` with its name and words alone, read from its source."""
-    module, _, function = entry.home.partition(":")
+def describe(name: str, home: str) -> Any:
+    """The same with its name and words alone, read from its source."""
+    module, _, function = home.partition(":")
     if module == "app":
-        return load(name, entry)
+        return load(name, home)
     source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
     functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
-    words = ast.get_docstring(functions[function])
-    return TyperCommand(name, help=words, rich_help_panel=entry.panel or None)
+    words = ast.get_docstring(functions[function or name])
+    return TyperCommand(name, help=words, rich_help_panel=_panel(name))
 
 
-def _group(name: str, words: str, entries: dict[str, Entry], **choices: Any) -> typer.Typer:
+def _panel(name: str) -> str | None:
+    return next((panel for panel, names in PANELS.items() if name in names), None)
+
+
+def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> typer.Typer:
     kind = type(f"{name.title()}Group", (DefaultGroup,), {"entries": entries, **choices})
     settings: dict[str, Any] = {"no_args_is_help": True, "context_settings": SETTINGS}
     group = typer.Typer(name=name, cls=kind, help=words, add_completion=False, **settings)
@@ -160,17 +164,17 @@ def _group(name: str, words: str, entries: dict[str, Entry], **choices: Any) -> 
 evaluate_group = _group(
     "evaluate",
     "Compare frontlines and rules on annotated spans.",
-    {"spans": Entry("evaluate:evaluate"), "captions": Entry("evaluate_captions:captions")},
+    {"spans": "evaluate:evaluate", "captions": "evaluate_captions"},
     default="spans",
 )
 models_group = _group(
     "models",
     "Which checkpoints there are, and how to get them.",
-    {name: Entry(f"models:{name}") for name in ("list", "get", "add")},
+    dict.fromkeys(("list", "get", "add"), "models"),
     default="list",
     no_args_default=True,
 )
-encoder_group = _group("encoder", "Published audio encoders.", {"export": Entry("encoder:export")})
+encoder_group = _group("encoder", "Published audio encoders.", {"export": "models:export_encoder"})
 
 
 class EarmarkGroup(LazyGroup):

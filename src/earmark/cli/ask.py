@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from earmark.cli.options import Blurred
-from earmark.cli.runs import AsJson, RunFolder
+from earmark.cli.options import AsJson, Blurred, RunFolder, api_key
 from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
 from earmark.pipeline.answer import ask as ask_run
@@ -43,12 +41,11 @@ def ask(
 
       earmark ask runs/tuesday "Who wore gloves?" --vlm http://localhost:8000/v1 --calls 20
     """
-    key = os.environ.get("OPENAI_API_KEY")
     told = ask_run(
         folder,
         question,
         calls=calls,
-        api_key=key,
+        api_key=api_key(),
         server=vlm,
         model=model,
         store=model_store(),

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from earmark.captioning.limits import Limits
-from earmark.cli.options import Blurred, Log
-from earmark.cli.runs import AsJson
+from earmark.captioning.model_choice import ModelChoice
+from earmark.cli.options import BLURRING, LIMITS, MODEL, AsJson, Log, api_key, takes_plan
 from earmark.gate.forecast_error import as_share
-from earmark.models.user_folders import model_store
 from earmark.pipeline.audit import AuditResult, foretell
 from earmark.pipeline.audit import audit as audit_run
-from earmark.pipeline.run_plan import make_plan
+from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import emit_json, out, print_table, warn
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
+
+ASKING = {name: MODEL[name] for name in ("vlm", "model", "gguf", "replay")}
+ASKING |= {"concurrency": LIMITS["concurrency"]} | BLURRING
+"""Of the options of a plan, those that say whom an audit asks, and how."""
 
 LADDER = (10, 20, 40, 80, 160, 320)
 """Calls whose interval is foretold."""
 
 
+@takes_plan(ASKING)
 def audit(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    *,
     calls: Annotated[int, typer.Option("--calls", help="Windows to draw.", min=1)] = 40,
     confidence: Annotated[
         float, typer.Option("--confidence", help="Per cent of audits the interval is to hold in.")
@@ -35,20 +38,7 @@ def audit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Ask nothing; say how wide the interval will be.")
     ] = False,
-    vlm: Annotated[
-        str | None, typer.Option("--vlm", help="Address of an OpenAI-compatible server.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", help="The model's name on that server.")
-    ] = None,
-    gguf: Annotated[Path | None, typer.Option("--gguf", help="A GGUF file to run here.")] = None,
-    replay: Annotated[
-        Path | None, typer.Option("--replay", help="Answers from a JSONL file.")
-    ] = None,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", help="Calls in flight at once.")
-    ] = Limits().concurrency,
-    blur: Blurred = "none",
+    plan: Plan,
     log: Log = "bar",
     as_json: AsJson = False,
 ) -> None:
@@ -68,18 +58,14 @@ def audit(
     if dry_run:
         show_widths(foretell(run, sorted({*LADDER, calls}), confidence=share), as_json)
         return
-    chosen: dict[str, Any] = {"server": vlm, "model": model, "gguf": gguf, "replay": replay}
-    if not (vlm or gguf or replay):
+    if plan.model_choice == ModelChoice():
         raise ValueError("an audit asks a model: give --vlm URL --model NAME, or --gguf FILE")
-    chosen |= {"concurrency": concurrency, "blur": blur}
-    plan = make_plan(store=model_store(), sounds=None, **chosen)
-    key = os.environ.get("OPENAI_API_KEY")
     with show_progress(log) as progress:
         done = audit_run(
             run,
             calls=calls,
             plan=plan,
-            api_key=key,
+            api_key=api_key(),
             confidence=share,
             seed=seed,
             progress=progress,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,9 +22,12 @@ from earmark.cli.options import (
     QUESTION,
     ROUNDS,
     SPENDING,
-    Log,
-    MetricsHost,
-    MetricsPort,
+    NewRunFolder,
+    OutcomeAs,
+    Paths,
+    Watch,
+    api_key,
+    shows_progress,
     takes_plan,
 )
 from earmark.gate.forecast_error import as_count, as_range
@@ -34,7 +36,6 @@ from earmark.media.source import name_of
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
-from earmark.reporting.progress_display import show_progress
 from earmark.reporting.run_result import CaptionResult
 from earmark.reporting.text_format import as_size, counted
 
@@ -47,12 +48,6 @@ ADD_A_MODEL = (
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
 )
 
-RunFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--run", help="The run's folder; the same one again continues it.", show_default="runs/NAME"
-    ),
-]
 RetryFailed = Annotated[
     bool,
     typer.Option(
@@ -62,20 +57,19 @@ RetryFailed = Annotated[
         rich_help_panel=ARCHIVES,
     ),
 ]
-OutputFormat = Annotated[Format, typer.Option(help="How to print the outcome.")]
 
 
+@shows_progress
 @takes_plan(SPENDING, ROUNDS, MODEL, EVIDENCE, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
 def caption(
     plan: Plan,
-    paths: list[str],
-    run: RunFolder = None,
+    paths: Paths,
+    run: NewRunFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing; say the cost.")] = False,
-    format: OutputFormat = Format.table,
+    format: OutcomeAs = Format.table,
     retry_failed: RetryFailed = False,
-    log: Log = "bar",
-    metrics_port: MetricsPort = None,
-    metrics_host: MetricsHost = "127.0.0.1",
+    *,
+    watch: Watch,
 ) -> None:
     """Listen, choose, and caption the chosen windows, one call each.
 
@@ -100,19 +94,14 @@ def caption(
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
         tell_if_none_failed(folder)
-    key = os.environ.get("OPENAI_API_KEY")
-    with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
+    how: dict[str, Any] = {"retry_failed": retry_failed, "plan": plan, "api_key": api_key()}
+    with watch() as progress:
         if dry_run:
             from earmark.pipeline.preview import preview
 
-            cost = preview(
-                run=folder, retry_failed=retry_failed, plan=plan, api_key=key, progress=progress
-            )
-            show_preview(cost, format)
+            show_preview(preview(run=folder, progress=progress, **how), format)
             return
-        done = caption_windows(
-            run=folder, retry_failed=retry_failed, plan=plan, api_key=key, progress=progress
-        )
+        done = caption_windows(run=folder, progress=progress, **how)
     show(done, format)
     if plan.backend.batch and format is Format.table:
         tell_batch(done, plan.backend.batch, plan.model_choice.model or "NAME")

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from earmark.cli.caption import OutputFormat, RunFolder, run_name
-from earmark.cli.options import BACKEND, LIMITS, LISTENING, MODEL, QUESTION, VOICES, takes_plan
+from earmark.cli.caption import run_name
+from earmark.cli.options import (
+    BACKEND,
+    LIMITS,
+    LISTENING,
+    MODEL,
+    QUESTION,
+    VOICES,
+    NewRunFolder,
+    OutcomeAs,
+    Paths,
+    api_key,
+    takes_plan,
+)
 from earmark.evidence.sound_query import matches_in_words
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
@@ -23,17 +34,17 @@ LOOKING = {"frames": QUESTION["frames"], "blur": QUESTION["blur"]}
 """Of the options of a question, those that say something here."""
 
 
-@takes_plan(MODEL, LOOKING, VOICES, LISTENING, LIMITS, BACKEND, before=("question",))
+@takes_plan(MODEL, LOOKING, VOICES, LISTENING, LIMITS, BACKEND)
 def find(
-    plan: Plan,
     question: Annotated[str, typer.Argument(help="What to look for, in words.")],
-    paths: list[str],
+    plan: Plan,
+    paths: Paths,
     calls: Annotated[int, typer.Option(help="Calls to spend over all recordings.", min=1)] = 30,
     clips: Annotated[
         Path | None, typer.Option(help="Also cut what was found into this folder.")
     ] = None,
-    run: RunFolder = None,
-    format: OutputFormat = Format.table,
+    run: NewRunFolder = None,
+    format: OutcomeAs = Format.table,
 ) -> None:
     """Look for one thing: the question chooses the windows, the model says yes or no.
 
@@ -48,7 +59,6 @@ def find(
       earmark find "water is running" archive/ --calls 100 --gguf Qwen3-VL-8B.gguf --clips found/
     """
     folder = run or Path("runs") / run_name(paths, plan)
-    key = os.environ.get("OPENAI_API_KEY")
     with show_progress() as progress:
         found = find_moments(
             question,
@@ -56,7 +66,7 @@ def find(
             calls=calls,
             clips=clips,
             plan=plan,
-            api_key=key,
+            api_key=api_key(),
             progress=progress,
         )
     if format is Format.json:

@@ -1,19 +1,31 @@
-"""`earmark models`: which checkpoints there are, which are here, and how to get the others."""
+"""`earmark models`, `frontlines`, `encoder`: what there is to listen with, and how to get it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.progress import Progress
 
 from earmark.errors import ModelMismatch, ModelMissing
-from earmark.models import MODELS, PRETRAINED, SETS, Address, Model, ModelStore, StoredModel
-from earmark.models.user_folders import model_store
+from earmark.models import (
+    MODELS,
+    PRETRAINED,
+    SETS,
+    Address,
+    Model,
+    ModelStore,
+    StoredModel,
+    require,
+)
+from earmark.models.user_folders import checkpoint_folder, model_store
 from earmark.reporting.console import Format, emit_json, out, print_table, progress_bar, warn
 from earmark.reporting.text_format import as_size
+
+if TYPE_CHECKING:
+    from earmark.evaluation.paper.compared_systems import System
 
 Folder = Annotated[
     Path | None,
@@ -177,3 +189,99 @@ def as_row(model: Model, store: ModelStore) -> dict[str, Any]:
         "sha256": model.sha256,
         "origins": [str(origin) for origin in model.origins],
     }
+
+
+def frontlines(
+    format: Annotated[Format, typer.Option(help="How to print the systems.")] = Format.table,
+    models: Folder = None,
+) -> None:
+    """List every system: what it is, reads and costs, its name in the paper, and if it is ready.
+
+    For example:
+
+      earmark frontlines
+
+      earmark frontlines --format json
+
+      EARMARK_CHECKPOINTS=/data/checkpoints earmark frontlines
+    """
+    from earmark.evaluation.paper.compared_systems import systems  # takes all that listens along
+
+    store, folder = model_store(models), checkpoint_folder()
+    states = {system: system.state(store, folder) for system in systems()}
+    if format is Format.json:
+        emit_json([system_row(system, state) for system, state in states.items()])
+        return
+    rows = []
+    for system, state in states.items():
+        cost = "–" if system.seconds_per_hour is None else f"{system.seconds_per_hour:g}"
+        absent = system.stands_for and f"(for {system.stands_for})"
+        paper, here = system.paper or absent or "–", state.partition(": ")[0]
+        rows.append((system.name, paper, system.reads, cost, here, system.scores))
+    columns = ("name", "in the paper", "reads", "s/hour", "state", "what it is")
+    print_table(columns, rows, words={*columns} - {"s/hour"}, whole=columns)
+    out.print("\nSeconds of processor time for an hour of recording.")
+    out.print(
+        "(for …): stands for the paper's system, whose weights are unpublished or unlicensed."
+    )
+    cures = {system.name: state.partition(": ")[2] for system, state in states.items()}
+    if any(cures.values()):
+        out.print("To make the others ready:")
+    for name, cure in cures.items():
+        if cure:
+            out.print(f"  {name}: {cure}")
+
+
+def system_row(system: System, state: str) -> dict[str, Any]:
+    """One system as plain values; null where the paper has no name or the cost is not known."""
+    return {
+        "name": system.name,
+        "kind": system.kind,
+        "paper": system.paper or None,
+        "stands_for": system.stands_for or None,
+        "scores": system.scores,
+        "reads": system.reads,
+        "seconds_per_hour": system.seconds_per_hour,
+        "state": state.partition(":")[0],
+        "cure": state.partition(": ")[2] or None,
+    }
+
+
+def export_encoder(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(PRETRAINED)}.")],
+    target: Annotated[Path, typer.Argument(help="The ONNX file to write.", dir_okay=False)],
+    checkpoint: Annotated[
+        Path,
+        typer.Option(
+            envvar="EARMARK_CHECKPOINTS",
+            help="The published checkpoint, or the folder that holds it under its published name.",
+        ),
+    ],
+    drop_layers: Annotated[
+        int, typer.Option(min=0, help="Leave out so many of a transformer's last layers.")
+    ] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the proof for machines.")] = False,
+) -> None:
+    """Write a published model as ONNX, which the core install can run, and prove it equal.
+
+    The copy hears noise, clicks, a tone and silence; if a logit of it is off by more than 1e-4,
+    nothing is written. With layers left out, only the embeddings mean anything.
+
+    For example:
+
+      earmark encoder export frame-mn10 frame_mn10.onnx --checkpoint frame_mn10_strong_1.pt
+    """
+    for library in ("torch", "onnxscript"):
+        require(library, what="exporting an encoder")
+    from earmark.features.pretrained.onnx_export import TOLERANCE, export
+
+    done = export(name, checkpoint, target, dropped_layers=drop_layers)
+    if json:
+        proof = {"chunks": done.chunks, "difference": done.difference, "tolerance": TOLERANCE}
+        emit_json({"name": name, "file": str(done.file), "size_bytes": done.size_bytes, **proof})
+        return
+    out.print(f"{done.file}: {as_size(done.size_bytes)}")
+    out.print(
+        f"logits of {done.chunks} chunks differ by at most {done.difference:.1e} "
+        f"(allowed {TOLERANCE:.0e})"
+    )

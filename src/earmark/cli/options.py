@@ -3,15 +3,17 @@
     @takes_plan(SPENDING, LISTENING)
     def select(plan: Plan, explain: bool = False) -> None: ...
 
-is a command with the options `--budget`, `--rule`, …, `--explain`, whose first argument is made of
-what was said. Defaults are the library's.
+is a command with the options `--budget`, `--rule`, …, `--explain`, whose plan is made of what was
+said. Defaults are the library's.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from functools import wraps
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -30,8 +32,9 @@ from earmark.media.source_listing import find_all
 from earmark.models.user_folders import model_store
 from earmark.pipeline.backend import BACKENDS
 from earmark.pipeline.run_plan import DEFAULT_BUDGET, DEFAULT_RULE, Plan, make_plan
-from earmark.reporting.console import warn
-from earmark.reporting.progress_display import LogKind
+from earmark.reporting.console import Format, err, warn
+from earmark.reporting.progress import Progress
+from earmark.reporting.progress_display import LogKind, show_progress
 from earmark.reporting.text_format import counted
 from earmark.selection import RULES
 
@@ -62,22 +65,17 @@ Log = Annotated[
     LogKind,
     typer.Option("--log", help="Progress as a bar or as JSON lines.", rich_help_panel=ARCHIVES),
 ]
-MetricsPort = Annotated[
-    int | None,
-    typer.Option(
-        "--metrics-port",
-        help="Serve Prometheus metrics here, to this machine alone.",
-        rich_help_panel=ARCHIVES,
-    ),
-]
-MetricsHost = Annotated[
-    str,
-    typer.Option(
-        "--metrics-host", help="The interface to serve them on.", rich_help_panel=ARCHIVES
-    ),
-]
+Watch = Callable[[], AbstractContextManager[Progress]]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep nothing, listen anew.")]
-
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+NewRunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--run", help="The run's folder; the same one again continues it.", show_default="runs/NAME"
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+OutcomeAs = Annotated[Format, typer.Option(help="How to print the outcome.")]
 
 BudgetText = Annotated[
     str,
@@ -241,6 +239,17 @@ BACKEND = {
         str | None, "Only a part, such as 3/16; see `earmark merge`.", rich_help_panel=ARCHIVES
     ),
 }
+WATCHING = {
+    "log": (Log, "bar"),
+    "metrics_port": option(
+        int | None,
+        "Serve Prometheus metrics here, to this machine alone.",
+        rich_help_panel=ARCHIVES,
+    ),
+    "metrics_host": option(
+        str, "The interface to serve them on.", default="127.0.0.1", rich_help_panel=ARCHIVES
+    ),
+}
 BATCH = {
     "batch": option(
         Path | None,
@@ -250,48 +259,54 @@ BATCH = {
 }
 
 
-def takes_plan(
-    *groups: dict[str, tuple[Any, Any]], before: Sequence[str] = ()
+def takes(
+    parameter: str, options: dict[str, tuple[Any, Any]], make: Callable[[dict[str, Any]], Any]
 ) -> Callable[..., Callable[..., None]]:
-    """A command whose first parameter is a `Plan`, made of the options in `groups`.
-
-    Those of its own arguments that are named in `before` are said before the paths.
-    """
-    options = {name: each for group in groups for name, each in group.items()}
+    """A command whose `parameter` is what `make` makes of `options`, which stand in its place."""
 
     def wrap(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def run(**said: Any) -> None:
-            own = {name: said[name] for name in hints if name in said and name != "plan"}
-            chosen = {name: said[name] for name in options}
-            command(plan_of(said["paths"] or ["."], chosen), **own)
+            made = make({name: said[name] for name in options})
+            command(**{name: said[name] for name in own}, **{parameter: made})
 
         hints = get_type_hints(command, include_extras=True)
-        hints.pop("return", None)
-        parameters = {name: (hints[name], inspect.Parameter.empty) for name in before}
-        parameters |= {"paths": (Paths, inspect.Parameter.empty), **options}
-        for name, given in inspect.signature(command).parameters.items():
-            has_own_default = given.default is not inspect.Parameter.empty
-            if name not in ("plan", *before) and (name != "paths" or has_own_default):
-                parameters[name] = hints[name], given.default
+        given = inspect.signature(command).parameters
+        own = {name: (hints[name], given[name].default) for name in given if name != parameter}
+        placed: dict[str, tuple[Any, Any]] = {}
+        for name in given:
+            placed |= options if name == parameter else {name: own[name]}
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [
                 inspect.Parameter(
                     name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default
                 )
-                for name, (kind, default) in parameters.items()
+                for name, (kind, default) in placed.items()
             ]
         )
-        run.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+        run.__annotations__ = {name: kind for name, (kind, _) in placed.items()}
         del run.__wrapped__  # its signature is not the command's
         return run
 
     return wrap
 
 
-def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
+def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
+    """A command whose `plan` is made of the options in `groups`, and of paths if it listens."""
+    options = {name: each for group in groups for name, each in group.items()}
+    paths = {"paths": (Paths, inspect.Parameter.empty)} if "cache" in options else {}
+    return takes("plan", paths | options, plan_of)
+
+
+shows_progress = takes("watch", WATCHING, lambda said: partial(show_progress, **said))
+"""A command whose `watch` opens the progress that was asked for."""
+
+
+def plan_of(said: dict[str, Any]) -> Plan:
     """The plan of what was said."""
-    said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
+    sources = sources_at(said.pop("paths") or ["."]) if "paths" in said else []
+    if "cache" in said:
+        said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
     if said.get("action_length") is not None:
         from earmark.evaluation.annotations.action_length import read_action_length
 
@@ -300,10 +315,9 @@ def plan_of(paths: list[str], said: dict[str, Any]) -> Plan:
         said["temperature"] = read_temperature(said["temperature"])
         template, schema = said.pop("prompt"), said.pop("schema")
         said["prompt"] = Prompt.load(*([template] if template else []), schema=schema)
-    sources = sources_at(paths)
     if "vlm" in said:
-        said["server"], said["store"] = said.pop("vlm"), model_store()
-        is_weighted = any(source.weight != 1 for source in sources)
+        said |= {"server": said.pop("vlm"), "store": model_store(), "sounds": said.get("sounds")}
+    is_weighted = any(source.weight != 1 for source in sources)
     if "server" in said and is_weighted and not said.get("across", True):
         warn("the weights of the manifest play a part only with --across: no call moves without it")
     return make_plan(sources, **said)
@@ -318,3 +332,17 @@ def sources_at(paths: Sequence[str]) -> list[Source]:
             "a camera's small copies and stills of recordings that are here in full"
         )
     return found.sources
+
+
+def api_key() -> str | None:
+    """The key for a server that wants one."""
+    return os.environ.get("OPENAI_API_KEY")
+
+
+def end_with(errors: Iterable[str]) -> None:
+    """Say what could not be done, a line each; the exit code is 1 if there is any."""
+    lines = list(errors)
+    for line in lines:
+        err.print(f"earmark: {line}", style="red")
+    if lines:
+        raise typer.Exit(1)

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import CURRENCY
-from earmark.cli.options import BACKEND, LISTENING, Log, MetricsHost, MetricsPort, takes_plan
+from earmark.cli.options import BACKEND, LISTENING, Watch, end_with, shows_progress, takes_plan
 from earmark.gate.forecast_error import UNLIKE, CoverageRange, as_count, as_range, as_share
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
-from earmark.reporting.console import Format, emit_json, err, out, print_table, warn
-from earmark.reporting.progress_display import show_progress
+from earmark.reporting.console import Format, emit_json, out, print_table, warn
 from earmark.reporting.text_format import counted, noted
 from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 from earmark.timeline import format_clock
 
 
+@shows_progress
 @takes_plan(LISTENING, BACKEND)
 def plan(
     plan: Plan,
@@ -31,9 +31,8 @@ def plan(
         float, typer.Option(help=f"What one call costs {CURRENCY}.")
     ] = CallCost().money,
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
-    log: Log = "bar",
-    metrics_port: MetricsPort = None,
-    metrics_host: MetricsHost = "127.0.0.1",
+    *,
+    watch: Watch,
 ) -> None:
     """Forecast coverage, GPU-hours and cost for a ladder of budgets; nothing is called.
 
@@ -46,7 +45,7 @@ def plan(
 
       earmark plan archive/ --coverage 90% --gpu-seconds 0.5 --money 0.0002
     """
-    with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
+    with watch() as progress:
         forecast = plan_run(
             plan=plan,
             coverage=None if coverage is None else parse_share(coverage),
@@ -60,10 +59,7 @@ def plan(
         show(forecast)
     for line in noted((one.path, one.note) for one in forecast.notes):
         warn(line)
-    for failed in forecast.failures:
-        err.print(f"earmark: {failed.error}", style="red")
-    if forecast.failures:
-        raise typer.Exit(1)
+    end_with(failed.error for failed in forecast.failures)
 
 
 def parse_share(text: str) -> float:

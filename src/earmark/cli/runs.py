@@ -1,4 +1,7 @@
-"""`earmark export`, `import`, `runs` and `report`: what a run left behind."""
+"""`earmark runs`, `report`, `summary`, `export`, `import`, `merge`, `bundle`, `highlights`.
+
+What runs left behind: told, written for others, joined.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,30 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import Limits
-from earmark.cli.options import Blurred, face_blur
+from earmark.cli.options import AsJson, Blurred, RunFolder, face_blur
 from earmark.errors import LedgerError
 from earmark.ledger.records import Totals
+from earmark.ledger.run_merge import merge as merge_runs
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.models.user_folders import model_store
 from earmark.pipeline.batch import export_batch, import_batch
+from earmark.pipeline.bundle import bundle as write_bundle
+from earmark.pipeline.highlights import highlights as write_highlights
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
+from earmark.reporting.run_overview import overview
+from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
-
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-
 
 BATCH = "batch"
 """The format that only a run with a plan can be written in: requests, not picks."""
+
+Voices = Annotated[
+    bool, typer.Option(" /--no-voices", help="Leave out what is said, and mute it in clips.")
+]
 
 
 def export(
@@ -149,6 +157,116 @@ def report(
     """Write the page of a run, which opens from disk with no network; one file if it is small."""
     with Run.open(folder, blur=face_blur(blur)) as run:
         out.print(str(write_report(run, to or folder / "report.html", title=title)))
+
+
+def summary(folder: RunFolder, as_json: AsJson = False) -> None:
+    """Say what happened: how much was active, what was heard when, and what captions tell.
+
+    Recordings in which something happened come first. Sounds have names where `earmark caption`
+    ran with YAMNet at hand.
+
+    For example:
+
+      earmark summary runs/tuesday
+
+      earmark summary runs/tuesday --json
+    """
+    with Run.open(folder) as run:
+        told = overview(run)
+        missed = run.failed_recordings()
+    if as_json:
+        emit_json([asdict(each) for each in told])
+        return
+    for number, each in enumerate(told):
+        out.print(f"{'' if number == 0 else chr(10)}{each.name}", style="bold")
+        for heading, said in each.lines():
+            out.print(f"  {heading:<11}{said[0]}")
+            for line in said[1:]:
+                out.print(f"  {'':<11}{line}")
+    if not told:
+        warn(f"there is no recording in {folder} to tell of")
+    for one in missed:
+        warn(f"{one.path} could not be done: {one.reason}")
+
+
+def merge(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of the runs.")],
+    into: Annotated[Path, typer.Option("--into", help="The folder of the one run, new or not.")],
+    as_json: AsJson = False,
+) -> None:
+    """Bring runs of one command together, such as the shards of an archive.
+
+    The runs are only read. Runs of another plan or version, and runs in which one path is two
+    recordings, are refused, and nothing is merged. No answer is ever asked for again; to spend one
+    budget over all of it, run the command without `--shard` on the merged run.
+
+    For example:
+
+      earmark caption archive/ --shard 1/2 --run runs/part-1
+
+      earmark caption archive/ --shard 2/2 --run runs/part-2
+
+      earmark merge runs/part-1 runs/part-2 --into runs/archive
+    """
+    merged = merge_runs(runs, into)
+    if as_json:
+        emit_json({"run": str(into), **asdict(merged)})
+        return
+    out.print(
+        f"{merged.recordings} recordings and {merged.answers} answers of {merged.runs} runs "
+        f"are in {into}"
+    )
+    if merged.missed:
+        warn(f"{merged.missed} recordings could not be done: the same command with --retry-failed")
+
+
+def bundle(
+    folder: RunFolder,
+    to: Annotated[Path, typer.Option("--out", "-o", help="The archive to write, a .zip.")],
+    voices: Voices = True,
+    blur: Blurred = "none",
+) -> None:
+    """Write a run as one archive: its page with short clips, and its captions.
+
+    It opens on any machine: unpack it and open `index.html`. It names recordings by their files
+    and says nothing of where they lay, whom a model was asked of, or any key. Pictures and clips
+    show whatever and whoever was filmed, faces too unless they are blurred.
+
+    For example:
+
+      earmark bundle runs/tuesday --out tuesday.zip
+
+      earmark bundle runs/tuesday --out tuesday.zip --no-voices --blur faces
+    """
+    made = write_bundle(folder, to, voices=voices, blur=face_blur(blur), store=model_store())
+    for line in made.uncut:
+        warn(line)
+    out.print(f"{made.path}: the page, captions and {counted(made.clips, 'clip')}")
+
+
+def highlights(
+    folder: RunFolder,
+    to: Annotated[Path, typer.Option("--out", "-o", help="The video to write, an MP4.")],
+    voices: Voices = True,
+    blur: Blurred = "none",
+) -> None:
+    """Write the picks of a run as one video, with captions and chapters.
+
+    Captions are subtitles that a player can turn off. Picks of one recording are copied as they
+    were recorded, each from the key frame before it; those of several are encoded anew,
+    and so is what is blurred.
+
+    For example:
+
+      earmark highlights runs/tuesday --out day.mp4
+
+      earmark highlights runs/tuesday --out day.mp4 --blur faces
+    """
+    made = write_highlights(folder, to, voices=voices, blur=face_blur(blur), store=model_store())
+    for line in made.left_out:
+        warn(line)
+    how = "copied as recorded" if made.is_copied else "encoded anew"
+    out.print(f"{made.path}: {counted(made.picks, 'pick')}, {how}")
 
 
 def _as_text(run: Run, format: str) -> str:

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from earmark.cli.options import Blurred, face_blur
-from earmark.cli.runs import AsJson
+from earmark.cli.options import AsJson, Blurred, face_blur
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.models.user_folders import model_store
 from earmark.reporting.console import emit_json, out, progress_bar, warn

@@ -14,18 +14,17 @@ from earmark.cli.options import (
     BACKEND,
     LISTENING,
     SPENDING,
-    Log,
-    MetricsHost,
-    MetricsPort,
+    Watch,
+    end_with,
+    shows_progress,
     takes_plan,
 )
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
-from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
+from earmark.reporting.console import emit, emit_json, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.edl import selection_edl
-from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import as_size, counted, noted
 from earmark.selection.pick import Pick
 from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
@@ -37,6 +36,7 @@ PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
 NUMBERS = ("score", "rate", "expected")
 
 
+@shows_progress
 @takes_plan(SPENDING, LISTENING, BACKEND)
 def select(
     plan: Plan,
@@ -44,9 +44,8 @@ def select(
     explain: Annotated[
         bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
     ] = False,
-    log: Log = "bar",
-    metrics_port: MetricsPort = None,
-    metrics_host: MetricsHost = "127.0.0.1",
+    *,
+    watch: Watch,
 ) -> None:
     """Listen to recordings and print the windows worth a call.
 
@@ -61,11 +60,10 @@ def select(
 
       earmark select s3://bucket/cam1.mp4 --rule separated --explain
     """
-    with show_progress(log, metrics_port=metrics_port, metrics_host=metrics_host) as progress:
+    with watch() as progress:
         selection = select_windows(plan=plan, explain=10 if explain else 0, progress=progress)
     show(selection, format)
-    if selection.failures:
-        raise typer.Exit(1)
+    end_with(failed.error for failed in selection.failures)
 
 
 def show(selection: Selection, format: PicksAs) -> None:
@@ -82,8 +80,6 @@ def show(selection: Selection, format: PicksAs) -> None:
         emit(selection_edl(selection))
     for line in noted((one.path, note) for one in selection.recordings for note in one.notes):
         warn(line)
-    for failed in selection.failures:
-        err.print(f"earmark: {failed.error}", style="red")
 
 
 def show_tables(selection: Selection) -> None:

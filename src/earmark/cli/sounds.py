@@ -74,10 +74,7 @@ def sounds(
     with show_progress() as progress:
         found = list_sounds(words=words, plan=plan, progress=progress)
     show(found, format)
-    for missed in found.failures:
-        err.print(f"earmark: {missed.error}", style="red")
-    if found.failures:
-        raise typer.Exit(1)
+    options.end_with(missed.error for missed in found.failures)
 
 
 def split_words(said: list[str]) -> tuple[list[str], str]:
@@ -94,33 +91,30 @@ def show(found: SoundListing, format: SoundsAs) -> None:
         return
     if format == "labels" and len(found.recordings) > 1:
         raise ValueError("a label track is of one recording: give one, or use --format csv")
-    if format != "table":
-        rows = [
-            (one.path, event.span, event.name, event.confidence)
-            for one in found.recordings
-            for event in one.events
-        ]
-        if format == "labels":
-            lines = (f"{span.start:.3f}\t{span.end:.3f}\t{name}\n" for _, span, name, _ in rows)
-            emit("".join(lines))
-            return
+    every = [(one.path, event) for one in found.recordings for event in one.events]
+    if format == "labels":
+        lines = (f"{one.span.start:.3f}\t{one.span.end:.3f}\t{one.name}\n" for _, one in every)
+        emit("".join(lines))
+        return
+    if format == "csv":
         cells = (
-            [path, f"{span.start:.2f}", f"{span.end:.2f}", name, f"{sure:.3f}"]
-            for path, span, name, sure in rows
+            [
+                path,
+                f"{one.span.start:.2f}",
+                f"{one.span.end:.2f}",
+                one.name,
+                f"{one.confidence:.3f}",
+            ]
+            for path, one in every
         )
         write_csv(sys.stdout, ["recording", "start", "end", "sound", "confidence"], cells)
         return
-    tell_matches(found)
-    for one in found.recordings:
-        show_table(one, found)
-
-
-def tell_matches(found: SoundListing) -> None:
-    """What the words were taken to mean."""
     if found.words and not found.matches:
         warn(f"no sound that has a name means {found.words!r}; `earmark sounds PATH` lists all")
     elif found.words:
         err.print(f"listening for {matches_in_words(found.matches)}")
+    for each in found.recordings:
+        show_table(each, found)
 
 
 def show_table(one: RecordingSounds, found: SoundListing) -> None:

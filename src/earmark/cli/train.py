@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from earmark.cli.evaluate import names, words
+from earmark.cli.options import option, takes
 from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
@@ -23,14 +24,34 @@ if TYPE_CHECKING:
     from earmark.training.segmentation import Segmenter, SegmentScores
 
 
-CHOSEN = (
-    "objective", "seeds", "first_seed", "folds", "steps", "batch", "crop", "learning_rate",
-    "weight_decay", "cooling", "dropout", "width", "bands", "context_channels", "loudness",
-    "made", "check_every", "takes",
-)  # fmt: skip
-"""Options that are fields of `Settings`."""
+def by_recipe(kind: Any, help: str) -> tuple[Any, Any]:
+    """An option that the recipe decides where it is not given."""
+    return option(kind | None, help, show_default="by recipe")
 
 
+SETTINGS = {
+    "seeds": option(int, "Trainings; single ones are unstable.", default=1),
+    "first_seed": option(int, "Seed of the first of them.", default=0),
+    "folds": option(int, "Parts the people are divided into; one is calibrated on.", default=3),
+    "steps": by_recipe(int, "Steps of one head."),
+    "batch": by_recipe(int, "Crops a step."),
+    "crop": by_recipe(float, "Seconds of a crop."),
+    "learning_rate": by_recipe(float, "Of AdamW."),
+    "weight_decay": by_recipe(float, "Of AdamW."),
+    "cooling": by_recipe(float, "Share of the steps that slow down."),
+    "dropout": by_recipe(float, "Share of channels left out."),
+    "width": by_recipe(int, "Width of one head."),
+    "bands": by_recipe(int, "Bands a head reads; 0: all."),
+    "context_channels": by_recipe(int, "Read by the context; 0: none."),
+    "loudness": by_recipe(float, "Weight of the level."),
+    "made": by_recipe(int, "Made-up recordings for the context."),
+    "check_every": by_recipe(int, "Steps between two checkpoints."),
+    "takes": option(int, "Times each recording is heard, altered.", default=1),
+}
+"""Fields of `earmark.training.settings.Settings`."""
+
+
+@takes("said", SETTINGS, dict)
 def train(
     spans: Annotated[
         Path,
@@ -76,60 +97,8 @@ def train(
             show_default="4",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Trainings; single ones are unstable.")] = 1,
-    first_seed: Annotated[int, typer.Option(help="Seed of the first of them.")] = 0,
-    folds: Annotated[
-        int, typer.Option(help="Parts the people are divided into; one is calibrated on.")
-    ] = 3,
-    steps: Annotated[
-        int | None, typer.Option(help="Steps of one head.", show_default="by recipe")
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(help="Crops a step.", show_default="by recipe")
-    ] = None,
-    crop: Annotated[
-        float | None, typer.Option(help="Seconds of a crop.", show_default="by recipe")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Of AdamW.", show_default="by recipe")
-    ] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="Of AdamW.", show_default="by recipe")
-    ] = None,
-    cooling: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the steps that slow down.",
-            show_default="by recipe",
-        ),
-    ] = None,
-    dropout: Annotated[
-        float | None,
-        typer.Option(help="Share of channels left out.", show_default="by recipe"),
-    ] = None,
-    width: Annotated[
-        int | None, typer.Option(help="Width of one head.", show_default="by recipe")
-    ] = None,
-    bands: Annotated[
-        int | None,
-        typer.Option(help="Bands a head reads; 0: all.", show_default="by recipe"),
-    ] = None,
-    context_channels: Annotated[
-        int | None,
-        typer.Option(help="Read by the context; 0: none.", show_default="by recipe"),
-    ] = None,
-    loudness: Annotated[
-        float | None,
-        typer.Option(help="Weight of the level.", show_default="by recipe"),
-    ] = None,
-    made: Annotated[
-        int | None,
-        typer.Option(help="Made-up recordings for the context.", show_default="by recipe"),
-    ] = None,
-    check_every: Annotated[
-        int | None, typer.Option(help="Steps between two checkpoints.", show_default="by recipe")
-    ] = None,
-    takes: Annotated[int, typer.Option(help="Times each recording is heard, altered.")] = 1,
+    *,
+    said: dict[str, Any],
     threads: Annotated[int, typer.Option(help="Cores to use.")] = 2,
     data: Annotated[str, typer.Option(help="What the data is, for the gate's card.")] = "",
     licence: Annotated[str, typer.Option(help="Terms of the data, for the gate's card.")] = "",
@@ -157,7 +126,6 @@ def train(
 
       earmark train EPIC_Sounds_train.csv --media audio/ --recipe paper --objective classes
     """
-    said = {name: value for name, value in locals().items() if name in CHOSEN}
     try:
         from earmark.training.dataset import gather
         from earmark.training.optimisation import use_threads
@@ -167,7 +135,7 @@ def train(
     except ModuleNotFoundError as error:
         raise MissingExtra("training needs PyTorch: pip install 'earmark[train]'") from error
     use_threads(threads)
-    settings = settings_of(recipe, encoder, **said)
+    settings = settings_of(recipe, encoder, objective=objective, **said)
     tried = [number(word) for word in words(tau or "")] or [settings.tau]
     marked = read_annotations(spans)
     marked = marked.only(names(recordings)) if recordings else marked
@@ -180,11 +148,11 @@ def train(
             marked,
             media,
             encoder=settings.encoder,
-            takes=takes,
+            takes=settings.takes,
             cache=out_folder / "features",
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
-        training = bar.add_task("training", total=len(tried) * seeds * settings.steps)
+        training = bar.add_task("training", total=len(tried) * settings.seeds * settings.steps)
         if settings.objective == CLASSES:
 
             def tell(done: int, steps: int) -> None:
