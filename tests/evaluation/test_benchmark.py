@@ -26,8 +26,7 @@ from earmark.evaluation.benchmark import (
     run,
     run_case,
 )
-from earmark.evaluation.score_sources import SoundEventScores
-from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.score_sources import FittedScores, split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.gate.rates import WindowScores
 from earmark.gate.survival import Survival
@@ -134,7 +133,7 @@ def test_phases_average_over_every_start():
 
 def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
     actions, events = kitchen(6)
-    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
+    tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
     unbroken = run(tasks, SMALL)
     done: list[str] = []
 
@@ -164,7 +163,7 @@ def test_a_run_goes_on_where_it_was_and_equals_an_unbroken_one(tmp_path: Path):
 
 def test_a_recording_that_fails_is_a_note_and_the_others_go_on():
     actions, events = kitchen(3)
-    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
+    tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
 
     def broken() -> Case:
         raise UnreadableFile("K01.mp4 is empty")
@@ -185,7 +184,7 @@ def test_a_recording_without_actions_is_a_dash():
 
 def test_rows_are_read_back_as_written(tmp_path: Path):
     actions, events = kitchen(2)
-    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
+    tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
     ran = run(tasks, SMALL, folder=tmp_path)
     again = read_rows(tmp_path / PER_RECORDING)
     assert len(again) == len(ran.rows)
@@ -252,7 +251,7 @@ def test_free_is_a_rule_where_it_is_asked_for():
 
 def test_a_rule_that_was_not_run_is_replaced_and_the_notes_say_so():
     actions, events = kitchen(3)
-    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
+    tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
     design = BenchmarkDesign(rules=("strata", "rank"), budgets=(0.25,))
     outcome = report_coverage(run(tasks, design), actions, design, settings={})
     assert "the rule coverage was not run, so rank stands in its place" in outcome.notes
@@ -269,7 +268,7 @@ def test_names_with_commas_survive_a_resumed_run(tmp_path: Path):
         )
         for each in (actions, events)
     ]
-    tasks = SoundEventScores(*renamed, split_for_fitting(renamed[0])).tasks()
+    tasks = FittedScores(*renamed, split_for_fitting(renamed[0])).tasks()
     first = run(tasks, SMALL, folder=tmp_path)
     again = run(dict.fromkeys(tasks, lambda: pytest.fail("judged twice")), SMALL, folder=tmp_path)
     assert [row.recording for row in again.rows] == [row.recording for row in first.rows]

@@ -8,15 +8,13 @@ import pytest
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts
-from earmark.evaluation.score_sources import SoundEventScores
+from earmark.evaluation.score_sources import FOLDS, FittedScores, split_for_fitting
 from earmark.evaluation.sound_event_listener import (
-    FOLDS,
     NEIGHBOURS,
     SoundEventListener,
     features,
     loudest,
     share_filled,
-    split_for_fitting,
 )
 from made_kitchen import kitchen
 
@@ -78,7 +76,7 @@ def test_the_actions_of_a_judged_recording_do_not_move_its_rates():
     fitting = split_for_fitting(actions, ["K02"])
     other = Annotations({**actions.recordings, "K02": []}, actions.durations)
     both = [
-        SoundEventScores(marked, events, fitting).tasks()["sound-events", "K02"]()
+        FittedScores(marked, events, fitting).tasks()["sound-events", "K02"]()
         for marked in (actions, other)
     ]
     assert np.array_equal(both[0].windows.rates, both[1].windows.rates)

@@ -55,6 +55,10 @@ class BenchmarkResults:
         """Rules in order of appearance."""
         return list(dict.fromkeys(rule for _, rule in self.systems))
 
+    def system(self, rule: str) -> System:
+        """The first frontline with `rule`, whether it was run or not."""
+        return self.frontlines[0], rule
+
     def of(self, system: System, budget: float) -> dict[str, CoverageCounts]:
         """The counts of one system at one budget, by recording; empty if it was not run."""
         return self.counts.get((system, budget), {})

@@ -7,7 +7,7 @@ spans ──▶ annotations ──▶ score source ──▶ benchmark run ─�
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,20 +26,19 @@ from earmark.evaluation.benchmark import (
     run,
 )
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
-from earmark.evaluation.paper.downsampling import downsample_table
 from earmark.evaluation.paper.operating_points import (
-    AnnotatedScores,
     Unit,
+    downsample_table,
     measure_points,
     points_table,
 )
 from earmark.evaluation.score_sources import (
+    FittedScores,
     MediaScores,
     ScoreSource,
-    SoundEventScores,
-    UnheardScores,
+    scored,
+    split_for_fitting,
 )
-from earmark.evaluation.sound_event_listener import split_for_fitting
 from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.evaluation.tables.table import Table
 from earmark.evaluation.tables.timeline_strip import (
@@ -212,25 +211,18 @@ def open_source(plan: EvaluationPlan) -> tuple[ScoreSource, tuple[str, ...]]:
     marked = read_annotations(plan.spans, format=plan.spans_format, durations=durations)
     if plan.media:
         return _open_media_source(plan, marked, durations)
-    if plan.sound_events:
-        return _open_event_source(plan, marked, durations)
-    return UnheardScores(marked, split_for_fitting(marked, plan.recordings), plan.window), ()
-
-
-def _open_event_source(
-    plan: EvaluationPlan, marked: Annotations, durations: Mapping[str, float]
-) -> tuple[ScoreSource, tuple[str, ...]]:
-    """Scores from annotated events."""
+    split = split_for_fitting(marked, plan.recordings)
+    if not plan.sound_events:
+        return FittedScores(marked, None, split, plan.window), ()
     events = read_annotations(
         plan.sound_events, format=plan.sound_events_format, durations=durations
     )
-    split = split_for_fitting(marked, plan.recordings)
     silent = [name for name in split.evaluated if not events.recordings.get(name)]
     if silent and not plan.allow_missing:
         heard = [name for name in split.evaluated if name not in set(silent)]
         reconcile(split.evaluated, heard, what="events")
     unmarked = [name for name in events.recordings if name not in marked.recordings]
-    return SoundEventScores(marked, events, split, plan.window), (
+    return FittedScores(marked, events, split, plan.window), (
         *_left_out("without events, so heard as silent", silent),
         *_left_out("with events and no annotations, not used", unmarked),
     )
@@ -304,22 +296,13 @@ def _episode_tables(
     plan: EvaluationPlan, source: ScoreSource, development: Sequence[str]
 ) -> list[Table]:
     """Operating points, and downsampling to save time and to save calls, as far as asked for."""
-
-    def scored(names: Iterable[str], frontline: str) -> list[AnnotatedScores]:
-        marked = source.annotations
-        return [
-            AnnotatedScores(
-                name, source.track(name, frontline), marked.durations[name], marked.recordings[name]
-            )
-            for name in names
-        ]
-
     tables: list[Table] = []
     judged = list(source.evaluated.recordings)
+    window = plan.window
     if plan.operating_points:
         points = {
             line: measure_points(
-                line, scored(development, line), scored(judged, line), window=plan.window
+                line, scored(source, line, development), scored(source, line, judged), window=window
             )
             for line in source.frontlines
         }
@@ -327,9 +310,9 @@ def _episode_tables(
         tables.append(points_table(points, note=note))
     if plan.downsample:
         first = source.frontlines[0]
-        chosen, own = scored(development, first), scored(judged, first)
+        sets = scored(source, first, development), scored(source, first, judged)
         units: tuple[Unit, ...] = ("time", "calls")
-        tables += [downsample_table(chosen, own, window=plan.window, unit=unit) for unit in units]
+        tables += [downsample_table(*sets, window=window, unit=unit) for unit in units]
     return tables
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from earmark.evaluation.annotations.actions import Annotations
+from earmark.errors import AnnotationError
+from earmark.evaluation.annotations.actions import Action, Annotations, few
 from earmark.evaluation.benchmark import Case, Tasks
-from earmark.evaluation.sound_event_listener import (
-    FittingSplit,
-    SoundEventListener,
-    split_for_fitting,
-)
+from earmark.evaluation.sound_event_listener import SoundEventListener
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.survival import Survival
@@ -30,19 +27,63 @@ from earmark.timeline import Track
 SOUND_EVENTS = "sound-events"
 """The name under which annotated events stand in for a frontline."""
 
+FOLDS = 5
+"""Parts that recordings are dealt into where all of them are evaluated."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittingSplit:
+    """Which recordings a listener is fitted on, for each that is evaluated."""
+
+    evaluated: tuple[str, ...]
+    fitted: Mapping[str, tuple[str, ...]]
+    """By evaluated recording; never holds that recording itself."""
+    words: str
+    """One line for a reader of the results."""
+
+
+def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> FittingSplit:
+    """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
+
+    In that case recordings are dealt into five parts in turn, and each part is judged by a listener
+    fitted on the other four. `AnnotationError` where no recording is left to fit on.
+    """
+    names = list(annotations.recordings)
+    if evaluated:
+        annotations.only(evaluated)  # says which are not annotated
+        rest = tuple(name for name in names if name not in set(evaluated))
+        if not rest:
+            raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
+        words = f"fitted on the {len(rest)} other annotated recordings"
+        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
+    if len(names) < 2:
+        raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
+    parts = min(FOLDS, len(names))
+    others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
+    fitted = {name: others[place % parts] for place, name in enumerate(names)}
+    return FittingSplit(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SoundEventScores:
-    """Scores from annotated sound events, by listeners fitted on other recordings."""
+class FittedScores:
+    """Scores by what was fitted on other recordings: listeners to annotated sound events.
+
+    Without events nothing is heard: every window has the rate, and actions have the lengths, of
+    the other recordings.
+    """
 
     annotations: Annotations
     """Every annotated recording: those that are evaluated and those to fit on."""
-    events: Annotations
+    events: Annotations | None
     split: FittingSplit
     window: float = 4.0
     """Seconds of one call."""
-    frontlines: tuple[str, ...] = (SOUND_EVENTS,)
     _listeners: dict[tuple[str, ...], SoundEventListener] = field(default_factory=dict, init=False)
+
+    @property
+    def frontlines(self) -> tuple[str]:
+        """The one name it goes by."""
+        return (SOUND_EVENTS if self.events else "none",)
 
     @property
     def evaluated(self) -> Annotations:
@@ -51,30 +92,39 @@ class SoundEventScores:
 
     def describe(self) -> str:
         """One line on where the scores come from."""
-        return f"annotated events, {self.split.words}"
+        if self.events:
+            return f"annotated events, {self.split.words}"
+        return f"nowhere: nothing is heard; lengths and rates are {self.split.words}"
 
     def settings(self) -> dict[str, Any]:
         """What tells one source from another."""
-        return {"sound_events": self.events.fingerprint, "sound": None}
+        return {"sound_events": self.events.fingerprint if self.events else None, "sound": None}
 
     def tasks(self) -> Tasks:
-        """One task for each evaluated recording: rate its windows by the events marked in it."""
-        return {(SOUND_EVENTS, name): partial(self.case, name) for name in self.split.evaluated}
+        """One task for each evaluated recording: rate its windows."""
+        line = self.frontlines[0]
+        return {(line, name): partial(self.case, name) for name in self.split.evaluated}
 
     def case(self, name: str) -> Case:
-        """A recording rated by a listener that did not see it."""
-        names = self._fitted_for(name)
-        if names not in self._listeners:
-            chosen = self.annotations.only(names)
-            fitted = SoundEventListener.fit(chosen, self.events, window=self.window)
-            self._listeners[names] = fitted
-        marked = self.events.recordings.get(name, [])
-        windows = self._listeners[names].windows(marked, self.annotations.durations[name])
-        return Case(name, SOUND_EVENTS, windows, self.annotations.recordings[name])
+        """A recording rated by what was fitted without it."""
+        windows = self._windows(name, self.annotations.durations[name])
+        return Case(name, self.frontlines[0], windows, self.annotations.recordings[name])
 
     def track(self, name: str, frontline: str | None = None) -> Track:  # noqa: ARG002 - has one
         """The scores of a recording, one a window."""
         return Track(self.case(name).windows.scores, hop=self.window)
+
+    def _windows(self, name: str, duration: float) -> Windows:
+        names = self._fitted_for(name)
+        others = self.annotations.only(names)
+        if not self.events:
+            rate = self.window * others.actions / (3600 * others.hours)
+            survival = Survival.from_lengths(others.lengths)
+            return even_windows(self.window, duration, rate, survival)
+        if names not in self._listeners:
+            fitted = SoundEventListener.fit(others, self.events, window=self.window)
+            self._listeners[names] = fitted
+        return self._listeners[names].windows(self.events.recordings.get(name, []), duration)
 
     def _fitted_for(self, name: str) -> tuple[str, ...]:
         """What to fit on to score a recording; one to choose on is scored by others of its kind."""
@@ -83,49 +133,12 @@ class SoundEventScores:
         return split_for_fitting(self.annotations.without(self.split.evaluated)).fitted[name]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnheardScores:
-    """No scores at all: even rates, and lengths of actions, of other recordings."""
-
-    annotations: Annotations
-    split: FittingSplit
-    window: float = 4.0
-    """Seconds of one call."""
-    frontlines: tuple[str, ...] = ("none",)
-
-    @property
-    def evaluated(self) -> Annotations:
-        """The recordings that are judged."""
-        return self.annotations.only(self.split.evaluated)
-
-    def describe(self) -> str:
-        """One line on where the scores come from."""
-        return f"nowhere: nothing is heard; lengths and rates are {self.split.words}"
-
-    def settings(self) -> dict[str, Any]:
-        """What tells one source from another."""
-        return {"sound_events": None, "sound": None}
-
-    def tasks(self) -> Tasks:
-        """One task for each evaluated recording."""
-        return {("none", name): partial(self.case, name) for name in self.split.evaluated}
-
-    def case(self, name: str) -> Case:
-        """A recording whose windows are all alike."""
-        others = self.annotations.only(self.split.fitted[name])
-        duration = self.annotations.durations[name]
-        starts = self.window * others.actions / (3600 * others.hours)
-        count = Grid(self.window).count(duration)
-        rates = np.full(count, starts)
-        middles = (np.arange(count) + 0.5) * self.window
-        instants = np.minimum(middles, duration)
-        survival = Survival.from_lengths(others.lengths)
-        windows = Windows(self.window, duration, np.zeros(count), instants, rates, survival)
-        return Case(name, "none", windows, self.annotations.recordings[name])
-
-    def track(self, name: str, frontline: str | None = None) -> Track:  # noqa: ARG002 - has one
-        """Zeros, one a window."""
-        return Track(self.case(name).windows.scores, hop=self.window)
+def even_windows(length: float, duration: float, rate: float, survival: Survival) -> Windows:
+    """Windows that nothing tells apart, each looked at in its middle."""
+    count = Grid(length).count(duration)
+    instants = np.minimum((np.arange(count) + 0.5) * length, duration)
+    flat = np.zeros(count)
+    return Windows(length, duration, flat, instants, flat + rate, survival)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,8 +205,29 @@ class MediaScores:
         return listen(self.recordings[name].source, plan.listening)
 
 
-ScoreSource = SoundEventScores | UnheardScores | MediaScores
+ScoreSource = FittedScores | MediaScores
 """Scores annotated recordings, so that rules can be compared on them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnnotatedScores:
+    """One recording's scores with its actions."""
+
+    recording: str
+    track: Track
+    duration: float
+    actions: Sequence[Action]
+
+
+def scored(source: ScoreSource, frontline: str, names: Iterable[str]) -> list[AnnotatedScores]:
+    """The scores of recordings with their actions."""
+    marked = source.annotations
+    return [
+        AnnotatedScores(
+            name, source.track(name, frontline), marked.durations[name], marked.recordings[name]
+        )
+        for name in names
+    ]
 
 
 def sound_fingerprint(recordings: Mapping[str, Recording], frontlines: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ rule run where annotations are at hand but no audio.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,9 +20,6 @@ from earmark.gate.poisson_regression import fit_poisson
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.timeline import FloatArray
-
-FOLDS = 5
-"""Parts that recordings are dealt into where all of them are evaluated."""
 
 NEIGHBOURS = 2
 """Windows looked at on either side of the one that is rated."""
@@ -157,36 +154,3 @@ def loudest(events: Sequence[Action], duration: float, *, window: float) -> Floa
                 longest[place] = high - low
                 instants[place] = (low + high) / 2
     return instants
-
-
-@dataclass(frozen=True, slots=True)
-class FittingSplit:
-    """Which recordings a listener is fitted on, for each that is evaluated."""
-
-    evaluated: tuple[str, ...]
-    fitted: Mapping[str, tuple[str, ...]]
-    """By evaluated recording; never holds that recording itself."""
-    words: str
-    """One line for a reader of the results."""
-
-
-def split_for_fitting(annotations: Annotations, evaluated: Sequence[str] = ()) -> FittingSplit:
-    """Fit on all recordings that are not `evaluated`; with none named, evaluate all of them.
-
-    In that case recordings are dealt into five parts in turn, and each part is judged by a listener
-    fitted on the other four. `AnnotationError` where no recording is left to fit on.
-    """
-    names = list(annotations.recordings)
-    if evaluated:
-        annotations.only(evaluated)  # says which are not annotated
-        rest = tuple(name for name in names if name not in set(evaluated))
-        if not rest:
-            raise AnnotationError("every annotated recording is evaluated: none is left to fit on")
-        words = f"fitted on the {len(rest)} other annotated recordings"
-        return FittingSplit(tuple(evaluated), dict.fromkeys(evaluated, rest), words)
-    if len(names) < 2:
-        raise AnnotationError(f"only {few(names)} is annotated: none is left to fit on")
-    parts = min(FOLDS, len(names))
-    others = [tuple(n for p, n in enumerate(names) if p % parts != part) for part in range(parts)]
-    fitted = {name: others[place % parts] for place, name in enumerate(names)}
-    return FittingSplit(tuple(names), fitted, f"fitted on the other parts of {parts}, part by part")

@@ -11,7 +11,6 @@ from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.benchmark import BUDGETS, ORACLE, PHASES, BenchmarkRow, Case, run_case
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.metrics.coverage_counts import count_occupied
-from earmark.evaluation.metrics.significance import bootstrap_ratio
 from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.evaluation.paper.cost_model import CostModel
 from earmark.evaluation.paper.occupancy_survey import count_occupancy
@@ -27,7 +26,7 @@ from earmark.evaluation.tables.table import mean
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Grid, Windows
 from earmark.models import ModelStore
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.comparison import Comparison, Made, not_run, pooled
 from earmark.reproduction.material import Material
 from earmark.selection import Budget
 
@@ -70,7 +69,8 @@ def make_occupancy(material: Material) -> Made:
             continue
         path = material.plan.occupancy.get(name)
         if path is None:
-            rows.append(Comparison(f"{name}: occupied, %", OCCUPANCY[name][2], ran=_bring(name)))
+            why = f"bring its frame-wise annotations, --occupancy '{name}=DIR'"
+            rows.append(not_run(f"{name}: occupied, %", OCCUPANCY[name][2], why))
         else:
             rows += _occupancy_rows(name, read_annotations(path, format="dcase"))
     for name, path in material.plan.occupancy.items():
@@ -79,30 +79,22 @@ def make_occupancy(material: Material) -> Made:
     return Made(rows)
 
 
-def _bring(name: str) -> str:
-    return f"not run: bring its frame-wise annotations, --occupancy '{name}=DIR'"
-
-
 def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     """Recordings, hours and occupancy of one set, an interval over recordings on the last."""
     counts = [
         count_occupied(actions, marked.durations[each], window=4.0)
         for each, actions in marked.recordings.items()
     ]
-    low, high = bootstrap_ratio([c.occupied for c in counts], [c.windows for c in counts])
     size, hours, share = OCCUPANCY.get(name, (None, None, None))
     n = f"{len(counts)} recordings"
-    full = count_occupancy(marked, window=4.0)
     guessed = "last event" in marked.duration_source.values()
     ends = "lengths unknown: each ends with its last event" if guessed else ""
+    occupied, windows = [c.occupied for c in counts], [c.windows for c in counts]
     return [
         Comparison(f"{name}: recordings", size, len(counts), ran=ANNOTATED),
         Comparison(f"{name}: hours", hours, round(marked.hours, 2), n, ran=ANNOTATED, remarks=ends),
-        Comparison(
-            f"{name}: occupied, %", share, 100 * full.occupancy, n, 100 * low, 100 * high,
-            ANNOTATED, ends,
-        ),
-    ]  # fmt: skip
+        pooled(f"{name}: occupied, %", share, occupied, windows, n=n, ran=ANNOTATED, remarks=ends),
+    ]
 
 
 def make_sets(material: Material) -> Made:
@@ -171,15 +163,9 @@ def make_per_recording(material: Material) -> Made:
         names = RECORDINGS[f"paper-{set_name}"]
         own = BenchmarkResults.of_rows(row for row in judged if row.recording in names)
         counts = own.of(even, 0.25).values()
-        low, high = bootstrap_ratio([c.covered for c in counts], [c.actions for c in counts])
-        share = 100 * own.pooled(even, 0.25).coverage
-        n = f"{own.pooled(even, 0.25).actions} actions"
-        rows.append(
-            Comparison(
-                f"{set_name}: uniform at 25 %, pooled, %", paper, share, n, 100 * low, 100 * high,
-                ANNOTATED,
-            )
-        )  # fmt: skip
+        covered, marks = [c.covered for c in counts], [c.actions for c in counts]
+        quantity, n = f"{set_name}: uniform at 25 %, pooled, %", f"{sum(marks)} actions"
+        rows.append(pooled(quantity, paper, covered, marks, n=n, ran=ANNOTATED))
     average = mean(results.points(even, 0.25))
     rows.append(
         Comparison("mean of 24: uniform at 25 %, %", 48.8, average, "24 recordings", ran=ANNOTATED)

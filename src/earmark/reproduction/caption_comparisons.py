@@ -21,12 +21,13 @@ from earmark.evaluation.paper.caption_page import captions_table
 from earmark.evaluation.paper.caption_stimuli import Stimulus, draw_stimuli, read_stimuli
 from earmark.evaluation.paper.cost_model import CostModel, composition_table
 from earmark.evaluation.paper.operating_points import find_episodes
+from earmark.evaluation.score_sources import scored
 from earmark.evaluation.tables.table import Cells, Table, mean, p_value
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.comparison import Comparison, Made, not_run
 from earmark.reproduction.coverage_comparisons import judged_results, open_scores
-from earmark.reproduction.episode_comparisons import operating_points, scored
+from earmark.reproduction.episode_comparisons import operating_points, point_at
 from earmark.reproduction.material import CLASSES, VALIDATION, Material
 from earmark.reproduction.published_quantities import COMPOSED, KEPT, RULE, SCARCE, primary_of
 from earmark.timeline import Span
@@ -70,15 +71,14 @@ def make_captions(material: Material) -> Made:
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
     kept = retained(material, stimuli)
     tables = [captions_table(scores), retained_table(found, kept)]
-    covers = _coverage(material)
+    results, _ = judged_results(material)
+    system = results.system(RULE)
+    covers = {budget: mean(results.points(system, budget)) for budget in results.budgets}
     naming = {s.variant.tokens: 100 * s.nouns.accuracy for s in scores if _is_full(s)}
     tables.append(composition_table(CostModel(), covers, naming))
-    rows = _naming_rows(scores, ran) + _retained_rows(found, kept, ran)
-    rows.append(_composed_row(tables[-1], ran))
-    rows += [
-        Comparison(f"{way}: nouns named, %", PRINTED[way][0], ran=f"not run: {why}")
-        for way, why in absent.items()
-    ]
+    rows = _naming_rows(scores, ran)
+    rows += [_retained_row(tables[1], kept, ran), _composed_row(tables[2], ran)]
+    rows += [not_run(f"{way}: nouns named, %", PRINTED[way][0], why) for way, why in absent.items()]
     return Made(rows, tables)
 
 
@@ -115,17 +115,13 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> list[Comparison]:
         paper, p = PRINTED.get(score.variant.name, (None, None))
         told = f"p {p_value(score.noun_p)}" + (f", there {p:g}" if p is not None else "")
         told += "; there from 38.1 at the midpoint" if score.variant.is_deployed else ""
-        for what, counts, there in (
-            ("nouns", score.nouns, paper),
-            ("verbs", score.verbs, None),
+        for what, counts, there, remarks in (
+            ("nouns", score.nouns, paper, told),
+            ("verbs", score.verbs, None, f"p {p_value(score.verb_p)}"),
         ):
-            rows.append(
-                Comparison(
-                    f"{score.variant.name}: {what} named, %", there, 100 * counts.accuracy,
-                    f"{counts.asked} stimuli", ran=ran,
-                    remarks=told if what == "nouns" else f"p {p_value(score.verb_p)}",
-                )
-            )  # fmt: skip
+            quantity, n = f"{score.variant.name}: {what} named, %", f"{counts.asked} stimuli"
+            found = 100 * counts.accuracy
+            rows.append(Comparison(quantity, there, found, n, ran=ran, remarks=remarks))
     return rows
 
 
@@ -147,7 +143,7 @@ def retained(material: Material, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
     """The stimuli that an episode at the deployed operating point touches."""
     source, _ = open_scores(material)
     line = source.frontlines[0]
-    rule = next(each.rule for each in operating_points(material)[line] if each.target == 0.93)
+    rule = point_at(operating_points(material)[line], 0.93).rule
     episodes: dict[str, list[Span]] = {}
     for name in {each.recording for each in stimuli}:
         one = scored(source, line, [name])[0]
@@ -172,16 +168,11 @@ def retained_table(found: CaptionEvaluation, kept: set[Stimulus]) -> Table:
     return Table("Naming on all and on gate-retained actions", columns, rows)
 
 
-def _retained_rows(found: CaptionEvaluation, kept: set[Stimulus], ran: str) -> list[Comparison]:
-    gaps = [abs(float(row[-1])) for row in retained_table(found, kept).rows]
+def _retained_row(table: Table, kept: set[Stimulus], ran: str) -> Comparison:
+    gaps = [abs(float(row[-1])) for row in table.rows]
     known = [gap for gap in gaps if not math.isnan(gap)]
     n = f"{len(known)} allowances, {len(kept)} actions kept"
-    return [
-        Comparison(
-            KEPT, 0.4,
-            max(known) if known else None, n, ran=ran,
-        )
-    ]  # fmt: skip
+    return Comparison(KEPT, 0.4, max(known, default=None), n, ran=ran)
 
 
 def _composed_row(composed: Table, ran: str) -> Comparison:
@@ -191,9 +182,3 @@ def _composed_row(composed: Table, ran: str) -> Comparison:
         COMPOSED, 11.5, max(named, default=None), f"{len(named)} pairs of calls and tokens",
         ran=ran, remarks="the paper says returned, and not whether touched or named",
     )  # fmt: skip
-
-
-def _coverage(material: Material) -> Mapping[float, float]:
-    results, _ = judged_results(material)
-    line = results.frontlines[0]
-    return {budget: mean(results.points((line, RULE), budget)) for budget in results.budgets}

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 from earmark.evaluation.experiment_report import Drawing
-from earmark.evaluation.metrics.coverage_counts import dash
-from earmark.evaluation.tables.table import Cell, Cells, Table, interval, plain
+from earmark.evaluation.metrics.coverage_counts import dash, share
+from earmark.evaluation.metrics.significance import bootstrap_ratio
+from earmark.evaluation.tables.table import Cells, Table, interval, mean, plain
+from earmark.reporting.text_format import counted
 
 COLUMNS = ("quantity", "paper", "ours", "difference", "n", "95 % interval", "what ran", "remarks")
+
+Printed = float | str | None
+"""A number as the paper prints it; None for what it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +26,7 @@ class Comparison:
     """One quantity: what the paper prints, what came out here, and what really ran."""
 
     quantity: str
-    paper: float | str | None
-    """As printed; None for what the paper does not print."""
+    paper: Printed
     ours: float | str | None = None
     """None where it was not made."""
     n: str = ""
@@ -51,37 +57,52 @@ class Comparison:
 
     def cells(self) -> Cells:
         """The row of a table."""
-        return (
-            self.quantity,
-            _shown(self.paper),
-            _shown(self.ours),
-            _signed(self.difference),
-            self.n,
-            interval(self.low, self.high),
-            self.ran,
-            self.remarks,
-        )
+        gap, ends = self.difference, interval(self.low, self.high)
+        signed = dash(gap, "+,.2f") if math.isnan(gap) or round(gap, 2) else "0"
+        numbers = (_shown(self.paper), _shown(self.ours), signed)
+        return (self.quantity, *numbers, self.n, ends, self.ran, self.remarks)
 
 
-def _shown(value: float | str | None) -> Cell:
-    if value is None:
-        return "—"
-    return (
-        value
-        if isinstance(value, str)
-        else f"{value:,.10g}"
-        if _is_short(value)
-        else f"{value:,.2f}"
-    )
+def _shown(value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return "—" if value is None else value
+    says_all = abs(round(value, 2) - value) < 1e-9
+    return f"{value:,.10g}" if says_all else f"{value:,.2f}"
 
 
-def _is_short(value: float) -> bool:
-    """Whether two digits after the point say all of it."""
-    return math.isfinite(value) and abs(round(value, 2) - value) < 1e-9
+def not_run(quantity: str, paper: Printed, why: str) -> Comparison:
+    """A number of the paper that was not made here."""
+    return Comparison(quantity, paper, ran=f"not run: {why}")
 
 
-def _signed(value: float) -> str:
-    return dash(value, "+,.2f") if math.isnan(value) or round(value, 2) else "0"
+def pooled(
+    quantity: str, paper: Printed, parts: Sequence[float], wholes: Sequence[float], **told: str
+) -> Comparison:
+    """All `parts` in all `wholes` in per cent, one of each a recording, and its interval."""
+    low, high = (100 * end for end in bootstrap_ratio(parts, wholes))
+    found = 100 * share(sum(parts), sum(wholes))
+    return Comparison(quantity, paper, found, low=low, high=high, **told)
+
+
+def averaged(quantity: str, paper: Printed, values: Sequence[float], **told: str) -> Comparison:
+    """The mean of `values`, one a recording, and its interval."""
+    low, high = bootstrap_ratio(values, [1.0] * len(values))
+    return Comparison(quantity, paper, mean(values), low=low, high=high, **told)
+
+
+def over_seeds(quantity: str, paper: Printed, values: Sequence[float], **told: str) -> Comparison:
+    """The mean of `values`, one a seed, from the least to the largest; no number without any."""
+    told = {"n": counted(len(values), "seed"), **told}
+    low, high = min(values, default=math.nan), max(values, default=math.nan)
+    average = float(np.mean(values)) if values else None
+    return Comparison(quantity, paper, average, low=low, high=high, **told)
+
+
+def spread_of(values: Sequence[float]) -> str:
+    """Mean and deviation over seeds, in words."""
+    if len(values) == 1:
+        return f"{values[0]:.1f}, 1 seed"
+    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} over {len(values)} seeds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +114,3 @@ class Made:
     """More of it, such as our own table whole."""
     figures: Mapping[str, Drawing] = field(default_factory=dict)
     """By file name without suffix."""
-
-
-def comparison_table(title: str, rows: Iterable[Comparison], *, note: str = "") -> Table:
-    """The rows of one table or figure of the paper, side by side."""
-    return Table(title, COLUMNS, [row.cells() for row in rows], note)

@@ -16,7 +16,7 @@ from earmark.evaluation.benchmark import (
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts
-from earmark.evaluation.metrics.significance import bootstrap_ratio, compare_paired, correlate
+from earmark.evaluation.metrics.significance import compare_paired, correlate
 from earmark.evaluation.paper.occupancy_survey import SWEEP_BUDGETS, WINDOWS
 from earmark.evaluation.paper.published_numbers import (
     AT_A_QUARTER,
@@ -25,30 +25,30 @@ from earmark.evaluation.paper.published_numbers import (
     REPLICATION,
     PaperPair,
 )
-from earmark.evaluation.score_sources import MediaScores, SoundEventScores
-from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.score_sources import (
+    FittedScores,
+    MediaScores,
+    ScoreSource,
+    split_for_fitting,
+)
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
-from earmark.evaluation.tables.table import mean, p_value, percent
+from earmark.evaluation.tables.table import p_value, percent
 from earmark.gate.frontline_registry import frontline_named, gate_of
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.comparison import Comparison, Made, averaged, not_run, pooled
 from earmark.reproduction.material import Material
 from earmark.reproduction.paper_frontline import PAPER_HEAD, locate, what_ran
 from earmark.reproduction.published_quantities import (
+    PAIR,
     PER_RECORDING,
+    RECORDING,
     RULE,
     SEEN,
+    WINDOW,
     WINDOW_ROWS,
-    pair_name,
     primary_of,
-    recording_name,
-    seen_name,
-    window_name,
 )
 from earmark.training.split import participant
-
-HeardScores = MediaScores | SoundEventScores
-"""Where scores come from here: sound, or annotated sound events."""
 
 PRINTED_POINTS = (
     ("uniform", 25.0, 40.9),
@@ -69,29 +69,25 @@ PRINTED_SAVINGS = (
 """Calls saved that its text gives, of the same form; it has two numbers for its own rule at 5 %."""
 
 
-def open_scores(material: Material, *, window: float = 4.0) -> tuple[HeardScores, str]:
+def open_scores(material: Material, *, window: float = 4.0) -> tuple[ScoreSource, str]:
     """What scores the recordings that are judged, and a line that says what really ran."""
     return material.once(f"scores {window:g}", lambda: _open_scores(material, window))
 
 
-def _open_scores(material: Material, window: float) -> tuple[HeardScores, str]:
-    plan, marked = material.plan, material.marked
+def _open_scores(material: Material, window: float) -> tuple[ScoreSource, str]:
+    lines, marked, split = material.plan.frontlines, material.marked, material.split
     if material.media:
-        names = (*material.split.judged, *material.split.development)
-        opened = {name: material.recording(name) for name in names}
-        own = marked.only(material.split.judged)
-        lengths = {**marked.durations, **{n: each.duration for n, each in opened.items()}}
-        everything = replace(marked, durations=lengths)
-        own = everything.only(own.recordings)
-        files = {line: locate(material, line) for line in plan.frontlines}
-        source = MediaScores(
-            everything, own, opened, plan.frontlines, window, material.cache, files
-        )
-        return source, describe_listening(material, plan.frontlines[0])
+        opened = {name: material.recording(name) for name in (*split.judged, *split.development)}
+        lengths = {name: recording.duration for name, recording in opened.items()}
+        marked = replace(marked, durations={**marked.durations, **lengths})
+        files = {line: locate(material, line) for line in lines}
+        heard = (opened, lines, window, material.cache, files)
+        source = MediaScores(marked, marked.only(split.judged), *heard)
+        return source, describe_listening(material, lines[0])
     assert material.events is not None and material.epic is not None
-    split = split_for_fitting(material.epic, RECORDINGS["paper"])
-    heard = SoundEventScores(material.epic, material.events, split, window)
-    return heard, f"annotated sound events in place of a gate, {split.words}; no audio"
+    fitted = split_for_fitting(material.epic, RECORDINGS["paper"])
+    ideal = FittedScores(material.epic, material.events, fitted, window)
+    return ideal, f"annotated sound events in place of a gate, {fitted.words}; no audio"
 
 
 def describe_frontline(material: Material, name: str) -> str:
@@ -158,28 +154,20 @@ def paired_rows(
     what: str = "recordings",
 ) -> list[Comparison]:
     """The paper's paired table beside ours: its rule minus each other one, at each budget."""
-    line = results.frontlines[0]
     rows = []
     for budget, against in printed.items():
         for rule, theirs in against.items():
-            if budget not in results.budgets or (line, rule) not in results.systems:
+            if (results.system(rule), budget) not in results.counts:
                 continue
-            pair = compare_paired(
-                results.points((line, RULE), budget), results.points((line, rule), budget)
+            systems = results.system(RULE), results.system(rule)
+            pair = compare_paired(*(results.points(system, budget) for system in systems))
+            found = (pair.mean, f"{pair.recordings} {what}", pair.low, pair.high, ran)
+            told = (
+                f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
+                f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
             )
-            rows.append(
-                Comparison(
-                    pair_name(budget, rule),
-                    theirs.gain,
-                    pair.mean,
-                    f"{pair.recordings} {what}",
-                    pair.low,
-                    pair.high,
-                    ran,
-                    f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
-                    f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here",
-                )
-            )
+            name = PAIR.format(percent(budget), rule)
+            rows.append(Comparison(name, theirs.gain, *found, told))
     return rows
 
 
@@ -188,69 +176,53 @@ def make_paired(material: Material) -> Made:
     results, ran = judged_results(material)
     rows = paired_rows(results, PAIRED, ran=ran)
     rows += _seen_rows(material, results, ran)
-    own = [coverage_table(results), paired_table(results, (results.frontlines[0], RULE))]
-    return Made(rows, own)
+    return Made(rows, [coverage_table(results), paired_table(results, results.system(RULE))])
 
 
 def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> list[Comparison]:
     """The gain over even spacing at a quarter on participants who are, and are not, trained on."""
-    trained = material.split.training if material.media else ()
-    people = {participant(name) for name in trained}
-    line, rows = results.frontlines[0], []
-    gains = dict(
-        zip(
-            results.recordings,
-            results.gains((line, RULE), 0.25, baseline=(line, "uniform")),
-            strict=True,
-        )
-    )
-    second = [row.recording for row in REPLICATION]
-    printed = dict(SEEN)
-    for word, is_seen in (("unseen", False), ("seen", True)):
+    people = {participant(name) for name in material.split.training if material.media}
+    points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
+    gains = dict(zip(results.recordings, points, strict=True))
+    second, rows = {row.recording for row in REPLICATION}, []
+    for (quantity, paper), is_seen in zip(SEEN, (False, True), strict=True):
         own = [n for n in gains if (participant(n) in people) == is_seen]
         own = [n for n in own if n in second] or own
-        quantity, paper = seen_name(word), printed[seen_name(word)]
         if not people or not own:
-            why = "not run: no recording of such a participant is judged"
-            rows.append(Comparison(quantity, paper, ran=why))
+            why = "no recording of such a participant is judged"
+            rows.append(not_run(quantity, paper, why))
             continue
-        found = [gains[name] for name in own]
-        low, high = bootstrap_ratio(found, [1.0] * len(found))
-        n = f"{len(own)} recordings"
-        rows.append(Comparison(quantity, paper, mean(found), n, low, high, ran))
+        n, found = f"{len(own)} recordings", [gains[name] for name in own]
+        rows.append(averaged(quantity, paper, found, n=n, ran=ran))
     return rows
 
 
 def make_sets_covered(material: Material) -> Made:
     """Coverage of the paper's rules on each set, pooled, where its text gives numbers."""
     found_rows, ran = coverage_rows(material)
-    results = BenchmarkResults.of_rows(found_rows)
-    line, rows = results.frontlines[0], []
+    results, rows = BenchmarkResults.of_rows(found_rows), []
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
     printed |= {("replication", "uniform", 0.25): 53.5}
     for set_name, names in sets_of(results).items():
         for rule in ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage"):
             for budget in results.budgets:
-                found = results.of((line, rule), budget)
+                found = results.of(results.system(rule), budget)
                 counts = [found[name] for name in names if name in found]
                 total = sum(counts, CoverageCounts())
-                low, high = bootstrap_ratio(
-                    [each.covered for each in counts], [each.actions for each in counts]
-                )
                 rows.append(
-                    Comparison(
+                    pooled(
                         f"{set_name}, {rule} at {percent(budget)}, pooled, %",
                         printed.get((set_name, rule, budget)),
-                        100 * total.coverage,
-                        f"{total.actions} actions of {len(counts)} recordings",
-                        100 * low,
-                        100 * high,
-                        ran,
-                        f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls",
+                        [each.covered for each in counts],
+                        [each.actions for each in counts],
+                        n=f"{total.actions} actions of {len(counts)} recordings",
+                        ran=ran,
+                        remarks=f"strict {100 * total.strict_coverage:.1f} %; {total.calls} calls",
                     )
                 )
-    return Made(rows, figures={"plane": _plane(found_rows, (line, RULE), (line, "uniform"))})
+    plane = _plane(found_rows, results.system(RULE), results.system("uniform"))
+    return Made(rows, figures={"plane": plane})
 
 
 def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawing:
@@ -273,25 +245,21 @@ def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawi
 def make_savings(material: Material) -> Made:
     """Calls saved against even spacing at equal coverage."""
     results, ran = judged_results(material)
-    line, rows = results.frontlines[0], []
-    even = (line, "uniform")
+    line, even, rows = results.frontlines[0], results.system("uniform"), []
     flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
     systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
     n = f"{results.counted} recordings"
     for system, printed in systems:
-        heard = ran if system[0] == line else _heard(material, system[0])
+        heard = ran if system[0] == line else describe_listening(material, system[0])
         told = "; the paper: 9 to 20 % below half, negative above" if system[0] == line else ""
         for budget in results.budgets:
             found = 100 * results.saved(system, budget, baseline=even)
             low, high = results.saved_interval(system, budget, baseline=even)
-            rows.append(
-                Comparison(
-                    f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %",
-                    printed.get(budget), found, n, 100 * low, 100 * high, heard,
-                    f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{told}",
-                )
-            )  # fmt: skip
+            ends = (100 * low, 100 * high)
+            quantity = f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %"
+            asked = f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{told}"
+            rows.append(Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked))
     return Made(rows)
 
 
@@ -300,48 +268,32 @@ def make_correlation(material: Material) -> Made:
     results, ran = judged_results(material)
     source, _ = open_scores(material)
     occupancy = occupancies(source.evaluated, results, window=4.0)
-    line = results.frontlines[0]
-    rows = []
+    subject, even, rows = results.system(RULE), results.system("uniform"), []
     there = "there p 0.003, one left out -0.64 to -0.45; "
     for budget, pearson, spearman, words in ((0.05, -0.59, -0.59, there), (0.5, 0.0, None, "")):
-        gains = results.gains((line, RULE), budget, baseline=(line, "uniform"))
-        found = correlate(gains, occupancy)
-        n = f"{found.recordings} recordings"
+        found = correlate(results.gains(subject, budget, baseline=even), occupancy)
+        n, calls = f"{found.recordings} recordings", percent(budget)
         told = f"{words}here p {p_value(found.pearson_p)}, "
         told += f"one left out {found.low:.2f} to {found.high:.2f}"
-        rows.append(
-            Comparison(
-                f"{percent(budget)}: Pearson", pearson, found.pearson, n, ran=ran, remarks=told
-            )
-        )
-        rows.append(
-            Comparison(f"{percent(budget)}: Spearman", spearman, found.spearman, n, ran=ran)
-        )
-    drawn = {
-        "gain_against_occupancy": (
-            "Gain of the paper's rule over even spacing against occupancy.",
-            lambda: figures.gain_scatter(results, occupancy, (line, RULE), (line, "uniform")),
-        )
-    }
-    return Made(rows, figures=drawn)
+        straight = Comparison(f"{calls}: Pearson", pearson, found.pearson, n, ran=ran, remarks=told)
+        ranked = Comparison(f"{calls}: Spearman", spearman, found.spearman, n, ran=ran)
+        rows += [straight, ranked]
+    caption = "Gain of the paper's rule over even spacing against occupancy."
+    drawn = (caption, lambda: figures.gain_scatter(results, occupancy, subject, even))
+    return Made(rows, figures={"gain_against_occupancy": drawn})
 
 
 def make_recordings_heard(material: Material) -> Made:
     """The per-recording table's own column: the paper's rule at a quarter of the calls."""
     results, ran = judged_results(material)
-    line = results.frontlines[0]
-    found = dict(zip(results.recordings, results.points((line, RULE), 0.25), strict=True))
-    printed = dict(PER_RECORDING)
-    names = {name: recording_name(name) for name in found}
-    rows = [
-        Comparison(names[name], printed.get(names[name]), value, "1 recording", ran=ran)
-        for name, value in found.items()
-    ]
-    average = mean(found.values())
-    low, high = bootstrap_ratio(list(found.values()), [1.0] * len(found))
-    is_paper = set(found) == set(RECORDINGS["paper"])
-    n, paper = f"{len(found)} recordings", printed["mean of 24"] if is_paper else None
-    rows.append(Comparison(f"mean of {len(found)}", paper, average, n, low, high, ran))
+    points = results.points(results.system(RULE), 0.25)
+    printed, rows = dict(PER_RECORDING), []
+    for name, value in zip(results.recordings, points, strict=True):
+        quantity = RECORDING.format(name)
+        rows.append(Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran))
+    is_paper = set(results.recordings) == set(RECORDINGS["paper"])
+    size, paper = len(points), printed["mean of 24"] if is_paper else None
+    rows.append(averaged(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran))
     return Made(rows)
 
 
@@ -352,54 +304,34 @@ def make_window_gains(material: Material) -> Made:
         found, ran = coverage_rows(material, window=window)
         results = BenchmarkResults.of_rows(found)
         names = primary_of(results.recordings)
-        line = results.frontlines[0]
         for budget in SWEEP_BUDGETS:
             ranked, even = (
-                [results.of((line, rule), budget)[name] for name in names]
-                for rule in ("rank", "uniform")
+                results.of(results.system(rule), budget) for rule in ("rank", "uniform")
             )
-            more = [a.covered - b.covered for a, b in zip(ranked, even, strict=True)]
-            actions = [each.actions for each in even]
-            low, high = bootstrap_ratio(more, actions)
-            quantity = window_name(window, budget)
-            rows.append(
-                Comparison(
-                    quantity, printed[quantity], 100 * sum(more) / sum(actions),
-                    f"{len(names)} recordings", 100 * low, 100 * high, ran,
-                )
-            )  # fmt: skip
+            more = [ranked[name].covered - even[name].covered for name in names]
+            actions = [even[name].actions for name in names]
+            quantity, n = WINDOW.format(window, percent(budget)), f"{len(names)} recordings"
+            rows.append(pooled(quantity, printed[quantity], more, actions, n=n, ran=ran))
     return Made(rows)
 
 
 def make_frontlines(material: Material) -> Made:
     """Every frontline at a quarter of the calls, spent by ranking as the paper's plane has it."""
     results, _ = judged_results(material)
-    names, first = primary_of(results.recordings), results.frontlines[0]
-    systems = {"uniform": (first, "uniform"), "gate": (first, RULE)}
+    systems = {"uniform": results.system("uniform"), "gate": results.system(RULE)}
     systems |= {line: (line, "rank") for line in results.frontlines[1:]}
     rows = []
-    for name, paper in {**AT_A_QUARTER, **dict.fromkeys(systems)}.items():
-        printed = AT_A_QUARTER.get(name, paper)
+    for name in {**AT_A_QUARTER, **systems}:
+        paper = AT_A_QUARTER.get(name)
         if name not in systems:
-            why = f"not run: add {name} to --frontlines"
-            rows.append(Comparison(f"{name} at 25 %, pooled, %", printed, ran=why))
+            why = f"add {name} to --frontlines"
+            rows.append(not_run(f"{name} at 25 %, pooled, %", paper, why))
             continue
-        system = systems[name]
-        counts = [results.of(system, 0.25)[each] for each in names]
-        total = sum(counts, CoverageCounts())
-        low, high = bootstrap_ratio([c.covered for c in counts], [c.actions for c in counts])
-        heard = "nothing is heard" if name == "uniform" else _heard(material, system[0])
-        n = f"{total.actions} actions"
-        rows.append(
-            Comparison(
-                f"{name} ({system[1]}) at 25 %, pooled, %", printed, 100 * total.coverage, n,
-                100 * low, 100 * high, heard,
-            )
-        )  # fmt: skip
+        line, rule = systems[name]
+        found = results.of((line, rule), 0.25)
+        counts = [found[each] for each in primary_of(results.recordings)]
+        covered, actions = [c.covered for c in counts], [c.actions for c in counts]
+        heard = "nothing is heard" if name == "uniform" else describe_listening(material, line)
+        quantity, n = f"{name} ({rule}) at 25 %, pooled, %", f"{sum(actions)} actions"
+        rows.append(pooled(quantity, paper, covered, actions, n=n, ran=heard))
     return Made(rows)
-
-
-def _heard(material: Material, frontline: str) -> str:
-    if not material.media:
-        return "annotated sound events in place of a frontline; no audio"
-    return describe_listening(material, frontline)

@@ -12,15 +12,15 @@ from earmark.evaluation.annotations.media_match import find_media
 from earmark.evaluation.annotations.readers import SUFFIXES, detect, read_annotations
 from earmark.evaluation.benchmark import BUDGETS, BenchmarkDesign, run
 from earmark.evaluation.benchmark_results import BenchmarkResults
-from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
+from earmark.evaluation.paper.operating_points import count_setting
 from earmark.evaluation.paper.published_numbers import EGO4D_PAIRED
-from earmark.evaluation.score_sources import MediaScores
+from earmark.evaluation.score_sources import MediaScores, scored
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table
 from earmark.gate.frontline_registry import gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.comparison import Comparison, Made, not_run
 from earmark.reproduction.coverage_comparisons import describe_frontline, paired_rows
 from earmark.reproduction.material import Material
 from earmark.reproduction.paper_frontline import locate
@@ -49,23 +49,14 @@ def has_enough_windows(duration: float, *, window: float) -> bool:
     return all(Budget(share=budget).calls(windows) >= 1 for budget in BUDGETS)
 
 
-def usable(marked: Annotations, *, window: float) -> list[str]:
-    """Clips with a moment that can be read and enough windows: the paper's 247 of 260."""
-    return [
-        name
-        for name, moments in marked.recordings.items()
-        if moments and has_enough_windows(marked.durations[name], window=window)
-    ]
-
-
 def make_ego4d(material: Material) -> Made:
     """The clips, the filter, the paired table and the operating point, as far as there is sound."""
     assert material.plan.ego4d is not None
     folder, window = material.plan.ego4d, material.plan.window
     files = annotation_files(folder)
     if not files:
-        why = f"not run: no EgoSound questions in {folder.name} (JSON with question and timestamp)"
-        return Made([Comparison("clips", 260, ran=why)])
+        why = f"no EgoSound questions in {folder.name} (JSON with question and timestamp)"
+        return Made([not_run("clips", 260, why)])
     try:
         sources = find_media([folder])
     except EarmarkError:
@@ -74,27 +65,29 @@ def make_ego4d(material: Material) -> Made:
     opened = {n: open_recording(each) for n, each in sources.items() if n in read.recordings}
     lengths = {name: each.duration for name, each in opened.items()}
     marked = read_annotations(files, format="egosound", durations=lengths)
-    rows = _size_rows(marked, usable(marked, window=window), bool(opened))
-    chosen = [name for name in usable(marked, window=window) if name in opened]
+    usable = [  # the paper's 247 of 260
+        name
+        for name, moments in marked.recordings.items()
+        if moments and has_enough_windows(marked.durations[name], window=window)
+    ]
+    rows = _size_rows(marked, usable, bool(opened))
+    chosen = [name for name in usable if name in opened]
     if not chosen:
-        why = "not run: bring the clips, files named as the questions name them, in --ego4d DIR"
-        rows += [Comparison(name, gain, ran=why) for name, gain in paired(EGO4D_PAIRED)]
+        why = "bring the clips, files named as the questions name them, in --ego4d DIR"
+        rows += [not_run(name, gain, why) for name, gain in paired(EGO4D_PAIRED)]
         return Made(rows)
     line = material.plan.frontlines[0]
     ran = f"{describe_frontline(material, line)}; EgoSound clips of Ego4D"
-    own = marked.only(chosen)
-    source = MediaScores(
-        marked, own, opened, (line,), window, material.cache, {line: locate(material, line)}
-    )
+    own, gates = marked.only(chosen), {line: locate(material, line)}
+    source = MediaScores(marked, own, opened, (line,), window, material.cache, gates)
     design = BenchmarkDesign(rules=RULES, subject=RULE, window=window)
     settings = {"clips": chosen, "annotations": own.fingerprint, **source.settings()}
-    done = run(
-        source.tasks(), design, folder=material.room("ego4d", settings), progress=material.progress
-    )
+    kept = material.room("ego4d", settings)
+    done = run(source.tasks(), design, folder=kept, progress=material.progress)
     results = BenchmarkResults.of_rows(done.rows)
     rows += paired_rows(results, EGO4D_PAIRED, ran=ran, what="clips")
     rows += _point_rows(material, source, chosen, ran)
-    subject, even = (line, RULE), (line, "uniform")
+    subject, even = results.system(RULE), results.system("uniform")
     caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
     drawn = {"plane": (caption, lambda: figures.plane(results, subject, even))}
     return Made(rows, [replace(coverage_table(results), title="Coverage on Ego4D")], drawn)
@@ -124,15 +117,10 @@ def _point_rows(
     line = source.frontlines[0]
     gate = gate_of(locate(material, line))
     if gate is None:
-        why = f"not run: {line} has no stored operating point; give a .gate file first"
-        return [Comparison("moments retained, %", 80.0, ran=why)]
-    rule, total = gate.episodes(recall=material.plan.recall), EpisodeCounts()
-    for name in names:
-        marked = source.annotations
-        kept = list(rule([source.track(name)]))
-        total += count_kept(
-            marked.recordings[name], kept, marked.durations[name], window=material.plan.window
-        )
+        why = f"{line} has no stored operating point; give a .gate file first"
+        return [not_run("moments retained, %", 80.0, why)]
+    rule = gate.episodes(recall=material.plan.recall)
+    (total,) = count_setting(scored(source, line, names), rule, window=material.plan.window)
     n, told = f"{len(names)} clips", f"stored for a dev recall of {100 * material.plan.recall:g} %"
     return [
         Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=told),

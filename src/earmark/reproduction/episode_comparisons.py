@@ -15,31 +15,25 @@ from earmark.evaluation.metrics.boundaries import (
     even_segments,
     match_events,
 )
-from earmark.evaluation.paper.downsampling import downsample_table
 from earmark.evaluation.paper.operating_points import (
-    AnnotatedScores,
     EpisodeShape,
     OperatingPoint,
+    Unit,
+    downsample_table,
     find_episodes,
     measure_points,
     points_table,
 )
 from earmark.evaluation.paper.published_numbers import REDUCTIONS, THRESHOLDS
-from earmark.evaluation.score_sources import MediaScores, SoundEventScores
-from earmark.evaluation.tables.timeline_strip import (
-    add_media,
-    busiest_minute,
-    draw_strip,
-    make_strip,
-)
+from earmark.evaluation.score_sources import AnnotatedScores, scored
+from earmark.evaluation.tables import timeline_strip
 from earmark.features.encoder_spec import split_name
 from earmark.features.pretrained.segments import SURE, segments
 from earmark.features.pretrained.segments import boundaries as segment_boundaries
 from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.comparison import Comparison, Made, Printed, not_run
 from earmark.reproduction.coverage_comparisons import (
-    HeardScores,
     describe_frontline,
     describe_listening,
     open_scores,
@@ -48,52 +42,44 @@ from earmark.reproduction.material import NEEDS, Material
 from earmark.reproduction.paper_frontline import locate
 from earmark.reproduction.published_quantities import (
     CROSSING,
+    EMITTED,
+    FLOW,
+    OPENING,
+    REDUCTION,
     RULE,
     THRESHOLD_RULE,
     UNDERCOUNT,
-    crossing_name,
-    emitted_name,
-    opening_name,
     primary_of,
-    reduction_name,
 )
 from earmark.timeline import Span
 
 
-def scored(source: HeardScores, frontline: str, names: Sequence[str]) -> list[AnnotatedScores]:
-    """The scores of recordings with their actions."""
-    marked = source.annotations
-    return [
-        AnnotatedScores(
-            name, source.track(name, frontline), marked.durations[name], marked.recordings[name]
-        )
-        for name in names
-    ]
+def scored_sets(material: Material, line: str) -> tuple[list[AnnotatedScores], ...]:
+    """The recordings to choose on, none of which is judged, and those to judge, scored."""
+    source, _ = open_scores(material)
+    judged = primary_of(source.evaluated.recordings)
+    return tuple(scored(source, line, names) for names in (development_of(material), judged))
 
 
-def development_of(material: Material, source: HeardScores) -> list[str]:
-    """The recordings to choose on: none that is judged."""
-    if isinstance(source, MediaScores):
-        return list(material.split.development)
-    judged = set(source.evaluated.recordings)
-    return [name for name in source.annotations.recordings if name not in judged]
+def development_of(material: Material) -> Sequence[str]:
+    """The recordings to choose on."""
+    if material.media:
+        return material.split.development
+    source, _ = open_scores(material)
+    return list(source.annotations.without(source.evaluated.recordings).recordings)
 
 
 def operating_points(material: Material) -> dict[str, list[OperatingPoint]]:
     """The operating points of every frontline, chosen on development recordings."""
-    return material.once("operating points", lambda: _choose_points(material))
 
+    def choose() -> dict[str, list[OperatingPoint]]:
+        window = material.plan.window
+        return {
+            line: measure_points(line, *scored_sets(material, line), window=window)
+            for line in open_scores(material)[0].frontlines
+        }
 
-def _choose_points(material: Material) -> dict[str, list[OperatingPoint]]:
-    source, _ = open_scores(material)
-    development, found = development_of(material, source), {}
-    for line in source.frontlines:
-        chosen, judged = (
-            scored(source, line, names)
-            for names in (development, primary_of(source.evaluated.recordings))
-        )
-        found[line] = measure_points(line, chosen, judged, window=material.plan.window)
-    return found
+    return material.once("operating points", choose)
 
 
 def point_at(points: Sequence[OperatingPoint], target: float) -> OperatingPoint:
@@ -114,8 +100,8 @@ def make_operating_points(material: Material) -> Made:
     for target, threshold in THRESHOLDS.items():
         rule = point_at(found[first], target).rule
         opens = rule.on if rule else None
-        rows.append(Comparison(opening_name(target), threshold, opens, n, ran=ran))
-    note = f"Chosen on {len(development_of(material, source))} development recordings; {ran}."
+        rows.append(Comparison(OPENING.format(100 * target), threshold, opens, n, ran=ran))
+    note = f"Chosen on {len(development_of(material))} development recordings; {ran}."
     return Made(rows, [points_table(found, note=note)])
 
 
@@ -123,33 +109,28 @@ def _reduction_row(
     material: Material, found: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
     """What a frontline of the paper's discards at its development recall of 93 %."""
-    quantity = reduction_name(name)
+    quantity = REDUCTION.format(name)
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
-        return Comparison(quantity, paper, ran=f"not run: {cure}")
+        return not_run(quantity, paper, cure)
     line = next(iter(found)) if name == "gate" else own[0]
     return _point_row(quantity, paper, point_at(found[line], 0.93), heard_by(material, line))
 
 
 def _point_row(quantity: str, paper: float, point: OperatingPoint, ran: str) -> Comparison:
-    counts = point.counts
-    low, high = (100 * end for end in point.reduction_interval)
-    told = f"recall {100 * counts.recall:.1f} %, calls {100 * counts.cost:.1f} %"
     if point.rule is None:
-        return Comparison(quantity, paper, ran=f"not run: no threshold reaches it; {ran}")
-    return Comparison(
-        quantity, paper, 100 * counts.reduction, f"{len(point.judged)} recordings", low, high, ran,
-        told,
-    )  # fmt: skip
+        return not_run(quantity, paper, f"no threshold reaches it; {ran}")
+    counts, (low, high) = point.counts, point.reduction_interval
+    ends = (100 * low, 100 * high)
+    told = f"recall {100 * counts.recall:.1f} %, calls {100 * counts.cost:.1f} %"
+    n = f"{len(point.judged)} recordings"
+    return Comparison(quantity, paper, 100 * counts.reduction, n, *ends, ran, told)
 
 
 def heard_by(material: Material, line: str) -> str:
     """What listened, and to what."""
-    source, ran = open_scores(material)
-    if isinstance(source, SoundEventScores):
-        return ran
-    return describe_listening(material, line)
+    return describe_listening(material, line) if material.media else open_scores(material)[1]
 
 
 def _threshold_row(material: Material, gate: str) -> Comparison:
@@ -157,18 +138,12 @@ def _threshold_row(material: Material, gate: str) -> Comparison:
 
     The paper defines its rule no further than "thresholded posteriors" of what the gate reads.
     """
-    quantity = reduction_name("the threshold rule")
-    source, _ = open_scores(material)
-    if not isinstance(source, MediaScores):
-        return Comparison(quantity, THRESHOLD_RULE, ran=f"not run: bring {NEEDS['audio']}")
+    quantity = REDUCTION.format("the threshold rule")
+    if not material.media:
+        return not_run(quantity, THRESHOLD_RULE, f"bring {NEEDS['audio']}")
     line = getattr(frontline_named(locate(material, gate)).scorer, "encoder", gate)
-    chosen, judged = (
-        scored(source, line, names)
-        for names in (development_of(material, source), primary_of(source.evaluated.recordings))
-    )
-    point = measure_points(
-        line, chosen, judged, window=material.plan.window, targets=[0.93], shape=EpisodeShape()
-    )[0]
+    sets, window, plain = scored_sets(material, line), material.plan.window, EpisodeShape()
+    (point,) = measure_points(line, *sets, window=window, targets=[0.93], shape=plain)
     row = _point_row(quantity, THRESHOLD_RULE, point, heard_by(material, line))
     told = "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
     return replace(row, remarks=f"{row.remarks}; {told}")
@@ -181,10 +156,10 @@ def _crossing_rows(
     flow = next((line for line in found if split_name(line)[0] == "flow"), None)
     rows = []
     for target, paper in CROSSING.items():
-        quantity = crossing_name(target)
+        quantity = FLOW.format(100 * target)
         if flow is None:
-            why = "not run: bring video, and add flow to --frontlines"
-            rows.append(Comparison(quantity, paper, ran=why))
+            why = "bring video, and add flow to --frontlines"
+            rows.append(not_run(quantity, paper, why))
             continue
         theirs, ours = (point_at(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
@@ -199,38 +174,25 @@ def _undercount_rows(point: OperatingPoint, n: str, ran: str) -> list[Comparison
     """What the deployed point emits, and what a duration account would charge."""
     counts = point.counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
-    values = (
-        100 * counts.recall, counts.episodes, lasts, counts.calls, counts.charged,
-        counts.undercount,
-    )  # fmt: skip
+    sizes = (counts.episodes, lasts, counts.calls, counts.charged)
+    values = (100 * counts.recall, *sizes, counts.undercount)
     pairs = zip(UNDERCOUNT.items(), values, strict=True)
-    return [Comparison(emitted_name(w), paper, o, n, ran=ran) for (w, paper), o in pairs]
+    return [Comparison(EMITTED.format(w), paper, o, n, ran=ran) for (w, paper), o in pairs]
 
 
 def make_downsampling(material: Material) -> Made:
     """Looks where nothing was kept: with everything chosen on other recordings."""
     source, ran = open_scores(material)
-    line = source.frontlines[0]
-    development, judged = (
-        scored(source, line, names)
-        for names in (development_of(material, source), primary_of(source.evaluated.recordings))
-    )
-    tables = [
-        downsample_table(development, judged, window=material.plan.window, unit=unit)
-        for unit in ("time", "calls")
-    ]
-    n, rows = f"{len(judged)} recordings", []
-    for unit, table in zip(("time", "calls"), tables, strict=True):
-        place = 2 if unit == "time" else 3
-        for cells in table.rows:
-            alone, looking = float(cells[place]), float(cells[place + 4])
-            gain = looking - alone if unit == "time" else alone - looking
-            rows.append(
-                Comparison(
-                    f"dev recall {cells[0]}: {unit} saved by looking, points", None, gain, n,
-                    ran=ran, remarks="the paper: inside seed variance",
-                )
-            )  # fmt: skip
+    sets = scored_sets(material, source.frontlines[0])
+    n, window, rows, tables = f"{len(sets[1])} recordings", material.plan.window, [], []
+    units: tuple[tuple[Unit, int, int], ...] = (("time", 6, 2), ("calls", 3, 7))
+    for unit, more, less in units:
+        tables.append(downsample_table(*sets, window=window, unit=unit))
+        for cells in tables[-1].rows:
+            gain = float(cells[more]) - float(cells[less])
+            quantity = f"dev recall {cells[0]}: {unit} saved by looking, points"
+            told = "the paper: inside seed variance"
+            rows.append(Comparison(quantity, None, gain, n, ran=ran, remarks=told))
     return Made(rows, tables)
 
 
@@ -238,11 +200,9 @@ def make_boundaries(material: Material) -> Made:
     """B-F1 of episodes and of as many even segments; boundaries and events of a sound network."""
     source, ran = open_scores(material)
     line = source.frontlines[0]
-    points = operating_points(material)[line]
-    rule = point_at(points, 0.93).rule
-    judged = scored(source, line, primary_of(source.evaluated.recordings))
+    rule = point_at(operating_points(material)[line], 0.93).rule
     total: dict[tuple[str, float], MatchCounts] = {}
-    for one in judged if rule else ():
+    for one in scored_sets(material, line)[1] if rule else ():
         found = find_episodes(one, rule) if rule else []
         pair = {"episodes": found, "even segments": even_segments(len(found), one.duration)}
         for name, by in compare_boundaries(one.actions, pair).items():
@@ -275,10 +235,8 @@ def _network_rows(material: Material) -> list[Comparison]:
     for name, paper in NETWORKS.items():
         quantity = f"{name}: boundaries at {SURE:g}"
         if name not in named or not material.media:
-            cure = (
-                f"not run: bring its weights (earmark models add {name} FILE), --frontlines {name}"
-            )
-            rows.append(Comparison(quantity, paper, ran=cure))
+            cure = f"bring its weights (earmark models add {name} FILE), --frontlines {name}"
+            rows.append(not_run(quantity, paper, cure))
             continue
         rows += _heard_segments(material, named[name], quantity, paper)
     return rows
@@ -299,37 +257,35 @@ def _heard_segments(material: Material, line: str, quantity: str, paper: float) 
             ]
             matched += match_events(material.events.recordings[name], found, collar=ONSET_COLLAR)
     ran, n = f"{encoder!r}; {material.plan.audio_is}", f"{len(names)} recordings"
+    made: list[tuple[str, Printed, float]] = [(quantity, paper, count)]
     told = f"{len(classes)} classes"
-    rows = [Comparison(quantity, paper, count, n, ran=ran, remarks=told)]
     if matched.reference:
-        score = 100 * matched.f1
-        rows.append(
-            Comparison(f"{line}: event F1, collar 0.5 s, %", None, score, n, ran=ran, remarks=told)
-        )
-    return rows
+        made.append((f"{line}: event F1, collar 0.5 s, %", None, 100 * matched.f1))
+    return [Comparison(*each, n, ran=ran, remarks=told) for each in made]
 
 
 def make_strip_figure(material: Material) -> Made:
     """Sixty seconds at the deployed operating point: the busiest of the first judged recording."""
     source, ran = open_scores(material)
     line, name = source.frontlines[0], next(iter(source.evaluated.recordings))
-    points = operating_points(material)[line]
-    rule = point_at(points, 0.93).rule
+    rule = point_at(operating_points(material)[line], 0.93).rule
     case = source.tasks()[line, name]()
     design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=material.plan.window)
     whole = Span(0.0, case.windows.duration)
-    minute = busiest_minute(make_strip(case, design, span=whole).picks, whole.end)
-    strip = make_strip(case, design, span=minute, scores=source.track(name, line))
+    minute = timeline_strip.busiest_minute(
+        timeline_strip.make_strip(case, design, span=whole).picks, whole.end
+    )
+    strip = timeline_strip.make_strip(case, design, span=minute, scores=source.track(name, line))
     if rule:
         kept = find_episodes(scored(source, line, [name])[0], rule)
         shown = [span for span in kept if span.overlaps(strip.span)]
         strip = replace(strip, episodes=shown, threshold=rule.on, is_operating_point=True)
     if name in material.media:
-        strip = add_media(strip, material.recording(name))
+        strip = timeline_strip.add_media(strip, material.recording(name))
     caption = (
         "Sixty seconds at the deployed operating point (93 % dev recall), 25 % of the calls: the "
         "minute of the recording with the most of them."
     )
     rows = [Comparison("calls in the minute", None, len(strip.picks), name, ran=ran)]
     rows.append(Comparison("episodes in the minute", None, len(strip.episodes), name, ran=ran))
-    return Made(rows, figures={"strip": (caption, lambda: draw_strip(strip))})
+    return Made(rows, figures={"strip": (caption, lambda: timeline_strip.draw_strip(strip))})

@@ -53,69 +53,44 @@ def primary_of(names: Iterable[str]) -> list[str]:
     return [name for name in RECORDINGS["paper-primary"] if name in every] or every
 
 
-def pair_name(budget: float, rule: str) -> str:
-    """The row of the paper's rule less another."""
-    return f"{percent(budget)}: {RULE} minus {rule}, points"
-
-
-def seen_name(word: str) -> str:
-    """The row of participants who were, or were not, trained on."""
-    return f"25 %: gain over uniform, {word} participants, points"
-
-
-def recording_name(recording: str) -> str:
-    """The row of one recording at a quarter of the calls."""
-    return f"{recording}: {RULE} at 25 %, %"
-
-
-def window_name(window: float, budget: float) -> str:
-    """The row of ranking by the seconds of a window."""
-    return f"{window:g} s, {percent(budget)}: rank minus uniform, points"
-
-
-def reduction_name(name: str) -> str:
-    """The row of what a system discards at the deployed operating point."""
-    return f"{name}: reduction of time at a dev recall of 93 %, %"
-
-
-def emitted_name(what: str) -> str:
-    """The row of what the gate emits there."""
-    return f"gate at 93 %: {what}"
-
-
-def crossing_name(target: float) -> str:
-    """The row of optical flow against the gate."""
-    return f"flow minus gate, reduction at {100 * target:g} %, points"
-
-
-def opening_name(target: float) -> str:
-    """The row of the threshold for a development recall."""
-    return f"gate: opens at, for {100 * target:g} %"
-
-
-def transfer_name(encoder: str, what: str) -> str:
-    """The row of the head over one encoder."""
-    return f"{encoder}: {what}, %"
+PAIR = "{}: " + RULE + " minus {}, points"
+"""The row of the paper's rule less another, by budget."""
+PARTICIPANTS = "25 %: gain over uniform, {} participants, points"
+"""The row of those who were, or were not, trained on."""
+RECORDING = "{}: " + RULE + " at 25 %, %"
+WINDOW = "{:g} s, {}: rank minus uniform, points"
+"""The row of ranking by the seconds of a window, and the budget."""
+REDUCTION = "{}: reduction of time at a dev recall of 93 %, %"
+"""The row of what a system discards at the deployed operating point."""
+EMITTED = "gate at 93 %: {}"
+"""The row of what the gate emits there."""
+FLOW = "flow minus gate, reduction at {:g} %, points"
+OPENING = "gate: opens at, for {:g} %"
+"""The row of the threshold for a development recall."""
+ENCODER = "{}: {}, %"
+"""The row of the head over one encoder."""
 
 
 def paired(printed: Mapping[float, Mapping[str, PaperPair]]) -> Quantities:
     """A paired table."""
     return tuple(
-        (pair_name(budget, rule), pair.gain)
+        (PAIR.format(percent(budget), rule), pair.gain)
         for budget, against in printed.items()
         for rule, pair in against.items()
     )
 
 
-SEEN: Quantities = ((seen_name("unseen"), 6.0), (seen_name("seen"), 5.6))
+SEEN: Quantities = tuple(
+    (PARTICIPANTS.format(word), points) for word, points in (("unseen", 6.0), ("seen", 5.6))
+)
 
 PER_RECORDING: Quantities = (
-    *((recording_name(row.recording), row.ours) for row in PRIMARY + REPLICATION),
+    *((RECORDING.format(row.recording), row.ours) for row in PRIMARY + REPLICATION),
     ("mean of 24", 54.6),
 )
 
 WINDOW_ROWS: Quantities = tuple(
-    (window_name(window, budget), gain)
+    (WINDOW.format(window, percent(budget)), gain)
     for window, gains in WINDOW_GAINS.items()
     for budget, gain in zip(SWEEP_BUDGETS, gains, strict=True)
 )
@@ -126,15 +101,15 @@ FRONTLINES: Quantities = (
 )
 
 OPERATING_POINTS: Quantities = (
-    *((reduction_name(name), share) for name, share in REDUCTIONS.items()),
-    (reduction_name("the threshold rule"), THRESHOLD_RULE),
-    *((emitted_name(what), value) for what, value in UNDERCOUNT.items()),
-    *((crossing_name(target), points) for target, points in CROSSING.items()),
-    *((opening_name(target), threshold) for target, threshold in THRESHOLDS.items()),
+    *((REDUCTION.format(name), share) for name, share in REDUCTIONS.items()),
+    (REDUCTION.format("the threshold rule"), THRESHOLD_RULE),
+    *((EMITTED.format(what), value) for what, value in UNDERCOUNT.items()),
+    *((FLOW.format(100 * target), points) for target, points in CROSSING.items()),
+    *((OPENING.format(100 * target), threshold) for target, threshold in THRESHOLDS.items()),
 )
 
 TRANSFERRED: Quantities = tuple(
-    (transfer_name(encoder, what), printed[2 * place])
+    (ENCODER.format(encoder, what), printed[2 * place])
     for encoder, printed in TRANSFER.items()
     for place, what in enumerate(("recall", "reduction"))
 )

@@ -13,7 +13,7 @@ from earmark.evaluation.tables.figures import can_draw
 from earmark.evaluation.tables.table import Cells, Table
 from earmark.media.atomic_file import replacing
 from earmark.redaction import redact
-from earmark.reproduction.comparison import Comparison, Made, comparison_table
+from earmark.reproduction.comparison import COLUMNS, Comparison, Made
 from earmark.reproduction.material import Material
 from earmark.reproduction.paper_artefacts import ARTEFACTS
 from earmark.version import VERSION
@@ -86,8 +86,8 @@ def _draw(folder: Path, name: str, made: Made) -> dict[str, str]:
 
 
 def _side_by_side(name: str, rows: Sequence[Comparison]) -> Table:
-    artefact = ARTEFACTS[name]
-    return comparison_table(f"{name}: {artefact.title} ({artefact.place})", rows)
+    title = f"{name}: {ARTEFACTS[name].title} ({ARTEFACTS[name].place})"
+    return Table(title, COLUMNS, [row.cells() for row in rows])
 
 
 def _kept(folder: Path) -> dict[str, list[Comparison]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,10 @@ import numpy as np
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.metrics.boundaries import TOLERANCES
-from earmark.evaluation.paper.operating_points import (
-    AnnotatedScores,
-    OperatingPoint,
-    measure_points,
-)
+from earmark.evaluation.paper.operating_points import OperatingPoint, measure_points
+from earmark.evaluation.score_sources import AnnotatedScores
 from earmark.features.pretrained.segments import SURE
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reproduction.comparison import Comparison, Made, over_seeds, spread_of
 from earmark.reproduction.material import Material as Given
 from earmark.reproduction.paper_frontline import what_ran
 from earmark.reproduction.published_quantities import primary_of
@@ -27,7 +23,6 @@ from earmark.reproduction.trained_heads import (
     media_folders,
     settings_for,
 )
-from earmark.reproduction.training_comparisons import count_seeds, spread_of
 from earmark.timeline import Track
 from earmark.training.dataset import Material, gather
 from earmark.training.optimisation import score
@@ -176,13 +171,9 @@ def _ablation_rows(
     rows = []
     for place, what in enumerate(("reduction", "recall")):
         values = [100 * getattr(each.counts, what) for each in points if each.rule]
-        rows.append(
-            Comparison(
-                f"{words}: {what} at a dev recall of {100 * target:g} %, %", printed[place],
-                float(np.mean(values)) if values else None, count_seeds(values),
-                min(values, default=math.nan), max(values, default=math.nan), ran,
-                f"{spread_of(values)} (interval: seed range); the paper's are over BEATs"
-                if values else "no threshold reaches that recall",
-            )
-        )  # fmt: skip
+        quantity = f"{words}: {what} at a dev recall of {100 * target:g} %, %"
+        told = "no threshold reaches that recall"
+        if values:
+            told = f"{spread_of(values)} (interval: seed range); the paper's are over BEATs"
+        rows.append(over_seeds(quantity, printed[place], values, ran=ran, remarks=told))
     return rows

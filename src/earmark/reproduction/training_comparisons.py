@@ -19,10 +19,11 @@ from earmark.gate.episodes import CLOSED_GAP, SHORTEST
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
 from earmark.models.architecture import Layout
-from earmark.reproduction.comparison import Comparison, Made
+from earmark.reporting.text_format import counted
+from earmark.reproduction.comparison import Comparison, Made, not_run, over_seeds, spread_of
 from earmark.reproduction.material import Material as Given
 from earmark.reproduction.paper_frontline import what_ran
-from earmark.reproduction.published_quantities import RULE, transfer_name
+from earmark.reproduction.published_quantities import ENCODER, RULE
 from earmark.reproduction.trained_heads import settings_for, train_gates
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, Track
@@ -60,18 +61,6 @@ def gate_episodes(gate: Gate, judged: Material, *, recall: float) -> EpisodeCoun
     return total
 
 
-def spread_of(values: Sequence[float]) -> str:
-    """Mean and deviation over seeds, in words."""
-    if len(values) == 1:
-        return f"{values[0]:.1f}, 1 seed"
-    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f} over {len(values)} seeds"
-
-
-def count_seeds(values: Sequence[float]) -> str:
-    """How many there are, in words."""
-    return f"{len(values)} seed{'s' * (len(values) != 1)}"
-
-
 def make_objective(given: Given) -> Made:
     """Span against frame: features, head, crops, order and seeds alike, only the loss differs."""
     encoder = given.plan.encoders[0]
@@ -85,15 +74,12 @@ def make_objective(given: Given) -> Made:
     for budget in BUDGETS:
         span, frame = ([each[budget] for each in reached[name]] for name in ("span", "frame"))
         found = welch(span, frame)
-        pairs = np.array(span) - np.array(frame)
+        pairs = (np.array(span) - np.array(frame)).tolist()
         told = f"span {spread_of(span)}; frame {spread_of(frame)}; Welch p {p_value(found.p)}"
-        rows.append(
-            Comparison(
-                f"{percent(budget)}: span minus frame, points", "4.0 to 10.8", float(pairs.mean()),
-                f"{count_seeds(span)}, {len(judged)} recordings",
-                float(pairs.min()), float(pairs.max()), ran, told + " (interval: seed range)",
-            )
-        )  # fmt: skip
+        quantity = f"{percent(budget)}: span minus frame, points"
+        n = f"{counted(len(span), 'seed')}, {len(judged)} recordings"
+        told += " (interval: seed range)"
+        rows.append(over_seeds(quantity, "4.0 to 10.8", pairs, n=n, ran=ran, remarks=told))
     return Made(rows)
 
 
@@ -103,17 +89,17 @@ def make_transfer(given: Given) -> Made:
     absent: dict[str, str] = {}
     for encoder in dict.fromkeys((*given.plan.encoders, *TRANSFER)):
         if encoder in TRANSFER and encoder not in given.plan.encoders:
-            absent[encoder] = f"not run: bring its weights, and --encoders {encoder}"
+            absent[encoder] = f"bring its weights, and --encoders {encoder}"
             continue
         try:
             gates, judged = train_gates(given, encoder, "span")
         except EarmarkError as error:
-            absent[encoder] = f"not run: {error}"
+            absent[encoder] = str(error)
             continue
         found[encoder] = [gate_episodes(each, judged, recall=given.plan.recall) for each in gates]
     if any(" " in name for name in absent):
         absent["BEATs-SlowFast (its own head)"] = (
-            "not run: its weights are unpublished; the table `ablation` trains such a head"
+            "its weights are unpublished; the table `ablation` trains such a head"
         )
     rows = [
         row
@@ -130,19 +116,14 @@ def _transfer_rows(
     rows = []
     for place, what in enumerate(("recall", "reduction")):
         paper = printed[2 * place] if printed else None
-        quantity = transfer_name(encoder, what)
+        quantity = ENCODER.format(encoder, what)
         if absent:
-            rows.append(Comparison(quantity, paper, ran=absent))
+            rows.append(not_run(quantity, paper, absent))
             continue
         values = [100 * getattr(each, what) for each in kept]
         there = f"there ± {printed[2 * place + 1]:g}; " if printed else ""
-        rows.append(
-            Comparison(
-                quantity, paper, float(np.mean(values)), count_seeds(values), min(values),
-                max(values), what_ran(given, encoder),
-                f"{there}here {spread_of(values)} (interval: seed range)",
-            )
-        )  # fmt: skip
+        told = f"{there}here {spread_of(values)} (interval: seed range)"
+        rows.append(over_seeds(quantity, paper, values, ran=what_ran(given, encoder), remarks=told))
     return rows
 
 

@@ -26,8 +26,7 @@ from earmark.evaluation.paper.occupancy_survey import (
     read_data_sets,
     report_occupancy,
 )
-from earmark.evaluation.score_sources import SoundEventScores
-from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.score_sources import FittedScores, split_for_fitting
 from made_kitchen import kitchen, write_csv, write_durations
 
 
@@ -96,7 +95,7 @@ def test_the_report_sweeps_windows_and_reads_gains(tmp_path: Path):
     sets = read_data_sets(
         [str(write_csv(tmp_path / "k.csv", actions))], durations=actions.durations
     )
-    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
+    tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
     rows = [
         row for task in tasks.values() for row in run_case(task(), ("uniform", "rank"), [0.1]).rows
     ]
@@ -183,7 +182,7 @@ def test_windows_last_some_time(windows: tuple[float, ...]):
 def test_gains_by_window_length():
     actions, events = kitchen(4)
     split = split_for_fitting(actions, ["K00"])
-    table = gain_sweep([SoundEventScores(actions, events, split, w) for w in (2.0, 4.0)])
+    table = gain_sweep([FittedScores(actions, events, split, w) for w in (2.0, 4.0)])
     assert [row[:2] for row in table.rows[:3]] == [
         ("2 s", "rank"),
         ("2 s", "separated"),
@@ -232,7 +231,7 @@ def test_calls_and_tokens_on_one_plane():
 
 def test_a_cost_report_with_results(tmp_path: Path):
     actions, events = kitchen(2)
-    tasks = SoundEventScores(actions, events, split_for_fitting(actions)).tasks()
+    tasks = FittedScores(actions, events, split_for_fitting(actions)).tasks()
     rows = [row for t in tasks.values() for row in run_case(t(), ("coverage",), [0.1, 0.5]).rows]
     write_rows(tmp_path / "r.csv", BenchmarkRow, rows)
     (tmp_path / "n.csv").write_text("tokens,accuracy\n1024,38\n")

@@ -22,8 +22,7 @@ from earmark.evaluation.paper.published_numbers import (
     WINDOW_SWEEP,
     PaperRow,
 )
-from earmark.evaluation.score_sources import SOUND_EVENTS, SoundEventScores
-from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.score_sources import SOUND_EVENTS, FittedScores, split_for_fitting
 from earmark.evaluation.tables.coverage_tables import paper_table
 from earmark.evaluation.tables.table import mean
 from earmark.gate.survival import Survival
@@ -173,7 +172,7 @@ def heard(epic: Annotations, shared_data: Path) -> BenchmarkResults:
     assert len(fitting.fitted["P01_14"]) == 114
     rules = ("uniform", "strata", "rank", "separated", "aks", "bolt", "facility", "coverage")
     design = BenchmarkDesign(rules=rules, budgets=BUDGETS)
-    tasks = SoundEventScores(epic, events, fitting).tasks()
+    tasks = FittedScores(epic, events, fitting).tasks()
     return BenchmarkResults.of_rows(run(tasks, design).rows)
 
 

@@ -27,8 +27,7 @@ from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
 from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
-from earmark.evaluation.score_sources import SOUND_EVENTS, SoundEventScores
-from earmark.evaluation.sound_event_listener import split_for_fitting
+from earmark.evaluation.score_sources import FittedScores, split_for_fitting
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import gain_table, occupancies
 from earmark.evaluation.tables.table import Cells, Table, mean, percent
@@ -184,7 +183,7 @@ def measure_occupancy(
         whole = next(iter(read_data_sets([every], durations=lengths).values()))
         chosen = plan.recordings or tuple(first.recordings)
         split = split_for_fitting(whole, chosen if len(chosen) < len(whole.recordings) else ())
-        sources = [SoundEventScores(whole, events, split, window) for window in plan.windows]
+        sources = [FittedScores(whole, events, split, window) for window in plan.windows]
         sweep = gain_sweep(sources, folder=folder, progress=progress)
         report = replace(report, tables=(*report.tables[:2], sweep, *report.tables[2:]))
     if folder:
@@ -217,7 +216,7 @@ def _kept_at(window: float) -> str:
 
 
 def gain_sweep(
-    sources: Sequence[SoundEventScores],
+    sources: Sequence[FittedScores],
     *,
     folder: Path | None = None,
     progress: Progress | None = None,
@@ -235,7 +234,7 @@ def gain_sweep(
         ran = run(source.tasks(), design, folder=place, progress=progress)
         results = BenchmarkResults.of_rows(ran.rows)
         reached = {
-            rule: [results.pooled((SOUND_EVENTS, rule), b).coverage for b in SWEEP_BUDGETS]
+            rule: [results.pooled(results.system(rule), b).coverage for b in SWEEP_BUDGETS]
             for rule in rules
         }
         for rule in rules[1:]:

@@ -3,6 +3,9 @@
 For each recall target the rule of the gate's episodes (opening and closing threshold, median
 filter) that throws most away on the development recordings and still reaches it; applied unchanged
 to the recordings that are judged. It works on the scores of any frontline.
+
+A gate keeps its episodes. In the rest a look of two seconds every so many seconds may still touch
+an action: whether that helps is judged in the same way.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from typing import Literal
 
 import numpy as np
 
-from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import EpisodeCounts, count_kept
 from earmark.evaluation.metrics.significance import bootstrap_ratio
+from earmark.evaluation.score_sources import AnnotatedScores
 from earmark.evaluation.tables.table import Cells, Table, interval
 from earmark.gate.episodes import Episodes
-from earmark.timeline import Span, Track
+from earmark.timeline import Span, merge
 
 TARGETS = (0.99, 0.97, 0.95, 0.93, 0.90, 0.87)
 """Recalls on the development recordings; the paper's."""
@@ -37,18 +40,14 @@ SHAPED_AT = 0.93
 THRESHOLDS = 40
 """Opening thresholds that are tried: quantiles of the development scores."""
 
+LOOK = 2.0
+"""Seconds of one look; the paper's."""
+
+EVERY = (4.0, 8.0, 16.0, 32.0, 64.0)
+"""Seconds between two looks that are tried."""
+
 Unit = Literal["time", "calls"]
 """What a setting is chosen to save: seconds that are kept, or windows that must be called."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnnotatedScores:
-    """One recording's scores with its actions."""
-
-    recording: str
-    track: Track
-    duration: float
-    actions: Sequence[Action]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +64,50 @@ class EpisodeShape:
         return Episodes(threshold, min(threshold, threshold * self.off_share), self.median)
 
 
+@dataclass(frozen=True, slots=True)
+class DownsampleSetting:
+    """The rule for episodes and, if looks are taken, the seconds between them."""
+
+    rule: Episodes
+    every: float | None = None
+
+
 def find_episodes(one: AnnotatedScores, rule: Episodes) -> list[Span]:
     """The episodes of a recording, cut at its end."""
-    cut = (Span(span.start, min(span.end, one.duration)) for span in rule([one.track]))
-    return [span for span in cut if span.duration > 0]
+    found = (span for span in rule([one.track]) if span.start < one.duration)
+    return [Span(span.start, min(span.end, one.duration)) for span in found]
 
 
-def count_episodes(
-    many: Iterable[AnnotatedScores], rule: Episodes, *, window: float
-) -> EpisodeCounts:
-    """What the episodes of many recordings keep, reach and cost."""
-    counted = (
-        count_kept(one.actions, find_episodes(one, rule), one.duration, window=window)
-        for one in many
-    )
-    return sum(counted, EpisodeCounts())
+def look_between(kept: Sequence[Span], duration: float, *, every: float) -> list[Span]:
+    """Looks of `LOOK` seconds, one in the middle of each `every` seconds of a gap between `kept`.
+
+    kept   ====..................====      every = 6 half seconds
+    looks        ^^    ^^    ^^
+    """
+    looks = []
+    edges = [0.0, *(time for span in merge(kept) for time in (span.start, span.end)), duration]
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        for place in range(int((end - begin) / every)):
+            middle = begin + (place + 0.5) * every
+            looks.append(Span(max(begin, middle - LOOK / 2), min(end, middle + LOOK / 2)))
+    return looks
+
+
+def count_setting(
+    many: Iterable[AnnotatedScores],
+    rule: Episodes,
+    every: Sequence[float | None] = (None,),
+    *,
+    window: float,
+) -> list[EpisodeCounts]:
+    """What a rule keeps, reaches and costs over many recordings, for each gap of `every`."""
+    totals = [EpisodeCounts() for _ in every]
+    for one in many:
+        kept = find_episodes(one, rule)
+        for place, gap in enumerate(every):
+            looks = [] if gap is None else look_between(kept, one.duration, every=gap)
+            totals[place] += count_kept(one.actions, kept + looks, one.duration, window=window)
+    return totals
 
 
 def saved(counts: EpisodeCounts, unit: Unit) -> float:
@@ -106,7 +134,7 @@ def choose_shape(
     for off_share, median in product(OFF_SHARES, MEDIANS):
         shape = EpisodeShape(off_share, median)
         counted = [
-            count_episodes(development, shape.rule(threshold), window=window)
+            count_setting(development, shape.rule(threshold), window=window)[0]
             for threshold in candidates(development, 12)
         ]
         good = [saved(counts, unit) for counts in counted if counts.recall >= SHAPED_AT]
@@ -114,29 +142,30 @@ def choose_shape(
     return max(tried, key=lambda each: each[:3])[3]
 
 
-def choose_rules(
+def choose_settings(
     development: Sequence[AnnotatedScores],
+    shape: EpisodeShape,
     targets: Sequence[float] = TARGETS,
     *,
+    every: Sequence[float | None] = (None,),
     window: float,
     unit: Unit = "time",
-    shape: EpisodeShape | None = None,
-) -> dict[float, Episodes | None]:
-    """For each target, the rule that saves most and still reaches it; None where none does.
+    highest: bool = False,
+) -> dict[float, DownsampleSetting | None]:
+    """For each target, the setting that saves most on `development` and still reaches it.
 
-    The shape is chosen too unless it is given.
+    None where no setting reaches the target. Of equals that of the lowest threshold, or `highest`.
     """
-    shape = shape or choose_shape(development, window=window, unit=unit)
-    rules = [shape.rule(threshold) for threshold in candidates(development)]
-    counted = [count_episodes(development, rule, window=window) for rule in rules]
-    chosen: dict[float, Episodes | None] = {}
+    tried: list[tuple[float, float, DownsampleSetting]] = []
+    for rule in map(shape.rule, candidates(development)):
+        counted = count_setting(development, rule, every, window=window)
+        for kept, gap in zip(counted, every, strict=True):
+            tried.append((saved(kept, unit), kept.recall, DownsampleSetting(rule, gap)))
+    chosen: dict[float, DownsampleSetting | None] = {}
     for target in targets:
-        good = [
-            (saved(counts, unit), place)
-            for place, counts in enumerate(counted)
-            if counts.recall >= target
-        ]
-        chosen[target] = rules[max(good)[1]] if good else None
+        good = [(spared, setting) for spared, recall, setting in tried if recall >= target]
+        good = good[::-1] if highest else good
+        chosen[target] = max(good, key=lambda pair: pair[0])[1] if good else None
     return chosen
 
 
@@ -174,17 +203,20 @@ def measure_points(
     targets: Sequence[float] = TARGETS,
     shape: EpisodeShape | None = None,
 ) -> list[OperatingPoint]:
-    """The operating points of one frontline, chosen on `development` to save time."""
-    rules = choose_rules(development, targets, window=window, shape=shape)
-    return [
-        OperatingPoint(
-            frontline,
-            target,
-            rule,
-            tuple(count_episodes([one], rule, window=window) for one in judged) if rule else (),
-        )
-        for target, rule in rules.items()
-    ]
+    """The operating points of one frontline, chosen on `development` to save time.
+
+    The shape of its episodes is chosen too unless it is given.
+    """
+    shape = shape or choose_shape(development, window=window)
+    points = []
+    for target, setting in choose_settings(
+        development, shape, targets, window=window, highest=True
+    ).items():
+        rule = setting.rule if setting else None
+        judging = judged if rule else ()
+        counts = (count_setting([one], rule, window=window)[0] for one in judging if rule)
+        points.append(OperatingPoint(frontline, target, rule, tuple(counts)))
+    return points
 
 
 def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = "") -> Table:
@@ -194,24 +226,58 @@ def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = 
         for point in found:
             counts, rule = point.counts, point.rule
             low, high = point.reduction_interval
-            shares = (counts.recall, counts.reduction, counts.cost)
+            ends = interval(100 * low, 100 * high)
+            kept = (100 * counts.recall, 100 * counts.reduction, ends, 100 * counts.cost)
             how = (rule.on, rule.off, rule.median) if rule else ("—",) * 3
             size = (counts.episodes, counts.calls) if rule else ("—",) * 2
-            rows.append(
-                (
-                    frontline,
-                    f"{100 * point.target:g} %",
-                    *(100 * share for share in shares[:2]),
-                    interval(100 * low, 100 * high),
-                    100 * shares[2],
-                    counts.undercount,
-                    *size,
-                    *how,
-                )
-            )
+            key = (frontline, f"{100 * point.target:g} %")
+            rows.append((*key, *kept, counts.undercount, *size, *how))
     columns = (
         *("frontline", "dev recall", "recall %", "reduction %", "95 %"),
         *("calls %", "undercount"),
         *("episodes", "calls", "opens at", "closes below", "median"),
     )
     return Table("Operating points of every frontline", columns, rows, note, decimals=2)
+
+
+def downsample_table(
+    development: Sequence[AnnotatedScores],
+    judged: Sequence[AnnotatedScores],
+    *,
+    window: float,
+    targets: Sequence[float] = TARGETS,
+    unit: Unit = "time",
+) -> Table:
+    """The gate alone and with looks, both chosen on `development` and judged on the others."""
+    shape = choose_shape(development, window=window, unit=unit)
+    alone, looking = (
+        choose_settings(development, shape, targets, every=gaps, window=window, unit=unit)
+        for gaps in ((None,), (None, *EVERY))
+    )
+    rows = []
+    for target in targets:
+        found = [_judge(judged, chosen[target], window) for chosen in (alone, looking)]
+        gap = "—"
+        if setting := looking[target]:
+            gap = f"{setting.every:g} s" if setting.every else "none"
+        rows.append((f"{100 * target:g} %", *found[0], gap, *found[1]))
+    judged_by = ("recall", "reduction", "calls")
+    with_looks = tuple(f"{name}, looking" for name in judged_by)
+    columns = ("dev recall", *judged_by, "looks every", *with_looks)
+    note = (
+        f"Per cent on {len(judged)} recordings; episodes and looks of {LOOK:g} s chosen on "
+        f"{len(development)} others. Left, the gate alone; right, with looks where it kept none. "
+        f"Reduction is of the time, calls are of the windows that what is kept touches."
+    )
+    title = f"Downsampling the discarded stream, chosen to save {unit}"
+    return Table(title, columns, rows, note)
+
+
+def _judge(
+    judged: Sequence[AnnotatedScores], setting: DownsampleSetting | None, window: float
+) -> tuple[float, float, float]:
+    """Recall, reduction and calls in per cent; nan where there is no setting."""
+    if setting is None:
+        return math.nan, math.nan, math.nan
+    (kept,) = count_setting(judged, setting.rule, [setting.every], window=window)
+    return 100 * kept.recall, 100 * kept.reduction, 100 * kept.cost

@@ -8,23 +8,20 @@ import numpy as np
 import pytest
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.paper.downsampling import (
-    DownsampleSetting,
-    choose_settings,
-    count_setting,
-    downsample_table,
-    look_between,
-)
 from earmark.evaluation.paper.operating_points import (
     MEDIANS,
-    AnnotatedScores,
+    DownsampleSetting,
     EpisodeShape,
-    choose_rules,
+    choose_settings,
     choose_shape,
+    count_setting,
+    downsample_table,
     find_episodes,
+    look_between,
     measure_points,
     points_table,
 )
+from earmark.evaluation.score_sources import AnnotatedScores
 from earmark.gate.episodes import Episodes
 from earmark.timeline import Span, Track
 
@@ -55,6 +52,12 @@ def test_what_is_kept_are_the_episodes_of_the_gate():
     assert [(round(s.start, 2), round(s.end, 2)) for s in smooth] == [(0.2, 0.5), (1.1, 1.6)]
 
 
+def test_what_is_heard_past_the_end_is_cut():
+    """A track may be a little longer than its recording, and an episode may begin there."""
+    one = AnnotatedScores("a", Track(np.array([9, 9, 0, 0, 9, 9]) / 10, hop=1.0), 3.5, [])
+    assert find_episodes(one, EpisodeShape().rule(0.9)) == [Span(0, 2)]
+
+
 def test_closing_threshold_and_filter_are_chosen_on_the_development_recordings():
     """A score that dips inside an action costs two calls without hysteresis, and one with it."""
     dips = scores("9.9.9.9.............", (0, 7))
@@ -63,8 +66,8 @@ def test_closing_threshold_and_filter_are_chosen_on_the_development_recordings()
         "f", Track(np.tile([0.9, 0.1, 0.1, 0.9, 0.9], 20), hop=0.04), 4.0, [Action(2.0, 2.04)]
     )
     assert choose_shape([flickers], window=4.0).median in MEDIANS
-    rules = choose_rules([dips], [0.5, 1.0], window=4.0)
-    assert all(rule and rule.on == 0.9 for rule in rules.values())
+    points = measure_points("ear", [dips], [dips], window=4.0, targets=[0.5, 1.0])
+    assert all(point.rule and point.rule.on == 0.9 for point in points)
 
 
 def test_operating_points_are_chosen_on_some_and_judged_on_others():
