@@ -17,9 +17,12 @@ from earmark.cli.evaluate import words
 from earmark.cli.options import Blurred, face_blur
 from earmark.errors import EarmarkError
 from earmark.evaluation.paper.caption_comparison import TOKENS, CaptionTools, VariantProgress
-from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, evaluate_captions
-from earmark.evaluation.paper.caption_log import CaptionLog
-from earmark.evaluation.paper.caption_page import captions_table
+from earmark.evaluation.paper.caption_evaluation import (
+    CaptionEvaluationPlan,
+    captions_table,
+    evaluate_captions,
+)
+from earmark.evaluation.paper.captions import CaptionLog
 from earmark.reporting.console import Format, emit_json, err, print_table, progress_bar
 from earmark.reporting.text_format import counted
 

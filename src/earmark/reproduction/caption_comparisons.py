@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,9 +17,8 @@ from earmark.evaluation.paper.caption_comparison import (
     compare,
     list_variants,
 )
-from earmark.evaluation.paper.caption_evaluation import CaptionEvaluation
-from earmark.evaluation.paper.caption_page import captions_table
-from earmark.evaluation.paper.caption_stimuli import Stimulus, draw_stimuli, read_stimuli
+from earmark.evaluation.paper.caption_evaluation import CaptionEvaluation, captions_table
+from earmark.evaluation.paper.captions import Stimulus, draw_stimuli, read_stimuli
 from earmark.evaluation.paper.cost_model import CostModel, composition_table
 from earmark.evaluation.paper.operating_points import find_episodes
 from earmark.evaluation.score_sources import scored
@@ -58,7 +58,7 @@ def make_captions(material: Material) -> Made:
         if each.recording in recordings and each.span.end <= recordings[each.recording].duration
     ]
     stimuli = draw_stimuli(known, plan.stimuli, seed=plan.caption_seed)
-    tools = tools.looking_at(deployed_instants(material, stimuli))
+    tools = replace(tools, instants=deployed_instants(material, stimuli))
     absent = absent_ways(tools)
     ways = [
         *list_variants(

@@ -30,10 +30,10 @@ from earmark.evaluation.paper.caption_comparison import (
     compare_named,
     list_variants,
 )
-from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan
-from earmark.evaluation.paper.caption_log import Caption, CaptionLog
-from earmark.evaluation.paper.caption_page import captions_page
-from earmark.evaluation.paper.caption_stimuli import (
+from earmark.evaluation.paper.caption_evaluation import CaptionEvaluationPlan, captions_page
+from earmark.evaluation.paper.captions import (
+    Caption,
+    CaptionLog,
     Stimulus,
     class_of,
     draw_stimuli,

@@ -26,8 +26,7 @@ from earmark.captioning.request import Answer, Request
 from earmark.errors import MediaError, NoAudioStream
 from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
 from earmark.evaluation.metrics.significance import mcnemar
-from earmark.evaluation.paper.caption_log import Caption, CaptionLog
-from earmark.evaluation.paper.caption_stimuli import Stimulus, check_inside
+from earmark.evaluation.paper.captions import Caption, CaptionLog, Stimulus, check_inside
 from earmark.evaluation.tables.table import mean, plain
 from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.sound_names import sound_namer
@@ -101,10 +100,6 @@ class CaptionTools:
     """Whether hands can be found."""
     has_sounds: bool = False
     """Whether sounds can be named."""
-
-    def looking_at(self, instants: Mapping[Stimulus, float]) -> CaptionTools:
-        """The same with the instants of a run."""
-        return replace(self, instants=instants)
 
     def moment(self, stimulus: Stimulus, variant: CaptionVariant) -> float:
         """When the picture that `variant` shows of `stimulus` was taken."""
@@ -237,15 +232,11 @@ class _Run:
     def begin(self, request: Request) -> None:
         """Nothing to note: what is not answered is asked again next time."""
 
+    withdraw = lost = begin
+
     def together(self) -> AbstractContextManager[None]:
         """Nothing is gained by it here."""
         return nullcontext()
-
-    def withdraw(self, request: Request) -> None:
-        """Nothing was noted."""
-
-    def lost(self, request: Request) -> None:
-        """The limits have counted it."""
 
     def answered(self, request: Request, answer: Answer) -> None:
         """Keep what the model said, for all stimuli it is about."""
