@@ -308,7 +308,7 @@ def plan_of(said: dict[str, Any]) -> Plan:
     if "cache" in said:
         said["cache"] = cache_at(said.pop("cache"), said.pop("no_cache"))
     if said.get("action_length") is not None:
-        from earmark.evaluation.annotations.action_length import read_action_length
+        from earmark.evaluation.annotations.readers import read_action_length
 
         said["action_length"] = read_action_length(said["action_length"])
     if "temperature" in said:

@@ -151,34 +151,27 @@ def run_case(
     """Every rule at every budget on one recording, rules first; with `answers`, also in rounds."""
     size = len(case.windows)
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
+    foreseen = float(case.windows.rates.sum())
     result = CaseResult([], [])
     for rule in rules:
+        picked: list[list[Pick]] = []
         if rule in (PHASES, RANDOM):
             average = average_phases if rule == PHASES else average_draws
             counted = [average(case, each) for each in calls]
-        elif rule == ROUNDS:
-            played = play_budgets(case, calls, answers or "perfect")
-            counted = [count_picks(case, picks) for picks in played]
-        elif rule == FREE:
-            assert case.steps is not None, "they were asked for"
-            placed = Coverage().each([case.steps] * len(calls), budgets=calls)
-            counted = [count_placed(case, picks) for picks in placed]
         else:
-            picked = choose(case, rule, calls)
-            counted = [count_picks(case, picks) for picks in picked]
-            if rule == "coverage":
-                foretold = zip(budgets, picked, counted, strict=True)
-                result.forecasts.extend(_forecast(case, *each) for each in foretold)
+            picked = choose(case, rule, calls, answers=answers)
+            count = count_placed if rule == FREE else count_picks
+            counted = [count(case, picks) for picks in picked]
         for budget, counts in zip(budgets, counted, strict=True):
             key = (case.recording, case.frontline, rule, budget)
             result.rows.append(BenchmarkRow(*key, *astuple(counts)))
+        if rule == "coverage":
+            for budget, counts, picks in zip(budgets, counted, picked, strict=True):
+                expected = sum(pick.expected for pick in picks)
+                error = forecast_error(counts, expected=expected, foreseen=foreseen)
+                foretold = ForecastRow(case.frontline, case.recording, budget, *astuple(error))
+                result.forecasts.append(foretold)
     return result
-
-
-def play_budgets(case: Case, calls: Sequence[int], answers: str) -> list[list[Pick]]:
-    """What `coverage` picks for each number of calls, asked in rounds and answered by `answers`."""
-    said = AnswerPlayer.parse(answers).activities(case.recording, case.actions, case.windows)
-    return play_apart([case.windows] * len(calls), [said] * len(calls), calls)
 
 
 def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
@@ -196,21 +189,21 @@ def count_placed(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     return CoverageCounts(*sizes, int(touched.sum()), int(held.sum()))
 
 
-def _forecast(
-    case: Case, budget: float, picks: Sequence[Pick], counts: CoverageCounts
-) -> ForecastRow:
-    """How far what `picks` were expected to touch is from what they did."""
-    expected = sum(pick.expected for pick in picks)
-    error = forecast_error(counts, expected=expected, foreseen=float(case.windows.rates.sum()))
-    return ForecastRow(case.frontline, case.recording, budget, *astuple(error))
-
-
-def choose(case: Case, rule: str, calls: Sequence[int]) -> list[list[Pick]]:
-    """The picks of the rule called `rule` for each number of calls.
+def choose(
+    case: Case, rule: str, calls: Sequence[int], *, answers: str | None = None
+) -> list[list[Pick]]:
+    """The picks of the rule called `rule` for each number of calls; rounds are told `answers`.
 
     As in a real run: a recording whose windows all score the same goes to `strata`, and a rule
     that listens to nothing looks at the middle of its windows.
     """
+    if rule == ROUNDS:
+        player = AnswerPlayer.parse(answers or "perfect")
+        said = player.activities(case.recording, case.actions, case.windows)
+        return play_apart([case.windows] * len(calls), [said] * len(calls), calls)
+    if rule == FREE:
+        assert case.steps is not None, "they were asked for"
+        return Coverage().each([case.steps] * len(calls), budgets=calls)
     chosen: Rule
     if rule == ORACLE:
         chosen = Oracle(tuple(case.actions))
@@ -237,11 +230,10 @@ def unheard(case: Case) -> Case:
 
 def average_draws(case: Case, calls: int) -> CoverageCounts:
     """Random spans averaged over `DRAWS` seeds; counts are means, so fractions."""
-    rules = [RandomSpans(seed) for seed in range(DRAWS)]
+    rules = map(RandomSpans, range(DRAWS))
     drawn = [count_picks(case, rule(case.windows, budget=calls)) for rule in rules]
     total = sum(drawn, CoverageCounts())
-    reached = total.covered / DRAWS, total.strict / DRAWS
-    return CoverageCounts(drawn[0].windows, drawn[0].calls, drawn[0].actions, *reached)
+    return replace(drawn[0], covered=total.covered / DRAWS, strict=total.strict / DRAWS)
 
 
 def average_phases(case: Case, calls: int) -> CoverageCounts:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Annotations, few
@@ -43,7 +43,6 @@ from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.evaluation.tables.table import Table
 from earmark.evaluation.tables.timeline_strip import (
     LENGTH,
-    TimelineStrip,
     add_media,
     draw_strip,
     make_strip,
@@ -53,8 +52,8 @@ from earmark.reporting.text_format import counted
 from earmark.timeline import Span
 from earmark.version import VERSION
 
-Files = str | Path | Sequence[str | Path]
-"""One file or folder, or many."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +99,8 @@ class EvaluationPlan(BenchmarkDesign):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else Path(given))
         super(EvaluationPlan, self).__post_init__()
-        if (self.media and self.sound_events) or not (
-            self.media or self.sound_events or self.answers
-        ):
+        heard = bool(self.media) + bool(self.sound_events)
+        if heard > 1 or not (heard or self.answers):
             raise ValueError(
                 "an evaluation needs --media to listen to or --sound-events, and not both"
             )
@@ -146,7 +144,7 @@ class EvaluationResult:
 
 
 def evaluate(
-    spans: EvaluationPlan | Files,
+    spans: EvaluationPlan | str | Path | Sequence[str | Path],
     *,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -183,23 +181,15 @@ def evaluate(
     if folder:
         claim_folder(folder, settings, fresh=fresh, rows=ROWS)
     ran = run(source.tasks(), plan, folder=folder, progress=progress)
-    about = (
-        f"scores from {source.describe()}",
-        f"earmark {VERSION}, windows of {plan.window:g} s",
-    )
+    about = f"scores from {source.describe()}", f"earmark {VERSION}, windows of {plan.window:g} s"
+    notes = (*about, *left_out)
+    errors = source.errors if isinstance(source, MediaScores) else {}
     report = report_coverage(
-        ran,
-        source.evaluated,
-        plan,
-        settings=settings,
-        notes=(*about, *left_out),
-        errors=source.errors if isinstance(source, MediaScores) else {},
+        ran, source.evaluated, plan, settings=settings, notes=notes, errors=errors
     )
-    report = replace(
-        report,
-        tables=(*report.tables, *_episode_tables(plan, source, development)),
-        figures={**report.figures, **_strip_figure(plan, source, minute)},
-    )
+    more = _episode_tables(plan, source, development)
+    figures = report.figures | _strip_figure(plan, source, minute)
+    report = replace(report, tables=(*report.tables, *more), figures=figures)
     if folder:
         report.write(folder)
     return EvaluationResult(plan, tuple(ran.rows), report)
@@ -239,9 +229,8 @@ def _open_media_source(
     available = [*(name for name in chosen if name in media), *unmarked]
     astray = [n for n in plan.development if n not in media or n not in marked.recordings]
     if astray:
-        raise AnnotationError(
-            f"--dev names {few(astray)}: no media, or no annotations, of that name"
-        )
+        names = few(astray)
+        raise AnnotationError(f"--dev names {names}: no media, or no annotations, of that name")
     both = reconcile(chosen, available, allow_missing=plan.allow_missing)
     opened, broken = open_media(media, dict.fromkeys([*both, *plan.development]))
     if broken and not plan.allow_missing:
@@ -252,8 +241,8 @@ def _open_media_source(
         plan.spans, format=plan.spans_format, durations=lengths, duration_source="media"
     )
     here = read.only(reconcile(chosen, opened, allow_missing=True))
-    heard = (plan.frontlines, plan.window, plan.cache)
-    return MediaScores(read, here, opened, *heard, placement=plan.placement), (
+    heard = (opened, plan.frontlines, plan.window, plan.cache)
+    return MediaScores(read, here, *heard, placement=plan.placement), (
         *_left_out("annotated but without media, left out", [n for n in chosen if n not in media]),
         *_left_out("not annotated, left out", unmarked),
         *_left_out("whose media cannot be read, left out", list(broken.values())),
@@ -296,21 +285,17 @@ def _episode_tables(
     plan: EvaluationPlan, source: ScoreSource, development: Sequence[str]
 ) -> list[Table]:
     """Operating points, and downsampling to save time and to save calls, as far as asked for."""
+    names, window = (development, list(source.evaluated.recordings)), plan.window
     tables: list[Table] = []
-    judged = list(source.evaluated.recordings)
-    window = plan.window
     if plan.operating_points:
         points = {
-            line: measure_points(
-                line, scored(source, line, development), scored(source, line, judged), window=window
-            )
+            line: measure_points(line, *(scored(source, line, own) for own in names), window=window)
             for line in source.frontlines
         }
         note = f"Chosen on {counted(len(development), 'other recording')}, unchanged on these."
         tables.append(points_table(points, note=note))
     if plan.downsample:
-        first = source.frontlines[0]
-        sets = scored(source, first, development), scored(source, first, judged)
+        sets = [scored(source, source.frontlines[0], own) for own in names]
         units: tuple[Unit, ...] = ("time", "calls")
         tables += [downsample_table(*sets, window=window, unit=unit) for unit in units]
     return tables
@@ -324,14 +309,13 @@ def _strip_figure(
         return {}
     name, span = minute
 
-    def strip() -> TimelineStrip:
+    def draw() -> Figure:
         case = source.tasks()[source.frontlines[0], name]()
-        drawn = make_strip(case, plan, span=span, scores=source.track(name))
+        strip = make_strip(case, plan, span=span, scores=source.track(name))
         recordings = source.recordings if isinstance(source, MediaScores) else {}
-        return add_media(drawn, recordings[name]) if recordings else drawn
+        return draw_strip(add_media(strip, recordings[name]) if recordings else strip)
 
-    caption = "One minute of the stream and the calls spent on it."
-    return {"strip": (caption, lambda: draw_strip(strip()))}
+    return {"strip": ("One minute of the stream and the calls spent on it.", draw)}
 
 
 def _minute(words: str, marked: Annotations) -> tuple[str, Span]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.annotations.action_length import read_action_length
+from earmark.evaluation.annotations.readers import read_action_length
 from earmark.gate.survival import Survival
 
 

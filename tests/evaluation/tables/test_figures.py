@@ -98,6 +98,14 @@ def strip(**more: object) -> TimelineStrip:
     return replace(make_strip(case, DESIGN, span=Span(20, 80)), **more)
 
 
+def test_what_is_asked_in_rounds_has_a_strip_too():
+    design = replace(DESIGN, answers="perfect", subject="rounds")
+    actions = [Action(12.0, 15.0, "wash"), Action(68.0, 71.0, "dry")]
+    case = Case("a", "ear", drawing.windows("1..9..2...5...1..9..2...5..."), actions)
+    shown = make_strip(case, design, span=Span(0, 112))
+    assert len(shown.picks) == 7 and shown.title.startswith("a: rounds at 25 % of calls")
+
+
 def test_a_strip_names_its_colours_and_rows():
     drawn = draw_strip(strip())
     assert [axes.get_ylabel() for axes in drawn.axes] == ["score", "actions", "calls"]

@@ -11,6 +11,7 @@ from earmark.errors import AnnotationError
 from earmark.evaluation.annotations import document_readers, table_readers
 from earmark.evaluation.annotations.actions import AnnotationFile, Annotations, few, gather
 from earmark.evaluation.annotations.table_readers import reading
+from earmark.gate.survival import Survival
 from earmark.models.registry import Registry
 
 
@@ -82,6 +83,28 @@ def read_annotations(
         named = few(file.name for file in files)
         raise AnnotationError(f"{named}: no row, so nothing is annotated")
     return gather(read, durations=durations, duration_source=duration_source)
+
+
+def read_action_length(text: str | Path) -> float | Survival:
+    """What `action_length` of a plan is, written as seconds or as a file or folder of marks.
+
+    Raises:
+        ValueError: it is neither.
+        AnnotationError: the file marks nothing, or cannot be read.
+    """
+    try:
+        return float(str(text))
+    except ValueError:
+        pass
+    path = Path(text)
+    if not path.exists():
+        raise ValueError(
+            f"--action-length {text} is neither a number of seconds nor a file of marks"
+        )
+    lengths = read_annotations(path).lengths
+    if not lengths:
+        raise AnnotationError(f"{path.name} marks no action, so it says nothing of their length")
+    return Survival.from_lengths(lengths)
 
 
 def read_file(path: Path, *, format: str | None = None) -> AnnotationFile:  # noqa: A002

@@ -73,7 +73,7 @@ def make_strip(
     """The strip of one case without its media; `scores` are the windows' own unless given."""
     windows = case.windows
     calls = Budget(share=design.shown, rounding=design.rounding).calls(len(windows))
-    picks = choose(case, design.subject, [calls])[0]
+    (picks,) = choose(case, design.subject, [calls], answers=design.answers)
     ranked = np.sort(windows.scores)[::-1]
     where = span or middle_minute(windows.duration)
     spent = f"{design.subject} at {percent(design.shown)} of calls"
