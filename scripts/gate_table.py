@@ -29,11 +29,14 @@ from earmark.evaluation.metrics.coverage_counts import (
 )
 from earmark.gate.episodes import bill
 from earmark.gate.forecast_error import ForecastError
+from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.gate import Gate, OperatingPoints
+from earmark.gate.listener import LEVEL_HOP, listen
+from earmark.media import find, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage
 from earmark.selection.budget import AUTO_PRICE
-from earmark.timeline import Span
+from earmark.timeline import Span, Track
 from earmark.training.calibration import (
     cases,
     count_rows,
@@ -88,13 +91,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("experiments/gate"))
     options = parser.parse_args()
     material = gather_all(options.data, options.runs)
+    levels = hear_levels(options.data, options.runs / "levels")
     judged: list[Judged] = []
     shares: list[float] = []
     seeds: dict[str, list[Case]] = {}
     for split, names in enumerate(held_out(sorted(material))):
         folder, part = options.runs / f"split-{split}", {name: material[name] for name in names}
         if (folder / "gate.gate").is_file():
-            found, empty = judge(Gate.load(folder / "gate.gate"), part)
+            found, empty = judge(Gate.load(folder / "gate.gate"), part, levels)
             judged += found
             shares += empty
         for path in sorted(folder.glob("seed-*.gate")):
@@ -106,7 +110,24 @@ def main() -> None:
     print(f"\n{text}")
 
 
-def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
+def hear_levels(data: Path, folder: Path) -> dict[str, Track]:
+    """The sound level of every composite, as a run hears it; kept in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    levels = {}
+    for source in find(composites.media(data)):
+        path = folder / f"{Path(source.name).stem}.npy"
+        if not path.is_file():
+            heard = listen(open_recording(source), frontline_named("energy"))
+            assert heard.level is not None, "composites have sound"
+            with replacing(path) as scratch:
+                np.save(scratch, heard.level.values)
+        levels[path.stem] = Track(np.load(path), hop=LEVEL_HOP)
+    return levels
+
+
+def judge(
+    gate: Gate, material: Material, levels: Mapping[str, Track]
+) -> tuple[list[Judged], list[float]]:
     """Every recording of one part, each with what the part's other participants calibrate.
 
     Also the share of windows that `--budget auto` buys on the idle stretches of each.
@@ -133,7 +154,7 @@ def judge(gate: Gate, material: Material) -> tuple[list[Judged], list[float]]:
         points = replace(gate.points, on=on)
         found += [
             Judged(case, error, points, scores[case.recording])
-            for case in cases(scores, material, names, rates, survival)
+            for case in cases(scores, material, names, rates, survival, levels=levels)
         ]
         for name in names:
             if name.endswith(composites.SPARSE):

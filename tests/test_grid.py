@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from drawing import windows
 from earmark.gate.rates import RankRates
+from earmark.gate.survival import Survival
 from earmark.grid import REST, Grid, Windows
 from earmark.timeline import Span, Track, format_clock
 from reckoning import CURVES
@@ -111,6 +112,23 @@ def test_a_window_of_equal_scores_is_shown_at_its_middle() -> None:
     values = np.array([0, 0, 0, 0, 0, 2, 0, 0, 0, 0], dtype=float)
     _, instants = Grid(4.0).pool(Track(values, hop=1.0), 10.0)
     assert instants.tolist() == [2.0, 5.5, 9.0]
+
+
+def test_with_a_level_the_instant_is_the_loudest_moment() -> None:
+    """A knock is louder than the hum that follows it, and shorter: the hum fills a moment."""
+    scores = Track(np.linspace(1.0, 0.0, 300))
+    #                 0.2 s each:  knock        hum
+    level = np.full(60, -60.0)
+    level[2], level[10:15] = -20.0, -30.0  # window 0: at 0.5 s, and from 2 to 3 s
+    level[21] = -20.0  # window 1: a knock alone, at 4.3 s; window 2 is quiet throughout
+    windows = Grid(4.0).score(
+        scores,
+        12.0,
+        rates=RankRates(),
+        survival=Survival.lognormal(median=2.0, sigma=1.0),
+        level=Track(level, hop=0.2),
+    )
+    assert windows.instants.tolist() == pytest.approx([2.5, 4.3, 10.0])
 
 
 def test_an_empty_track_leaves_the_middles() -> None:

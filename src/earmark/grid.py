@@ -38,6 +38,10 @@ windows as long as a call share with them: the former say where, the latter how 
 Placement = Literal["grid", "free"]
 """Where windows may begin."""
 
+MOMENT = np.array([1, 2, 3, 2, 1]) / 9
+"""Weights of the levels around a moment, 0.2 s apart, by which it is the loudest: about a second of
+sound counts, the middle of it most, so that a click is looked at and not the time around it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
@@ -209,15 +213,24 @@ class Grid:
         return WindowScores(self.length, peak, mean, top), instants
 
     def score(
-        self, scores: Track, duration: float, *, rates: RateMap, survival: Survival
+        self,
+        scores: Track,
+        duration: float,
+        *,
+        rates: RateMap,
+        survival: Survival,
+        level: Track | None = None,
     ) -> Windows:
         """The windows of a recording of `duration` seconds, scored and rated.
 
-        A last window that is cut short holds as much less of its rate.
+        A last window that is cut short holds as much less of its rate. On the grid the instant of
+        a window is its loudest moment where the `level` is given.
         """
         if self.per_call > 1:
             return self._score_steps(scores, duration, rates, survival)
         pooled, instants = self.pool(scores, duration)
+        if level is not None:
+            _, instants = self.pool(_in_moments(level), duration)
         expected = np.array(rates(pooled), dtype=float)
         if len(expected):
             expected[-1] *= min(1.0, duration / self.length - (len(expected) - 1))
@@ -264,6 +277,7 @@ class Grid:
         line = frontline
         parts: tuple[object, ...] = (line.encoder, line.scorer, line.rates, audio_track, self)
         parts += () if self.placement == "grid" else (self.placement,)
+        parts += ("loudest",) if line.shows_loudest else ()
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def lay(
@@ -276,10 +290,20 @@ class Grid:
         """
         length, lasting = heard.recording.duration, survival or frontline.survival
         used = frontline.that_heard(heard.frontline)
-        windows = self.score(heard.scores, length, rates=used.rates, survival=lasting)
+        level = heard.level if used.shows_loudest and not heard.is_silent else None
+        windows = self.score(heard.scores, length, rates=used.rates, survival=lasting, level=level)
         if used is not frontline:
             silence = Track(np.zeros(len(heard.scores)), hop=heard.scores.hop)
             quiet = self.score(silence, length, rates=frontline.rates, survival=lasting)
             share = quiet.rates.sum() / max(float(windows.rates.sum()), 1e-12)
             windows = replace(windows, rates=windows.rates * share)
         return ScoredRecording(heard, windows)
+
+
+def _in_moments(level: Track) -> Track:
+    """The level of each moment: weighed by `MOMENT`, the ends lasting on."""
+    side = len(MOMENT) // 2
+    values = level.values
+    if len(values):
+        values = np.convolve(np.pad(values, side, mode="edge"), MOMENT, mode="valid")
+    return Track(values, hop=level.hop, start=level.start)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from earmark.features.energy import decibels
 from earmark.features.floor_mel import FloorMel
 from earmark.gate.gate import default_gate
+from earmark.gate.listener import LEVEL_HOP
 from earmark.grid import Grid, Windows
 from earmark.media import Sound
 from earmark.selection import Budget, Coverage
 from earmark.selection.rules.rank import Rank
+from earmark.timeline import Track
 
 RATE = 16_000
+CELL = round(LEVEL_HOP * RATE)
 
 
 def noise(seconds: float, *, level: float = 0.003, seed: int = 0) -> np.ndarray:
@@ -21,11 +25,13 @@ def noise(seconds: float, *, level: float = 0.003, seed: int = 0) -> np.ndarray:
 
 
 def heard(samples: np.ndarray) -> Windows:
-    gate = default_gate()
-    tracks = gate.scorer(FloorMel().encode([Sound(samples, 0.0, RATE)]))
-    scores = next(iter(tracks))
+    gate, line = default_gate(), default_gate().frontline()
+    assert line.shows_loudest
+    scores = next(iter(gate.scorer(FloorMel().encode([Sound(samples, 0.0, RATE)]))))
+    cells = samples[: len(samples) // CELL * CELL].reshape(-1, CELL)
+    level = Track(decibels(np.sqrt((cells**2).mean(axis=1))), hop=LEVEL_HOP)
     length = len(samples) / RATE
-    return Grid().score(scores, length, rates=gate.rates, survival=gate.survival)
+    return Grid().score(scores, length, rates=gate.rates, survival=gate.survival, level=level)
 
 
 def with_bursts(*spans: tuple[float, float]) -> np.ndarray:
@@ -53,8 +59,33 @@ def test_bursts_are_picked_in_the_windows_they_fill() -> None:
     windows = heard(with_bursts((20, 24), (60, 64), (100, 104)))
     picks = Rank()(windows, budget=3)
     assert [pick.window for pick in picks] == [5, 15, 25]
-    for pick in picks:
-        assert pick.start <= pick.instant < pick.end
+    for pick, start in zip(picks, (20, 60, 100), strict=True):
+        assert start <= pick.instant < start + 4
+
+
+@pytest.mark.parametrize(
+    ("burst", "what"),
+    [
+        ((41.0, 41.2), "a knock"),
+        ((40.1, 40.3), "a knock at the beginning of a window"),
+        ((43.2, 43.6), "a knock near its end"),
+        ((40.0, 41.0), "a second of work that begins with its window"),
+        ((43.0, 44.0), "one that ends with it"),
+        ((41.5, 42.9), "work in the middle"),
+        ((43.4, 44.6), "work that lies over an edge"),
+    ],
+)
+def test_what_is_shown_is_the_sound_that_earned_the_pick(
+    burst: tuple[float, float], what: str
+) -> None:
+    shown = [pick.instant for pick in Coverage()(heard(with_bursts(burst)), budget=2)]
+    assert any(burst[0] <= each < burst[1] for each in shown), f"{what} at {burst}: {shown}"
+
+
+def test_of_two_knocks_one_is_shown() -> None:
+    first, second = (41.0, 41.1), (41.5, 41.6)
+    (pick,) = Coverage()(heard(with_bursts(first, second)), budget=1)
+    assert 40.8 <= pick.instant < 41.8
 
 
 def test_a_drill_is_not_picked_before_it_starts() -> None:

@@ -74,12 +74,12 @@ class Question:
     def times(self, pick: Pick) -> tuple[float, ...]:
         """The moments of `pick` to show, in order.
 
-        Even spacing sees most distinct actions. Two frames moved half the way to the moment that
-        scores highest see a few more; three and four do not.
+        Even spacing sees most distinct actions. Two frames moved half the way to the instant of
+        the pick see a few more; three and four do not.
 
             slices    |-------|-------|
             even          ^       ^
-            highest                  *
+            instant                  *
             shown          ^       ^
         """
         if self.frames == 1:

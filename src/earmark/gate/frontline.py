@@ -32,6 +32,8 @@ class Frontline:
     """What looks where there is nothing to hear; none where the recording is then left unheard."""
     separation: int | None = None
     """Windows between two calls that suited the rule `separated` best; none where not measured."""
+    shows_loudest: bool = False
+    """Whether the instant of a window is its loudest moment, and not that of its highest score."""
 
     def that_heard(self, name: str) -> Frontline:
         """This frontline, or its fallback if that is called `name`."""

@@ -201,7 +201,11 @@ class Gate:
     def frontline(
         self, *, name: str = "gate", places: Mapping[str, str] | None = None
     ) -> Frontline:
-        """Everything needed to listen with this gate, its encoder's files at `places`."""
+        """Everything needed to listen with this gate, its encoder's files at `places`.
+
+        With a context the score says where work begins, and the level where it is seen; a gate
+        without one shows the instant of the highest score, as the paper does.
+        """
         return Frontline(
             name,
             self.encoder(places),
@@ -210,6 +214,7 @@ class Gate:
             survival=self.survival,
             error=self.error,
             separation=self.separation,
+            shows_loudest=bool(self.card.settings.get("context_channels")),
         )
 
     def episodes(self, *, recall: float) -> Episodes:

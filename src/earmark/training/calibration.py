@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from types import MappingProxyType
 
 import numpy as np
 from scipy.ndimage import median_filter
@@ -187,15 +188,19 @@ def cases(
     rates: RateMap,
     survival: Survival,
     *,
-    length: float = 4.0,
+    levels: Mapping[str, Track] = MappingProxyType({}),
 ) -> list[Case]:
-    """The recordings `names` as the benchmark takes them."""
+    """The recordings `names` as the benchmark takes them, shown at the loudest of `levels`."""
     return [
         Case(
             name,
             "gate",
-            Grid(length).score(
-                Track(scores[name]), material[name].duration, rates=rates, survival=survival
+            Grid().score(
+                Track(scores[name]),
+                material[name].duration,
+                rates=rates,
+                survival=survival,
+                level=levels.get(name),
             ),
             material[name].actions,
         )
