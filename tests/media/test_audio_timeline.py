@@ -13,7 +13,7 @@ from av.audio.frame import AudioFrame
 
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
-from earmark.media.audio_runs import RunPiece, _join
+from earmark.media.audio_decoder import RunPiece, join_frames
 from earmark.media.audio_timeline import BLOCK, AudioTimeline, lay_runs
 from making import AudioPlan, click_times, whole_sound
 
@@ -393,7 +393,7 @@ def test_sound_that_changes_or_breaks_off_is_laid_at_its_time(media, second, sil
     part = replace(open_recording(media("a.wav")).parts[0], duration=10.0)
     timeline = AudioTimeline(RATE)
     rate, pts = second
-    joined = _join([tone(1.0, 48_000, 0.0), tone(1.0, rate, pts)], part.zero)
+    joined = join_frames([tone(1.0, 48_000, 0.0), tone(1.0, rate, pts)], part.zero)
     pieces = [RunPiece(frame, 0, begins) for frame, begins in joined]
     blocks = list(lay_runs(pieces, timeline, [part]))
     blocks += timeline.finish()

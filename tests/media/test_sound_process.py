@@ -17,7 +17,7 @@ from earmark.distributed.worker_process import WorkerProcesses
 from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.features.floor_mel import FloorMel
 from earmark.media import Meter, Recording, Source, open_recording
-from earmark.media.audio_runs import decode_runs
+from earmark.media.audio_decoder import decode_runs
 from earmark.media.audio_timeline import AudioTimeline, lay_runs
 from earmark.media.child_process import cores
 from earmark.media.sound_process import WORTH_A_PROCESS, decode_apart, is_worth_a_process
@@ -118,7 +118,7 @@ def test_a_bug_in_the_other_process_says_where_it_was(media):
     recording = open_recording(media("a.mp4"))
     with pytest.raises(InternalError, match="a bug in earmark") as bug:
         list(decode_apart(recording.parts, "first", Meter()))  # type: ignore[arg-type]
-    assert "decode_track" in bug.value.__notes__[0]
+    assert "audio_decoder.py" in bug.value.__notes__[0]
 
 
 def test_a_process_that_is_lost_is_told(long):

@@ -1,18 +1,27 @@
-"""Decodes one audio track, its packets reached by the index or by demuxing."""
+"""Decodes an audio track into runs: stretches without a break in their timestamps.
+
+packets  reached by the index of the file, or by demuxing it
+frames   [0][1][2][3]      [4][5][6]
+runs     [== piece ==]     [= piece =]      a long run comes in several pieces
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
 
+import av.error
 import numpy as np
+from av.audio.fifo import AudioFifo
 from av.audio.frame import AudioFrame
 from av.audio.stream import AudioStream
 from av.packet import Packet
 from numpy.typing import NDArray
 
-from earmark.errors import UnreadableFile
+from earmark.errors import UnreadableFile, summarise
 from earmark.media.container import (
     MediaFile,
     decode_packet,
@@ -24,6 +33,23 @@ from earmark.media.packet_index import PacketIndex
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import ByteRange, Meter, Storage
+from earmark.timeline import HOP
+
+SOUND_RATES = range(1000, 1_000_001)
+"""Samples a second that sound may have; others cost gigabytes to resample."""
+
+JITTER = HOP / 2
+"""Seconds a timestamp may stray from the sound so far before it is believed to be a break.
+
+Containers round timestamps (Matroska to 1 ms) and cameras let them waver; cutting the sound at
+each would be heard as a click. Half a step of the feature clock is the most a sound may be out.
+"""
+
+_PIECE_SAMPLES = 1 << 15
+"""Decoded samples joined before they are resampled.
+
+One packet at a time costs half as much again, and more than this falls out of the cache.
+"""
 
 _BATCH_BYTES = 1 << 20
 """Audio read ahead of the decoder, at most; over a network one batch is one round of requests."""
@@ -32,12 +58,73 @@ _PADDING = bytes(64)
 """Decoders may look this far past the end of a packet, so that much memory must follow it."""
 
 
-def decode_track(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
-    """The frames of an audio track in file order, none where the file has no such track.
+@dataclass(frozen=True, slots=True, eq=False)
+class RunPiece:
+    """Decoded sound that follows the piece before it, or begins a run."""
+
+    frame: AudioFrame
+    """Without a timestamp."""
+    part: int
+    """Number of the file it comes from."""
+    begins: float | None
+    """The container's time at which a run begins with it; None where it goes on."""
+
+
+def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[RunPiece, None, None]:
+    """The decoded sound of an audio track of all files of a recording, in order.
 
     Raises:
-        UnreadableFile: it has packets, and not one of them can be decoded.
+        UnreadableFile: a file cannot be read, has packets of which not one can be decoded, or its
+            sound is of a kind that cannot be joined.
     """
+    for number, part in enumerate(parts):
+        with mixing(part):
+            for frame, begins in join_frames(_decode(part, track, meter), part.zero):
+                yield RunPiece(frame, number, begins)
+
+
+@contextmanager
+def mixing(part: Part) -> Iterator[None]:
+    """What libav raises in the block says that the sound of `part` is of a kind it cannot mix."""
+    try:
+        yield
+    except av.error.FFmpegError as error:
+        raise UnreadableFile(
+            f"{place_of(part.uri)}: its sound cannot be mixed and resampled ({summarise(error)}); "
+            "convert it first"
+        ) from error
+
+
+def join_frames(
+    frames: Iterable[AudioFrame], zero: float
+) -> Iterator[tuple[AudioFrame, float | None]]:
+    """The frames joined, each with the time at which a run begins with it.
+
+    A frame without a timestamp follows the one before; the first of all is at `zero`.
+    """
+    queue, kind, tick = AudioFifo(), None, 0.0
+    following, begins = zero, None
+    for frame in frames:
+        own = frame.format.name, frame.layout, frame.sample_rate
+        has_break = own != kind or (
+            frame.pts is not None and abs(frame.pts * tick - following) > JITTER
+        )
+        if queue.samples >= (1 if has_break else _PIECE_SAMPLES):
+            yield cast(AudioFrame, queue.read()), begins
+            begins = None
+        if has_break:
+            queue, kind = AudioFifo(), own
+            tick = float(frame.time_base) if frame.time_base else 0.0
+            begins = following = zero if frame.pts is None else frame.pts * tick
+        following += frame.samples / frame.sample_rate
+        frame.pts = None
+        queue.write(frame)
+    if queue.samples:
+        yield cast(AudioFrame, queue.read()), begins
+
+
+def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
+    """The frames of an audio track in file order, none where the file has no such track."""
     damaged = meter.damaged_packets
     is_silent = True
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
@@ -46,7 +133,7 @@ def decode_track(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
             return
         reach = _decode_indexed if file.has_index else _decode_demuxed
         for frame in reach(file, streams[track], meter):
-            if is_sound(frame.sample_rate):
+            if frame.sample_rate in SOUND_RATES:
                 is_silent = False
                 yield frame
             else:
@@ -56,11 +143,6 @@ def decode_track(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
             f"{place_of(part.uri)}: not one packet of audio track {track} can be decoded; "
             "check that it plays"
         )
-
-
-def is_sound(sample_rate: int) -> bool:
-    """Whether sound may have this many samples a second; others cost gigabytes to resample."""
-    return 1000 <= sample_rate <= 1_000_000
 
 
 def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:

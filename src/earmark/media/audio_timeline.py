@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import cast
 
+import av.error
 import numpy as np
 from av.audio.frame import AudioFrame
+from av.filter import Graph
+from numpy.typing import NDArray
 
-from earmark.media.audio_runs import RunPiece, mixing
-from earmark.media.mono_resampler import MonoResampler, Samples
+from earmark.media.audio_decoder import RunPiece, mixing
 from earmark.media.recording_part import Part
+
+Samples = NDArray[np.float32]
 
 BLOCK = 30.0
 """Seconds of one block; longer ones measured no faster, and 30 s of 16 kHz sound is 2 MB."""
@@ -101,33 +105,59 @@ def lay_runs(
     Raises:
         UnreadableFile: the sound is of a kind that cannot be mixed to one channel.
     """
-    run: _Run | None = None
+    run: _MonoRun | None = None
     for piece in pieces:
-        part = parts[piece.part]
         if piece.begins is not None:
             if run is not None:
                 yield from run.lay(None)
-            run = _Run(piece.begins, timeline, part)
+            run = _MonoRun(piece.frame, piece.begins, timeline, parts[piece.part])
         assert run is not None, "the first piece begins one"
         yield from run.lay(piece.frame)
     if run is not None:
         yield from run.lay(None)
 
 
-class _Run:
-    """Decoded sound without a break, resampled to mono as it comes."""
+class _MonoRun:
+    """Decoded sound without a break, resampled to mono as it comes; the same however it is cut."""
 
-    def __init__(self, begins: float, timeline: AudioTimeline, part: Part) -> None:
+    def __init__(
+        self, first: AudioFrame, begins: float, timeline: AudioTimeline, part: Part
+    ) -> None:
         rate = timeline.sample_rate
-        self._part = part
-        self._resampler = MonoResampler(rate)
+        self._timeline, self._part = timeline, part
         self._place = round((begins + part.shift) * rate)
-        start, limit = round(part.start * rate), round(part.end * rate)
-        self._lay = partial(timeline.lay, start=start, limit=limit)
+        self._start, self._limit = round(part.start * rate), round(part.end * rate)
+        with mixing(part):
+            self._graph = _open_resampler(first, rate)
 
     def lay(self, frame: AudioFrame | None) -> Iterator[Sound]:
         """Lay what the resampler has ready after `frame`; after None, what it has held back."""
         with mixing(self._part):
-            for values in self._resampler.resample(frame):
+            self._graph.push(frame)
+            while True:
+                try:
+                    ready = self._graph.pull()
+                except (av.error.BlockingIOError, av.error.EOFError):
+                    return
+                values = cast(AudioFrame, ready).to_ndarray()[0]
                 place, self._place = self._place, self._place + len(values)
-                yield from self._lay(place, values)
+                yield from self._timeline.lay(place, values, start=self._start, limit=self._limit)
+
+
+def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
+    """Filters of libav from sound like `frame` to mono.
+
+    PyAV's own resampler starts a thread a core that none of these filters uses, which takes as long
+    as resampling some seconds of sound.
+    """
+    graph = Graph()
+    graph.threads = 1
+    given = {
+        "sample_rate": str(frame.sample_rate),
+        "sample_fmt": frame.format.name,
+        "channel_layout": frame.layout.name,
+    }
+    made = {"sample_rates": str(sample_rate), "sample_fmts": "flt", "channel_layouts": "mono"}
+    steps = graph.add("abuffer", **given), graph.add("aformat", **made), graph.add("abuffersink")
+    graph.link_nodes(*steps).configure()
+    return graph

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.media.audio_runs import JITTER
+from earmark.media.audio_decoder import JITTER
 from earmark.media.container import open_media
 from earmark.media.packet_index import PacketIndex
 from earmark.media.recording import Recording

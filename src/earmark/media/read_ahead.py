@@ -10,9 +10,6 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-Sent = tuple[tuple[Item, ...], BaseException | None]
-"""One item, or none at the end, with what was raised there."""
-
 
 def read_ahead(items: Generator[Item, None, None], most: int) -> Generator[Item, None, None]:
     """The same `items`, up to `most` of them made before they are asked for.
@@ -21,38 +18,32 @@ def read_ahead(items: Generator[Item, None, None], most: int) -> Generator[Item,
     closed by the thread once it has made the next one; nobody waits for that, not even the process
     when it ends.
     """
-    sent: SimpleQueue[Sent[Item]] = SimpleQueue()
+    sent: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
     room = threading.Semaphore(most)
     is_over = threading.Event()
-    work = (items, sent, room, is_over)
-    thread = threading.Thread(target=_send_all, args=work, daemon=True)
+
+    def send_all() -> None:
+        end = None
+        try:
+            with closing(items):
+                for item in items:
+                    room.acquire()
+                    if is_over.is_set():
+                        break
+                    sent.put((item,))
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that reads
+            end = error
+        sent.put(end)
+
+    thread = threading.Thread(target=send_all, daemon=True)
     thread.start()
     try:
-        while (found := sent.get())[0]:
-            yield found[0][0]
+        while isinstance(found := sent.get(), tuple):
+            yield found[0]
             room.release()
     finally:
         is_over.set()
         room.release()
     thread.join()
-    if found[1] is not None:
-        raise found[1]
-
-
-def _send_all(
-    items: Generator[Item, None, None],
-    sent: SimpleQueue[Sent[Item]],
-    room: threading.Semaphore,
-    is_over: threading.Event,
-) -> None:
-    fault = None
-    try:
-        with closing(items):
-            for item in items:
-                room.acquire()
-                if is_over.is_set():
-                    break
-                sent.put(((item,), None))
-    except BaseException as error:  # noqa: BLE001 - raised in the thread that reads
-        fault = error
-    sent.put(((), fault))
+    if found is not None:
+        raise found

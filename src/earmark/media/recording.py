@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
-from earmark.media.audio_runs import RunPiece, decode_runs
+from earmark.media.audio_decoder import RunPiece, decode_runs
 from earmark.media.audio_timeline import AudioTimeline, Sound, lay_runs
 from earmark.media.container import moving_pictures, open_media
 from earmark.media.frame import Frame

@@ -14,7 +14,7 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
-from earmark.media.audio_decoder import is_sound
+from earmark.media.audio_decoder import SOUND_RATES
 from earmark.media.container import MediaFile, moving_pictures, open_media, open_storage
 from earmark.media.highlight_marks import read_marks
 from earmark.media.recording import Recording
@@ -189,7 +189,7 @@ def _check_track(source: Source, parts: list[Part], track: int) -> None:
         others = f"choose one of 0 to {most - 1} with `--audio-track`" if most else "it has none"
         raise NoAudioStream(f"{source.name} has no audio track {track}; {others}")
     for rate in (part.track(track).sample_rate for part in parts):
-        if rate and not is_sound(rate):
+        if rate and rate not in SOUND_RATES:
             raise NoAudioStream(
                 f"{source.name} has an audio track {track} at {rate} Hz, which is no sound; "
                 "choose another with `--audio-track`"

@@ -14,7 +14,6 @@ import signal
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from fractions import Fraction
 from multiprocessing import Pipe, current_process
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
@@ -23,7 +22,7 @@ from typing import Any
 from av.audio.frame import AudioFrame
 
 from earmark.errors import BackendError, EarmarkError, internal_error
-from earmark.media.audio_runs import RunPiece, decode_runs
+from earmark.media.audio_decoder import RunPiece, decode_runs
 from earmark.media.child_process import cores, start_process
 from earmark.media.recording_part import Part
 from earmark.media.source import is_remote, place_of
@@ -93,7 +92,6 @@ class _Head:
     layout: str
     samples: int
     sample_rate: int
-    time_base: Fraction | None
     meter: Meter
     """What has been counted so far."""
 
@@ -111,7 +109,7 @@ def _receive(line: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[
     slots = _slots(memory)
     while isinstance(sent := line.recv(), _Head):
         frame = AudioFrame(sent.kind, sent.layout, sent.samples)
-        frame.sample_rate, frame.time_base = sent.sample_rate, sent.time_base
+        frame.sample_rate = sent.sample_rate
         slot = next(slots)
         for plane in frame.planes:
             memoryview(plane)[:] = slot[: plane.buffer_size]
@@ -166,7 +164,6 @@ def _heads(
                 layout=frame.layout.name,
                 samples=samples,
                 sample_rate=frame.sample_rate,
-                time_base=frame.time_base,
                 meter=meter,
             )
             yield head, [plane[first * width : (first + samples) * width] for plane in planes]
