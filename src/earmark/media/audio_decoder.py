@@ -148,20 +148,20 @@ def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
 def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
     discard_all_but(file.container, stream)
     for packet in packets_of(file.container, stream):
-        yield from decode_packet(stream.codec_context, packet, meter)
+        yield from decode_packet(stream.codec_context.decode, packet, meter)
 
 
 def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
     index = file.index_of(stream)
-    decoder, time_base = stream.codec_context, Fraction(1, index.ticks_a_second)
+    decode, time_base = stream.codec_context.decode, Fraction(1, index.ticks_a_second)
     for data, stamp, is_shown in _read_packets(file.storage, index):
         packet = Packet(cast(bytes, data))
         packet.pts = packet.dts = stamp
         packet.time_base = time_base
-        frames = decode_packet(decoder, packet, meter)
+        frames = decode_packet(decode, packet, meter)
         if is_shown:
             yield from frames
-    yield from decode_packet(decoder, None, meter)
+    yield from decode_packet(decode, None, meter)
 
 
 def _read_packets(storage: Storage, index: PacketIndex) -> Iterator[tuple[memoryview, int, bool]]:

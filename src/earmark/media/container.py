@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import av
 import av.error
@@ -33,7 +32,6 @@ from earmark.media.packet_index import (
     find_obstacle,
     read_packets,
 )
-from earmark.media.remote_storage import RemoteStorage
 from earmark.media.source import is_remote, place_of
 from earmark.media.storage import LocalStorage, Meter, Storage, changed
 
@@ -52,8 +50,25 @@ MOST_PIXELS = 1 << 27
 Decoded = TypeVar("Decoded")
 
 
-class _Decoder(Protocol[Decoded]):
-    def decode(self, packet: Packet[Any] | None) -> list[Decoded]: ...
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """What the head of a file says: its layout, and the tracks to be read by their tables."""
+
+    layout: Mp4Layout | None
+    """Of an MP4 or MOV file."""
+    traks: dict[int, Trak]
+    """By number; none where demuxing is the way."""
+    access_reason: str
+    """Why the packets are reached the way they are."""
+    description: bytes = b""
+    """A file of these tracks without a packet; empty where demuxing is the way."""
+
+
+_described: dict[tuple[str, str], Tracks] = {}
+"""The tracks of the files opened last, by place and version: a recording is described, then heard,
+then looked at, and its boxes need not be walked each time."""
+
+_MOST_DESCRIBED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +77,16 @@ class MediaFile:
 
     container: InputContainer
     storage: Storage
-    layout: Mp4Layout | None
-    """Of an MP4 or MOV file."""
-    traks: dict[int, Trak]
-    """The tracks to be read by their tables, by number; none where demuxing is the way."""
-    access_reason: str
-    """Why the packets are reached the way they are."""
+    tracks: Tracks
 
     @property
     def has_index(self) -> bool:
         """Whether the file says where every packet of sound and pictures lies."""
-        return bool(self.traks)
+        return bool(self.tracks.traks)
 
     def index_of(self, stream: Stream) -> PacketIndex:
         """The packets of one stream of a file that has an index."""
-        return read_packets(self.storage, self.traks[stream.id])
+        return read_packets(self.storage, self.tracks.traks[stream.id])
 
 
 def open_storage(uri: str, meter: Meter) -> Storage:
@@ -86,9 +96,11 @@ def open_storage(uri: str, meter: Meter) -> Storage:
         UnreadableFile: nothing is there, it is a directory, or it may not be read.
         RemoteError: the server does not answer, or serves no byte ranges.
     """
-    if is_remote(uri):
-        return RemoteStorage(uri, meter)
-    return LocalStorage(uri, meter)
+    if not is_remote(uri):
+        return LocalStorage(uri, meter)
+    from earmark.media.remote_storage import RemoteStorage
+
+    return RemoteStorage(uri, meter)
 
 
 @contextmanager
@@ -122,51 +134,48 @@ def open_media(
         storage.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Tracks:
-    """What the head of a file says: its layout, and the tracks to be read by their tables."""
-
-    layout: Mp4Layout | None
-    traks: dict[int, Trak]
-    access_reason: str
-    description: bytes
-    """A file of these tracks without a packet; empty where demuxing is the way."""
-
-
-_described: OrderedDict[tuple[str, str], _Tracks] = OrderedDict()
-"""The tracks of the files opened last, by place and version: a recording is described, then heard,
-then looked at, and its boxes need not be walked each time."""
-
-_MOST_DESCRIBED = 16
-
-
-def _tracks_of(storage: Storage, version: str) -> _Tracks:
+def _tracks_of(storage: Storage, version: str) -> Tracks:
     """The tracks of a file; where it is still the `version` described before, as they were then."""
     key = storage.uri, storage.version
-    known = _described.get(key) if version else None
-    if known is not None:
+    if version and (known := _described.get(key)):
         if known.layout and known.traks:
             storage.hold(known.layout.index.whole)
         return known
-    layout = read_layout(storage)
-    traks, reason = _choose_access(storage, layout)
-    found = _Tracks(layout, traks, reason, describe(storage, layout) if layout and traks else b"")
-    _described[key] = found
-    while len(_described) > _MOST_DESCRIBED:
-        _described.popitem(last=False)
+    _described[key] = found = _read_tracks(storage)
+    if len(_described) > _MOST_DESCRIBED:
+        del _described[next(iter(_described))]
     return found
 
 
-def _open_indexed(storage: Storage, tracks: _Tracks, *, index_only: bool) -> MediaFile:
-    layout, traks, reason = tracks.layout, tracks.traks, tracks.access_reason
+def _read_tracks(storage: Storage) -> Tracks:
+    """The tracks to read by their tables, and why those or none."""
+    layout = read_layout(storage)
+    if layout is None:
+        return Tracks(None, {}, "its container keeps no index of every packet")
+    check_places(storage, layout)
+    every = read_traks(storage, layout)
+    check_tables(storage, every)
+    if layout.is_fragmented:
+        check_fragments(storage)
+        return Tracks(layout, {}, "it is fragmented, with its index in pieces")
+    media = [trak for trak in every if trak.kind in (b"soun", b"vide")]
+    obstacles = [reason for trak in media if (reason := find_obstacle(storage, trak))]
+    if obstacles or not media:
+        return Tracks(layout, {}, obstacles[0] if obstacles else "its index is of a rare kind")
+    traks = {trak.number: trak for trak in media}
+    reason = "its index says where every audio packet lies"
+    return Tracks(layout, traks, reason, describe(storage, layout))
+
+
+def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> MediaFile:
     if index_only and tracks.description:
         bare = _open_container(io.BytesIO(tracks.description), storage)
-        if all(stream.id in traks for stream in bare.streams if _is_media(stream)):
-            return MediaFile(bare, storage, layout, traks, reason)
+        if all(stream.id in tracks.traks for stream in bare.streams if _is_media(stream)):
+            return MediaFile(bare, storage, tracks)
         bare.close()
-        traks, reason = {}, "its index and its tracks do not agree"
-    whole = _open_container(_ByteFile(storage), storage)
-    return MediaFile(whole, storage, layout, traks, reason)
+        reason = "its index and its tracks do not agree"
+        tracks = replace(tracks, traks={}, access_reason=reason)
+    return MediaFile(_open_container(_ByteFile(storage), storage), storage, tracks)
 
 
 def _is_media(stream: Stream) -> bool:
@@ -175,24 +184,7 @@ def _is_media(stream: Stream) -> bool:
     return stream.type in ("audio", "video") and not is_still
 
 
-def _choose_access(storage: Storage, layout: Mp4Layout | None) -> tuple[dict[int, Trak], str]:
-    """The tracks to read by their tables, and why those or none."""
-    if layout is None:
-        return {}, "its container keeps no index of every packet"
-    check_places(storage, layout)
-    every = read_traks(storage, layout)
-    check_tables(storage, every)
-    if layout.is_fragmented:
-        check_fragments(storage)
-        return {}, "it is fragmented, with its index in pieces"
-    traks = [trak for trak in every if trak.kind in (b"soun", b"vide")]
-    obstacles = [reason for trak in traks if (reason := find_obstacle(storage, trak))]
-    if obstacles or not traks:
-        return {}, obstacles[0] if obstacles else "its index is of a rare kind"
-    return {trak.number: trak for trak in traks}, "its index says where every audio packet lies"
-
-
-def _open_container(file: io.IOBase, storage: Storage) -> InputContainer:
+def _open_container(file: Any, storage: Storage) -> InputContainer:
     try:
         return av.open(file, mode="r", metadata_errors="replace", options=dict(_OPTIONS))
     except MediaError:
@@ -254,32 +246,27 @@ def prepare_pictures(stream: VideoStream) -> None:
 
 
 def decode_packet(
-    decoder: _Decoder[Decoded], packet: Packet[Any] | None, meter: Meter
+    decode: Callable[[Packet[Any] | None], list[Decoded]], packet: Packet[Any] | None, meter: Meter
 ) -> list[Decoded]:
     """The frames a packet completes; None empties the decoder. A packet it refuses is counted."""
     try:
-        return decoder.decode(packet)
+        return decode(packet)
     except av.error.FFmpegError:  # damage is not always called invalid data
         meter.damaged_packets += 1
         return []
 
 
-class _ByteFile(io.RawIOBase):
+class _ByteFile:
     """A Storage as the file object that libav reads."""
 
     def __init__(self, storage: Storage) -> None:
-        super().__init__()
         self._storage = storage
         self._position = self._held_start = 0
         self._held = b""
 
-    def readable(self) -> bool:
-        """Always."""
-        return True
-
-    def seekable(self) -> bool:
-        """Always."""
-        return True
+    def tell(self) -> int:
+        """Where the next byte is read: files that have none are taken to be pipes."""
+        return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move the position; nothing is read."""

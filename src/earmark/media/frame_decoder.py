@@ -105,7 +105,7 @@ class FrameDecoder:
     def _decoded(self, packets: Sequence[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
         for packet in [*packets, None]:
-            pictures = decode_packet(decoder, packet, self._stats.meter)
+            pictures = decode_packet(decoder.decode, packet, self._stats.meter)
             self._stats.decoded += len(pictures)
             yield from pictures
         decoder.flush_buffers()

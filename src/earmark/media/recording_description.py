@@ -63,7 +63,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
             keys.append(file.storage.key())
             container = container or file.container.format.name
             began = began if len(parts) > 1 else _began(file)
-            reason = reason if reason and parts[-1].has_index else file.access_reason
+            reason = reason if reason and parts[-1].has_index else file.tracks.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
         source=source,
@@ -125,7 +125,11 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     zero = zero_of(file, begin)
     _check_clock(file, end - zero, has_pictures=pictures is not None)
     duration = max(0.0, end - zero)
-    marks = read_marks(file.storage, file.layout, duration=duration) if file.layout else ()
+    marks = (
+        read_marks(file.storage, file.tracks.layout, duration=duration)
+        if file.tracks.layout
+        else ()
+    )
     return Part(
         uri=uri,
         start=start,
@@ -176,7 +180,7 @@ def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Ext
         width_pixels=decoder.width if decoder else 0,
         height_pixels=decoder.height if decoder else 0,
         mean_fps=counted or float(stream.average_rate or 0.0),
-        rotation=file.traks[stream.id].rotation if stream.id in file.traks else 0,
+        rotation=file.tracks.traks[stream.id].rotation if stream.id in file.tracks.traks else 0,
         start=extent.start,
         end=extent.end,
         missing_packets=extent.missing_packets,

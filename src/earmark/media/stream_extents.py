@@ -49,7 +49,7 @@ def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """The extent of each stream by its number; a stream without a packet is left out."""
     if file.has_index:
         return _by_index(file, streams)
-    if file.layout is not None and file.layout.is_fragmented:
+    if file.tracks.layout is not None and file.tracks.layout.is_fragmented:
         return _by_fragments(file, streams)
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
 
@@ -62,12 +62,12 @@ def zero_of(file: MediaFile, begin: float) -> float:
     """
     if file.has_index:
         return 0.0
-    return begin if begin < -OVERHANG and file.layout is None else max(0.0, begin)
+    return begin if begin < -OVERHANG and file.tracks.layout is None else max(0.0, begin)
 
 
 def promised(file: MediaFile) -> float:
     """Seconds that the header says there are; 0 where it says nothing, or no more than a guess."""
-    is_told = file.layout is None and not file.container.format.flags & _GUESSES
+    is_told = file.tracks.layout is None and not file.container.format.flags & _GUESSES
     return (file.container.duration or 0) / av.time_base if is_told else 0.0
 
 

@@ -88,11 +88,9 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
             return
         discard_all_but(file.container, stream)
         prepare_pictures(stream)
-        tick = float(stream.time_base)
+        decode, tick = stream.codec_context.decode, float(stream.time_base)
         for packet in packets_of(file.container, stream):
-            for picture in decode_packet(
-                stream.codec_context, packet if packet.size else None, meter
-            ):
+            for picture in decode_packet(decode, packet if packet.size else None, meter):
                 if picture.pts is not None:
                     yield picture.pts * tick + part.shift, picture
 
