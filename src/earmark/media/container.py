@@ -184,7 +184,7 @@ def _is_media(stream: Stream) -> bool:
     return stream.type in ("audio", "video") and not is_still
 
 
-def _open_container(file: Any, storage: Storage) -> InputContainer:
+def _open_container(file: object, storage: Storage) -> InputContainer:
     try:
         return av.open(file, mode="r", metadata_errors="replace", options=dict(_OPTIONS))
     except MediaError:

@@ -133,9 +133,9 @@ def read_layout(storage: Storage) -> Mp4Layout | None:
     (index,) = _parse(storage, moov.whole, within=b"")
     kinds = {box.kind for box in index.children}
     if b"cmov" in kinds:
+        name = place_of(storage.uri)
         raise UnreadableFile(
-            f"{place_of(storage.uri)} has a compressed index (cmov), which may unfold to any "
-            "size; remux it"
+            f"{name} has a compressed index (cmov), which may unfold to any size; remux it"
         )
     brand = found[b"ftyp"].whole if b"ftyp" in found else None
     return Mp4Layout(brand, index, is_fragmented=b"mvex" in kinds or b"moof" in found)
@@ -257,17 +257,18 @@ def _shorten(storage: Storage, box: Mp4Box) -> bytes:
 
 def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
     found: dict[bytes, ByteRange] = {}
-    for leaf in _leaves(trak):
-        found.setdefault(
-            leaf.kind, leaf.body
-        )  # QuickTime has a second hdlr, deeper down, for the data.
-    header = _read(storage, found.get(b"tkhd"), 96)
-    ticks = _clock(storage, found[b"mdhd"]) if b"mdhd" in found else 1
+    for leaf in _leaves(trak):  # the first of a kind: QuickTime has a second hdlr for the data
+        found.setdefault(leaf.kind, leaf.body)
+    # Version, times, number, duration and 20 bytes more, then the matrix, whose first row is
+    # (cosine, sine, 0) in 16.16; times and durations take 8 bytes in version 1, 4 in version 0.
+    header = _read(storage, found.get(b"tkhd"), 96).ljust(96, b"\0")
+    form = ">20xI28x2i" if header[:1] == b"\1" else ">12xI24x2i"
+    number, cosine, sine = struct.unpack_from(form, header)
     return Trak(
-        number=_unpack(">I", header, 20 if header[:1] == b"\1" else 12),
+        number=number,
         kind=_read(storage, found.get(b"hdlr"), 12)[8:12],
-        ticks_a_second=max(1, ticks),
-        rotation=_turn(header),
+        ticks_a_second=_clock(storage, found.get(b"mdhd")),
+        rotation=round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360,
         edits=tuple(_read_edits(storage, found.get(b"elst"), movie_ticks)),
         tables=found,
     )
@@ -279,20 +280,11 @@ def _leaves(box: Mp4Box) -> Iterator[Mp4Box]:
         yield from _leaves(child) if child.children else (child,)
 
 
-def _clock(storage: Storage, body: ByteRange) -> int:
-    """Ticks a second, from a movie's or a media header."""
-    header = _read(storage, body, 32)
-    return max(1, _unpack(">I", header, 20 if header[:1] == b"\1" else 12))
-
-
-def _turn(header: bytes) -> int:
-    """The turn in a track header's matrix, whose first row is (cosine, sine, 0) in 16.16."""
-    # Flags, times and duration take 24 bytes in version 0 and 36 in 1; 16 more come between.
-    place = (36 if header[:1] == b"\1" else 24) + 16
-    if len(header) < place + 8:
-        return 0
-    cosine, sine = struct.unpack_from(">2i", header, place)
-    return round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360
+def _clock(storage: Storage, body: ByteRange | None) -> int:
+    """Ticks a second, at least 1, from a movie's or a media header."""
+    header = _read(storage, body, 32).ljust(32, b"\0")
+    place = 20 if header[:1] == b"\1" else 12
+    return max(1, int.from_bytes(header[place : place + 4], "big"))
 
 
 def _read_edits(storage: Storage, body: ByteRange | None, movie_ticks: int) -> Iterator[Edit]:
@@ -305,13 +297,6 @@ def _read_edits(storage: Storage, body: ByteRange | None, movie_ticks: int) -> I
 
 def _read(storage: Storage, body: ByteRange | None, most: int) -> bytes:
     return storage.read(body.start, min(body.end, body.start + most)) if body else b""
-
-
-def _unpack(form: str, data: bytes, place: int) -> int:
-    if len(data) < place + struct.calcsize(form):
-        return 0
-    (value,) = struct.unpack_from(form, data, place)
-    return int(value)
 
 
 def _no_index(storage: Storage, *, has_fragments: bool) -> str:

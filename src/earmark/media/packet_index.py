@@ -137,31 +137,25 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
     ends = stamps + rows.lasts
     is_shown = ends > begin
     is_shown &= stamps < end
-    there = _lie_before(storage.size_bytes, rows)
-    missing = int(np.sum(~there)) if there is not None else 0
-    if there is not None:
+    there: slice | NDArray[np.bool_] = slice(None)
+    missing = 0
+    size = storage.size_bytes
+    if len(rows.sizes) and int(rows.positions.max()) + int(rows.sizes.max()) > size:
+        there = rows.positions + rows.sizes <= size
+        missing = int(np.sum(~there))
         is_shown &= there
-    chosen = slice(None) if there is None else there
     last = min(int(ends.max(where=is_shown, initial=0)), end)
     del ends
     return PacketIndex(
-        positions=rows.positions[chosen],
-        sizes=rows.sizes[chosen],
-        stamps=stamps[chosen],
-        is_shown=is_shown[chosen],
-        is_key=rows.is_key[chosen],
+        positions=rows.positions[there],
+        sizes=rows.sizes[there],
+        stamps=stamps[there],
+        is_shown=is_shown[there],
+        is_key=rows.is_key[there],
         ticks_a_second=trak.ticks_a_second,
         end=last / trak.ticks_a_second,
         missing_packets=missing,
     )
-
-
-def _lie_before(size_bytes: int, rows: _Rows) -> NDArray[np.bool_] | None:
-    """Which packets lie in the file; None for all of them, as is usual."""
-    if not len(rows.sizes) or int(rows.positions.max()) + int(rows.sizes.max()) <= size_bytes:
-        return None
-    there: NDArray[np.bool_] = rows.positions + rows.sizes <= size_bytes
-    return there
 
 
 def _edit(trak: Trak) -> tuple[int, int, int]:
