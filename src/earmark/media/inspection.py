@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from earmark.media.audio_decoder import JITTER
 from earmark.media.container import open_media
 from earmark.media.packet_index import PacketIndex
 from earmark.media.recording import Recording
-from earmark.media.recording_part import AudioTrack, Part
+from earmark.media.recording_part import Part
 from earmark.media.source import name_of
 from earmark.media.storage import Meter
 
@@ -62,14 +62,8 @@ def inspect(recording: Recording) -> Inspection:
     )
 
 
-def _named(recording: Recording, part: Part, lines: Iterable[str]) -> list[str]:
-    """Lines about one file; with its name where the recording has several."""
-    name = f"{name_of(part.uri)}: " if len(recording.parts) > 1 else ""
-    return [f"{name}{line}" for line in lines]
-
-
 def _inspect_part(recording: Recording, part: Part) -> Inspection:
-    track, warnings = recording.audio_track, _about_part(recording, part)
+    track, warnings = recording.audio_track, [*_about_part(recording, part)]
     if not part.has_index:
         if part.video:
             warnings.append(
@@ -88,6 +82,12 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
     return Inspection(index_bytes + packet_bytes, packet_bytes, index_bytes, tuple(warnings))
 
 
+def _named(recording: Recording, part: Part, lines: Iterable[str]) -> list[str]:
+    """Lines about one file; with its name where the recording has several."""
+    name = f"{name_of(part.uri)}: " if len(recording.parts) > 1 else ""
+    return [f"{name}{line}" for line in lines]
+
+
 def _about_tracks(recording: Recording) -> list[str]:
     if not recording.has_audio:
         return ["no audio stream: choose windows with `--frontline packets` or `--rule uniform`"]
@@ -99,34 +99,25 @@ def _about_tracks(recording: Recording) -> list[str]:
     ]
 
 
-def _about_part(recording: Recording, part: Part) -> list[str]:
+def _about_part(recording: Recording, part: Part) -> Iterator[str]:
     """What one file lacks."""
-    sound = part.track(recording.audio_track)
-    lines = _about_cuts(part)
-    if sound.is_empty and recording.has_audio:
-        lines.append("no sound on this track")
-    return lines if sound.is_empty else lines + _about_ends(part, sound)
-
-
-def _about_cuts(part: Part) -> list[str]:
     missing = sum(track.missing_packets for track in part.audio_tracks)
     missing += part.video.missing_packets if part.video else 0
     taken = f"it is taken to last {part.duration:.1f} s; copy the whole file again"
     if missing:
-        return [f"cut off: {missing} packets of its index lie past the end of the file, so {taken}"]
-    if part.promised - part.duration > _SHORT:
-        return [f"cut off: its header says {part.promised:.1f} s, but {taken}"]
-    return []
-
-
-def _about_ends(part: Part, sound: AudioTrack) -> list[str]:
-    lines = []
-    if sound.start - part.zero > _LATE:
-        lines.append(f"sound starts {sound.start - part.zero:.1f} s late; silence until then")
-    early = part.zero + part.duration - sound.end
+        yield f"cut off: {missing} packets of its index lie past the end of the file, so {taken}"
+    elif part.promised - part.duration > _SHORT:
+        yield f"cut off: its header says {part.promised:.1f} s, but {taken}"
+    sound = part.track(recording.audio_track)
+    late, early = sound.start - part.zero, part.zero + part.duration - sound.end
+    if sound.is_empty:
+        if recording.has_audio:
+            yield "no sound on this track"
+        return
+    if late > _LATE:
+        yield f"sound starts {late:.1f} s late; silence until then"
     if early > _LATE:
-        lines.append(f"sound ends {early:.1f} s before the pictures; silence from there")
-    return lines
+        yield f"sound ends {early:.1f} s before the pictures; silence from there"
 
 
 def _about_stamps(index: PacketIndex) -> list[str]:

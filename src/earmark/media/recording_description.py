@@ -6,11 +6,8 @@ import hashlib
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import cast
 
-from av.audio.codeccontext import AudioCodecContext
 from av.audio.stream import AudioStream
-from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from earmark.errors import NoAudioStream, UnreadableFile
@@ -31,9 +28,6 @@ _LONGEST = 7 * 24 * 3600.0
 
 _FIRST_YEAR = 1980
 """Of a clock that was set."""
-
-_NOTHING = Extent(0.0, 0.0)
-"""Of a stream without a packet."""
 
 
 def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Recording:
@@ -120,8 +114,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     extents = measure(file, [*audio, *([pictures] if pictures else [])])
     if not extents:
         raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
-    heard = [extents[stream.index] for stream in audio if stream.index in extents]
-    begin, end = bounds(heard, extents.get(pictures.index) if pictures else None)
+    begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
     zero = zero_of(file, begin)
     _check_clock(file, end - zero, has_pictures=pictures is not None)
     duration = max(0.0, end - zero)
@@ -157,12 +150,12 @@ def _check_clock(file: MediaFile, seconds: float, *, has_pictures: bool) -> None
 
 
 def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTrack:
-    decoder = cast(AudioCodecContext | None, stream.codec_context)
-    extent = extents.get(stream.index, _NOTHING)
+    decoder = stream.codec_context  # None where libav knows no such codec
+    extent = extents.get(stream.index, Extent())
     return AudioTrack(
-        codec=decoder.name if decoder else "unknown",
-        sample_rate=decoder.sample_rate if decoder else 0,
-        channels=decoder.channels if decoder else 0,
+        codec=getattr(decoder, "name", "unknown"),
+        sample_rate=getattr(decoder, "sample_rate", 0),
+        channels=getattr(decoder, "channels", 0),
         language=None if stream.language in (None, "und") else stream.language,
         start=extent.start,
         end=extent.end,
@@ -171,16 +164,17 @@ def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTra
 
 
 def _describe_video(file: MediaFile, stream: VideoStream, extents: dict[int, Extent]) -> VideoTrack:
-    decoder = cast(VideoCodecContext | None, stream.codec_context)
-    extent = extents.get(stream.index, _NOTHING)
+    decoder = stream.codec_context
+    extent = extents.get(stream.index, Extent())
+    trak = file.tracks.traks.get(stream.id)
     seconds = extent.end - extent.start
     counted = extent.packets / seconds if extent.packets and seconds > 0 else None
     return VideoTrack(
-        codec=decoder.name if decoder else "unknown",
-        width_pixels=decoder.width if decoder else 0,
-        height_pixels=decoder.height if decoder else 0,
+        codec=getattr(decoder, "name", "unknown"),
+        width_pixels=getattr(decoder, "width", 0),
+        height_pixels=getattr(decoder, "height", 0),
         mean_fps=counted or float(stream.average_rate or 0.0),
-        rotation=file.tracks.traks[stream.id].rotation if stream.id in file.tracks.traks else 0,
+        rotation=trak.rotation if trak else 0,
         start=extent.start,
         end=extent.end,
         missing_packets=extent.missing_packets,

@@ -143,7 +143,16 @@ class LocalStorage:
 
     def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
         """The bytes of each one, in order."""
-        found = [self._read_piece(one.start, min(one.end, self.size_bytes)) for one in ranges]
+        found = []
+        for one in ranges:
+            size = max(0, min(one.end, self.size_bytes) - one.start)
+            try:
+                found.append(self._meter.count(os.pread(self._descriptor, size, one.start)))
+            except OSError as error:
+                raise UnreadableFile(
+                    f"{place_of(self.uri)} cannot be read at byte {one.start}: {error.strerror}; "
+                    "copy it to a healthy disk"
+                ) from error
         if self._find_version() != self.version:
             raise changed(self.uri)
         return found
@@ -152,18 +161,6 @@ class LocalStorage:
         """Keep a stretch, unless it is large, for the small reads that follow."""
         if stretch.size_bytes <= _MOST_HELD_BYTES:
             self._held_start, self._held = stretch.start, self.read(stretch.start, stretch.end)
-
-    def _read_piece(self, start: int, end: int) -> bytes:
-        if end <= start:
-            return b""
-        try:
-            data = os.pread(self._descriptor, end - start, start)
-        except OSError as error:
-            raise UnreadableFile(
-                f"{place_of(self.uri)} cannot be read at byte {start}: {error.strerror}; "
-                "copy it to a healthy disk"
-            ) from error
-        return self._meter.count(data)
 
     def key(self) -> str:
         """A hash of size, time of change and both ends; the name plays no part."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -35,10 +36,10 @@ _HEAD = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """When a stream is shown, in the container's time."""
+    """When a stream is shown, in the container's time; as it is, that of one without a packet."""
 
-    start: float
-    end: float
+    start: float = 0.0
+    end: float = 0.0
     packets: int | None = None
     """How many it has, where an index says so."""
     missing_packets: int = 0
@@ -71,9 +72,11 @@ def promised(file: MediaFile) -> float:
     return (file.container.duration or 0) / av.time_base if is_told else 0.0
 
 
-def bounds(heard: list[Extent], seen: Extent | None) -> tuple[float, float]:
-    """When a file begins and ends to be shown; the pictures decide where sound overhangs."""
-    extents = [*heard, *([seen] if seen else [])]
+def bounds(extents: Collection[Extent], seen: Extent | None) -> tuple[float, float]:
+    """When a file begins and ends to be shown; the pictures decide where sound overhangs.
+
+    `extents` are of all streams, `seen` is that of the pictures among them.
+    """
     begin = min(extent.start for extent in extents)
     end = max(extent.end for extent in extents)
     if seen and seen.start - begin < OVERHANG:
