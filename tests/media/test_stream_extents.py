@@ -36,8 +36,8 @@ from making import AudioPlan, make_audio, make_video
     ],
 )
 def test_pictures_decide_where_sound_overhangs_by_a_hair_and_else_the_longest(heard, seen, shown):
-    extents = [Extent(*one) for one in heard]
-    assert bounds(extents, Extent(*seen) if seen else None) == shown
+    extents = [Extent(*one) for one in (*heard, *filter(None, [seen]))]
+    assert bounds(extents, extents[-1] if seen else None) == shown
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 from earmark.media.audio_timeline import Sound
 from earmark.media.frame import Frame
-from earmark.media.frame_decoder import FrameStats
-from earmark.media.frame_reader import FrameReader
+from earmark.media.frame_reader import FrameReader, FrameStats
 from earmark.media.inspection import Inspection, inspect
 from earmark.media.packet_index import VideoPackets
 from earmark.media.recording import Recording

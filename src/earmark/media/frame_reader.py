@@ -1,20 +1,61 @@
-"""A recording's pictures at given times, over all of its files."""
+"""A recording's pictures at given times, with as few others decoded as the codec allows.
+
+    wanted            ▼  ▼                        ▼
+    packets   K . . . . . . . . K . . . . . . . . K . . . . .
+    decoded   ^^^^^^^^^^^^^                       ^
+              from the key frame before to the last one wanted, once for both
+
+Packets are read ahead of the decoder until it is known which one is shown at each time, so that
+not a picture is decoded past it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import cast
 
 import av.error
+from av.container import InputContainer
+from av.packet import Packet
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 
 from earmark.errors import MediaError
-from earmark.media.container import moving_pictures, open_media
+from earmark.media.container import (
+    decode_packet,
+    discard_all_but,
+    moving_pictures,
+    open_media,
+    packets_of,
+    prepare_pictures,
+)
 from earmark.media.frame import Frame, convert_frame
-from earmark.media.frame_decoder import FrameDecoder, FrameStats
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
+from earmark.media.storage import Meter
+
+_NEAR = 10.0
+"""Seconds up to which the next time is reached by reading on; further ones by seeking."""
+_REORDERED = 17
+"""Packets among which one that is shown later may stand before one that is shown earlier."""
+_HAIR = 1e-6
+"""Seconds of arithmetic by which a time may miss the picture it means."""
+
+
+@dataclass(slots=True)
+class FrameStats:
+    """Counts what decoding pictures cost."""
+
+    decoded: int = 0
+    """Pictures decoded, those on the way from a key frame included."""
+    returned: int = 0
+    """Pictures given back."""
+    seeks: int = 0
+    """Jumps to a key frame."""
+    meter: Meter = field(default_factory=Meter)
+    """Bytes read."""
 
 
 class FrameReader:
@@ -84,3 +125,138 @@ class FrameReader:
             self._decoder = FrameDecoder(file.container, stream, self.stats)
             self._open_uri = part.uri
         return self._decoder
+
+
+class FrameDecoder:
+    """Gives the pictures of one open file; may be asked again and again.
+
+    Holds the packets from the key frame on that is decoded next.
+    """
+
+    def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
+        discard_all_but(container, stream)
+        prepare_pictures(stream)
+        self._container = container
+        self._stream = stream
+        self._stats = stats
+        self._tick = float(stream.time_base or 0)
+        self._start = (stream.start_time or 0) * self._tick
+        self._held: list[Packet[VideoStream]] = []
+        self._packets: Iterator[Packet[VideoStream]] = iter(())
+        self._is_at_end = True
+
+    def decode(self, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
+        """For each of the ascending container `times`, the picture shown then and its own time.
+
+        Before the first picture that is the first, after the last the last. Ends early where there
+        is no picture that can be decoded.
+        """
+        remaining = list(times)
+        while remaining:
+            group = self._next_group(remaining)
+            remaining = remaining[len(group) :]
+            yield from self._decode_group(group)
+
+    def _next_group(self, times: list[float]) -> list[float]:
+        """The times at the front whose pictures hang on one key frame, now held."""
+        first = times[0]
+        if not self._held or not (
+            self._shown(self._held[0]) <= first + _HAIR
+            and first - self._shown(self._held[-1]) <= _NEAR
+        ):
+            self._seek(first)
+        self._hold(first)
+        group = [first]
+        for time in times[1:]:
+            if time - group[-1] > _NEAR or self._read_past(time):
+                break
+            group.append(time)
+        return group
+
+    def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
+        """The picture shown at each of the times of a group, with its own time."""
+        wanted = self._held[: max(map(self._place_shown_at, times)) + 1]
+        best: dict[float, tuple[float, VideoFrame]] = {}
+        for picture in self._decoded(wanted):
+            if picture.pts is None:
+                continue
+            shown = picture.pts * self._tick
+            for time in times:
+                if time not in best or best[time][0] < shown <= time + _HAIR:
+                    best[time] = (shown, picture)
+        yield from (best[time] for time in times if time in best)
+
+    def _decoded(self, packets: Sequence[Packet[VideoStream]]) -> Iterator[VideoFrame]:
+        decoder = self._stream.codec_context
+        for packet in [*packets, None]:
+            pictures = decode_packet(decoder.decode, packet, self._stats.meter)
+            self._stats.decoded += len(pictures)
+            yield from pictures
+        decoder.flush_buffers()
+
+    def _seek(self, time: float) -> None:
+        """Hold the key frame at or before `time`, or the file's first one."""
+        back = 0.0
+        while True:
+            self._stats.seeks += 1
+            target = time - back
+            self._container.seek(round(target / self._tick), stream=self._stream)
+            self._packets = packets_of(self._container, self._stream)
+            self._held, self._is_at_end = [], False
+            self._hold(time)
+            if target < self._start - 1.0 or (self._held and self._begins_by(self._held[0], time)):
+                return
+            # Some containers seek by decode time or land behind the key frame: go further back.
+            back = 2 * back + 1.0
+
+    def _hold(self, time: float) -> None:
+        """Hold the packets from the last key frame shown by `time` on, all that are shown by it."""
+        while self._read_past(time):
+            del self._held[: self._last_key(time)]
+
+    def _read_past(self, time: float) -> bool:
+        """Hold on to packets until none that follows can be shown up to `time`.
+
+        Stops short, and is true, where a later key frame than the first one held is shown by then.
+        """
+        if self._last_key(time):
+            return True
+        while not self._is_at_end and not self._is_past(time):
+            packet = next(self._packets, None)
+            if packet is None or not packet.size:
+                self._is_at_end = True
+            elif self._held or packet.is_keyframe:
+                self._held.append(packet)
+                if len(self._held) > 1 and self._begins_by(packet, time):
+                    return True
+        return False
+
+    def _is_past(self, time: float) -> bool:
+        """Whether what is read next is shown after `time`.
+
+        No picture is shown before it is decoded, and none waits for more than 16 others.
+        """
+        if not self._held:
+            return False
+        if self._held[-1].dts is not None:
+            return self._held[-1].dts * self._tick > time + _HAIR
+        return min(map(self._shown, self._held[-_REORDERED:])) > time + _HAIR
+
+    def _begins_by(self, packet: Packet[VideoStream], time: float) -> bool:
+        """Whether decoding can start at `packet`, and its picture is shown by `time`."""
+        return packet.is_keyframe and self._shown(packet) <= time + _HAIR
+
+    def _last_key(self, time: float) -> int:
+        """Place of the last held key frame shown at or before `time`; 0 where there is none."""
+        places = range(len(self._held) - 1, -1, -1)
+        return next((n for n in places if self._begins_by(self._held[n], time)), 0)
+
+    def _place_shown_at(self, time: float) -> int:
+        """Place of the held packet whose picture is shown at `time`."""
+        shown = [self._shown(packet) for packet in self._held]
+        past = [place for place, start in enumerate(shown) if start <= time + _HAIR]
+        return max(past, key=shown.__getitem__) if past else 0
+
+    def _shown(self, packet: Packet[VideoStream]) -> float:
+        stamp = packet.pts if packet.pts is not None else packet.dts
+        return (stamp or 0) * self._tick

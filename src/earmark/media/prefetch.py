@@ -73,7 +73,7 @@ class HeldRecordingDecoder:
     def __call__(self, request: FrameRequest) -> DecodedFrames:
         """The frames of `request`, or why there are none: a bug of ours is a reason too."""
         try:
-            return _decode(self._open(request.recording), request)
+            return self._decode(request)
         except MediaError as error:
             return DecodedFrames([], failure=str(error))
         except EarmarkError:
@@ -87,19 +87,15 @@ class HeldRecordingDecoder:
             self._reader.close()
         self._recording = self._reader = None
 
-    def _open(self, recording: Recording) -> FrameReader:
-        if self._reader is None or recording != self._recording:
+    def _decode(self, request: FrameRequest) -> DecodedFrames:
+        if self._reader is None or request.recording != self._recording:
             self.close()
-            self._reader, self._recording = recording.frame_reader(), recording
-        return self._reader
-
-
-def _decode(reader: FrameReader, request: FrameRequest) -> DecodedFrames:
-    decoded, read = reader.stats.decoded, reader.stats.meter.bytes_read
-    frames = reader.frames(request.times)
-    stats = reader.stats
-    found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
-    return replace(found, frames=[], made=request.then(found)) if request.then else found
+            self._reader, self._recording = request.recording.frame_reader(), request.recording
+        stats = self._reader.stats
+        decoded, read = stats.decoded, stats.meter.bytes_read
+        frames = self._reader.frames(request.times)
+        found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+        return replace(found, frames=[], made=request.then(found)) if request.then else found
 
 
 def prefetch(

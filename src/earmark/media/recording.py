@@ -14,8 +14,7 @@ from earmark.media.audio_decoder import RunPiece, decode_runs
 from earmark.media.audio_timeline import AudioTimeline, Sound, lay_runs
 from earmark.media.container import moving_pictures, open_media
 from earmark.media.frame import Frame
-from earmark.media.frame_decoder import FrameStats
-from earmark.media.frame_reader import FrameReader
+from earmark.media.frame_reader import FrameReader, FrameStats
 from earmark.media.packet_index import VideoPackets
 from earmark.media.read_ahead import read_ahead
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
