@@ -35,8 +35,8 @@ from earmark.evidence.whisper_model import WhisperModel
 from earmark.features.yamnet import YAMNet
 from earmark.gate.frontline_registry import default_frontline
 from earmark.media import Meter, Recording, open_recording
+from earmark.media.demo_rendering import WORKSHOP_NOISES
 from earmark.media.demo_scene import Script, film
-from earmark.media.demo_workshop import WORKSHOP_NOISES
 from earmark.timeline import Span
 
 RATE = 16_000

@@ -21,7 +21,7 @@ import numpy as np
 
 from earmark.errors import ModelMissing
 from earmark.media import Frame
-from earmark.media.blurred_video import PictureBox
+from earmark.media.clip_writer import PictureBox
 from earmark.media.frame import Pixels
 from earmark.models import ModelStore
 from earmark.timeline import FloatArray

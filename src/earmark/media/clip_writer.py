@@ -1,26 +1,62 @@
-"""Cuts clips out of recordings: packets as they are, nothing decoded, from a key frame on.
+"""Writes copies of recordings: clips cut out of them, whole ones with chapters.
 
-Only what is to be blurred is decoded, and encoded anew.
+Packets go over as they are, from a key frame on; only what is to be blurred is decoded, and encoded
+anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import av
 from av.packet import Packet
+from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.blurred_video import Blur, BlurredVideo
+from earmark.media.frame import Frame, convert_frame
 from earmark.media.recording import Recording
+from earmark.media.source import name_of
 from earmark.timeline import Span
 
 INTERLEAVED = 2.0
 """Seconds by which one stream may run ahead of another in a file."""
+
+PictureBox = tuple[int, int, int, int]
+"""First row, last, first column, last, in pixels of a frame; the last are not of it."""
+
+CLOCK = 90_000
+"""Ticks a second of pictures that are encoded anew."""
+
+HELD = 0.3
+"""Seconds that what was found once is blurred for: a face that turns away is still there."""
+
+MILLISECONDS = Fraction(1, 1000)
+
+Chapter = tuple[int, int, str]
+"""First millisecond, last, and title."""
+
+_KEPT = ("video", "audio", "subtitle")
+"""Streams that both containers hold; a camera's telemetry is in neither's list."""
+
+
+class Blur(Protocol):
+    """Blurs what must not be seen in a frame."""
+
+    def __call__(
+        self, frame: Frame, also: Sequence[PictureBox] = ()
+    ) -> tuple[Frame, list[PictureBox]]:
+        """The frame, blurred also in the boxes `also`; and the boxes found in it."""
+        ...
+
+    def smaller(self) -> Blur:
+        """The same for videos, of which every picture is searched."""
+        ...
 
 
 def cut_clip(
@@ -116,3 +152,90 @@ def move(packet: Packet[Any], seconds: float) -> None:
     steps = round(seconds / packet.time_base)
     packet.dts = None if packet.dts is None else packet.dts + steps
     packet.pts = None if packet.pts is None else packet.pts + steps
+
+
+class BlurredVideo:
+    """The video stream of a clip, encoded from frames that are blurred first."""
+
+    def __init__(self, made: Any, first: Frame, blur: Blur) -> None:
+        """Pictures of the size of `first` in the container `made`."""
+        self._made, self._blur = made, blur.smaller()
+        self._stream = add_video(made, first.width, first.height)
+        self._found: deque[tuple[float, list[PictureBox]]] = deque()
+
+    def write(self, pictures: Iterable[VideoFrame], begin: float, end: float) -> None:
+        """Show those of `pictures` from `begin` to `end` of the container's time, from 0 on."""
+        for picture in pictures:
+            if picture.time is None or not begin <= picture.time <= end:
+                continue
+            frame = self._blurred(convert_frame(picture, picture.time))
+            rgb = frame.rgb[: self._stream.height, : self._stream.width]
+            shown = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
+            shown.pts, shown.time_base = at_time(picture.time - begin, CLOCK)
+            self._made.mux(self._stream.encode(shown))
+
+    def close(self) -> None:
+        """Write what the encoder still holds."""
+        self._made.mux(self._stream.encode(None))
+
+    def _blurred(self, frame: Frame) -> Frame:
+        while self._found and self._found[0][0] < frame.time - HELD:
+            self._found.popleft()
+        shown, found = self._blur(frame, [box for _, boxes in self._found for box in boxes])
+        self._found.append((frame.time, found))
+        return shown
+
+
+def add_video(made: Any, width: int, height: int) -> Any:
+    """A stream of pictures of that size, less an odd pixel, that players everywhere show."""
+    stream = made.add_stream("libx264", 30, options={"crf": "21", "preset": "veryfast"})
+    stream.width, stream.height = width // 2 * 2, height // 2 * 2
+    stream.pix_fmt = "yuv420p"
+    stream.codec_context.time_base = Fraction(1, CLOCK)
+    return stream
+
+
+def at_time(time: float, rate: int) -> tuple[int, Fraction]:
+    """A moment as ticks of a clock, and how long one is."""
+    return round(time * rate), Fraction(1, rate)
+
+
+def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
+    """Chapters as a container takes them."""
+    return [
+        {
+            "id": number,
+            "start": start,
+            "end": end,
+            "time_base": MILLISECONDS,
+            "metadata": {"title": title},
+        }
+        for number, (start, end, title) in enumerate(chapters, start=1)
+    ]
+
+
+def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
+    """Write a copy of the recording in `file`, packets as they are, with `chapters` of its own.
+
+    Args:
+        file: Local, or an address that libav reads.
+        chapters: In order; those it has are left out.
+        path: Where to.
+        kind: libav's name of the container, `mp4` or `matroska`.
+
+    Raises:
+        MediaError: it cannot be read, or what it holds does not go into that container.
+    """
+    try:
+        with av.open(file) as given, av.open(str(path), "w", format=kind) as made:
+            kept = [one for one in given.streams if one.type in _KEPT]
+            streams = {one.index: made.add_stream_from_template(one) for one in kept}
+            made.set_chapters(as_chapters(chapters))
+            for packet in given.demux(kept):
+                if packet.dts is not None:
+                    packet.stream = streams[packet.stream.index]
+                    made.mux(packet)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise MediaError(
+            f"{name_of(file)} cannot be copied with chapters ({summarise(error)})"
+        ) from error

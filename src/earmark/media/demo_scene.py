@@ -29,12 +29,13 @@ from earmark.media.demo_rendering import (
     DRAWINGS,
     NOISES,
     SEEN_AT_REST,
+    WORKSHOP_NOISES,
     Picture,
     bench,
     faded,
     room,
+    workshop,
 )
-from earmark.media.demo_workshop import WORKSHOP_NOISES, workshop
 from earmark.timeline import FloatArray, Span
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
@@ -88,7 +89,7 @@ class Script:
     """In order; no two overlap."""
     noises: tuple[Noise, ...]
     is_vivid: bool = False
-    """Whether it sounds and looks as published models know things; see `demo_workshop`."""
+    """Whether it sounds and looks as published models know things; see `demo_rendering`."""
 
     @classmethod
     def compose(cls, *, seed: int = 0, duration: float = 120.0, is_vivid: bool = False) -> Script:

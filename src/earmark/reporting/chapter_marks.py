@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from earmark.errors import MediaError
-from earmark.media.chapter_writer import Chapter, copy_with_chapters
+from earmark.media.clip_writer import Chapter, copy_with_chapters
 from earmark.reporting.edl import one_line
 from earmark.reporting.exporter import Export, Exporter
 

@@ -8,9 +8,8 @@ import pytest
 from earmark.evidence.picture_evidence import picture_evidence
 from earmark.features.yamnet import YAMNet
 from earmark.media import Frame, Sound
-from earmark.media.demo_rendering import faded, room
+from earmark.media.demo_rendering import SIGN, WORKSHOP_NOISES, faded, room, workshop
 from earmark.media.demo_scene import Script
-from earmark.media.demo_workshop import SIGN, WORKSHOP_NOISES, workshop
 from earmark.models.catalogue import PPOCR
 from earmark.timeline import Span
 from made_speech import RATE, needs_models
