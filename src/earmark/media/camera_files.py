@@ -15,8 +15,7 @@ from collections.abc import Iterable
 # GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
 _GOPRO = re.compile(r"^(?P<camera>G[HXL])(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
 # GoPro HERO5 and earlier: GOPR0042 is the first chapter, GP010042 the second.
-_GOPRO_FIRST = re.compile(r"^GOPR(?P<number>\d{4})$", re.IGNORECASE)
-_GOPRO_LATER = re.compile(r"^GP(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
+_OLD_GOPRO = re.compile(r"^(?:GOPR|GP(?P<chapter>\d{2}))(?P<number>\d{4})$", re.IGNORECASE)
 # Insta360: kind, day, time, lens and number; LRV_ is a small copy of both lenses.
 _INSTA360 = re.compile(
     r"^(?:VID|LRV)_(?P<time>\d{8}_\d{6})_\d{2}_(?P<number>\d{3})$", re.IGNORECASE
@@ -37,10 +36,8 @@ def chapter_of(uri: str) -> tuple[tuple[str, ...], int]:
     if match := _GOPRO.match(stem):
         camera = match["camera"].upper()
         return (folder, camera, match["number"], suffix.upper()), int(match["chapter"])
-    if match := _GOPRO_FIRST.match(stem):
-        return (folder, "GOPR", match["number"], suffix.upper()), 0
-    if match := _GOPRO_LATER.match(stem):
-        return (folder, "GOPR", match["number"], suffix.upper()), int(match["chapter"])
+    if match := _OLD_GOPRO.match(stem):
+        return (folder, "GOPR", match["number"], suffix.upper()), int(match["chapter"] or 0)
     return (uri,), 0
 
 

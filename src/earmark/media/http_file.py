@@ -70,13 +70,9 @@ class HttpFile:
         )
 
     def _has_body(self, response: httpx.Response, wanted: ByteRange | None) -> bool:
+        """Make sure of an answer, and of the part that was asked for instead of the whole file."""
         if wanted and _size_of(response) == 0:
             return False  # no part can be had of an empty file
-        self._check(response, wanted)
-        return True
-
-    def _check(self, response: httpx.Response, wanted: ByteRange | None) -> None:
-        """Make sure of an answer, and of the part that was asked for instead of the whole file."""
         status, said = response.status_code, f"{response.status_code} {response.reason_phrase}"
         if status == httpx.codes.PRECONDITION_FAILED:
             raise changed(self._url)
@@ -94,6 +90,7 @@ class HttpFile:
             raise OSError("it answers with other bytes than were asked for")
         if self._facts and wanted and _facts_of(response).version != self._facts.version:
             raise changed(self._url)
+        return True
 
 
 def _facts_of(response: httpx.Response) -> FileFacts:

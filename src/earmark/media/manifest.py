@@ -50,16 +50,12 @@ def _listed(uri: str, text: str) -> list[str]:
     """What the lines of a list name; of a text that is no list they name nothing that is there."""
     lines = [line.strip() for line in text.splitlines()]
     found = [_resolve(uri, line) for line in lines if line and not line.startswith("#")]
-    if not any(_is_named_like_a_file(name) or Path(name).exists() for name in found):
+    if not any(is_remote(n) or suffix_of(n)[1:].isalnum() or Path(n).exists() for n in found):
         raise UnreadableFile(
             f"{place_of(uri)} names no recording; as a list it has one path or address a line, "
             "and a recording it is not"
         )
     return found
-
-
-def _is_named_like_a_file(name: str) -> bool:
-    return is_remote(name) or suffix_of(name)[1:].isalnum()
 
 
 def _read(uri: str) -> bytes:

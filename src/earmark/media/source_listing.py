@@ -52,7 +52,9 @@ def find_all(paths: Sequence[str | Path | Source]) -> SourceListing:
     """
     entries = [entry for path in paths for entry in _expand(path)]
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
-    loose = _once(entry for entry in entries if isinstance(entry, str))
+    loose: dict[str, str] = {}  # each file with the first of its names
+    for uri in (entry for entry in entries if isinstance(entry, str)):
+        loose.setdefault(_file(uri), uri)
     kept, copies = split_copies(uri for file, uri in loose.items() if file not in named)
     joined = {uri: source for source in _join_chapters(kept) for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
@@ -134,14 +136,6 @@ def _list_prefix(uri: str) -> list[str]:
 def _media_beneath(folder: Path) -> list[str]:
     files = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES)
     return [str(path) for path in files if path.is_file() and not path.name.startswith(".")]
-
-
-def _once(uris: Iterable[str]) -> dict[str, str]:
-    """Each file with the first of its names."""
-    first: dict[str, str] = {}
-    for uri in uris:
-        first.setdefault(_file(uri), uri)
-    return first
 
 
 def _file(uri: str) -> str:

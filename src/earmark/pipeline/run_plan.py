@@ -23,8 +23,7 @@ from earmark.gate.score_cache import ScoreCache
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
-from earmark.media.shard import Shard
-from earmark.media.source import from_root
+from earmark.media.source import Shard, from_root
 from earmark.models import ModelStore
 from earmark.selection import (
     Budget,
