@@ -154,7 +154,7 @@ def test_every_variant_is_asked_of_a_real_server(kitchen, weights):
     # What was told of the sounds are names that YAMNet has.
     kept = lines_in(said)
     sounds = {name for line in kept if line["variant"] == "sounds told" for name in line["sounds"]}
-    assert sounds and sounds <= set(YAMNet().names)
+    assert sounds and sounds <= set(YAMNet().classes)
     assert not any(line["sounds"] for line in kept if line["variant"] != "sounds told")
 
     # Words were said, and a noun counts where it is the real one.

@@ -9,9 +9,7 @@ import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
 from earmark.features.energy import SILENCE_DB, Energy, EnergyVariance, decibels
-from earmark.features.floor_mel import Floor, FloorMel
-from earmark.features.log_mel import LogMel
-from earmark.features.spectral_flux import Flux
+from earmark.features.log_mel import Floor, FloorMel, Flux, LogMel
 from earmark.features.spectrum import IN_CACHE, WIDE, mel_weights, on_one_thread, power_spectra
 from sound_blocks import blocks, features
 

@@ -115,7 +115,7 @@ def _patches(sound: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def test_the_classes_are_named(weights):
-    names = YAMNet(weights=weights).names
+    names = YAMNet(weights=weights).classes
     assert len(names) == len(set(names)) == CLASSES
     assert names[0] == "Speech" and names[360] == "Chopping (food)"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from earmark.features.energy import decibels
-from earmark.features.floor_mel import FloorMel
+from earmark.features.log_mel import FloorMel
 from earmark.gate.gate import default_gate
 from earmark.gate.listener import LEVEL_HOP
 from earmark.grid import Grid, Windows

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.features import ENCODERS
-from earmark.features.encoder_files import encoder_files
+from earmark.features.encoder_spec import encoder_files
 from earmark.features.pretrained.vocabulary import VOCABULARIES
 from earmark.models import EXTRAS, MODELS, PRETRAINED
 

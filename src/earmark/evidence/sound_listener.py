@@ -83,7 +83,7 @@ class SoundListener:
                 arrays = kept["cells"].astype(np.intp), kept["classes"], kept["logits"]
         except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
             return None
-        return SoundTrack(self.encoder.names, hop, duration, *arrays)
+        return SoundTrack(self.encoder.classes, hop, duration, *arrays)
 
     def keep(self, recording: Recording, track: SoundTrack) -> SoundTrack:
         """Put `track` into the cache, where there is one; gives it back."""

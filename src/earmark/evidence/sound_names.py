@@ -19,7 +19,7 @@ from earmark.timeline import Span
 
 if TYPE_CHECKING:
     from earmark.evidence.sound_listener import SoundListener
-    from earmark.features.sound_tags import Tagger
+    from earmark.features.sound_tags import SoundTagger
     from earmark.features.yamnet import YAMNet
 
 NAMES = "names"
@@ -57,7 +57,7 @@ class Namer(Protocol):
 class SoundNamer:
     """Says what is heard in spans of a recording, in the words of an encoder that knows sounds."""
 
-    encoder: Tagger
+    encoder: SoundTagger
     folder: Path | None = None
     """Of the cache; None listens every time."""
     follower: YAMNet | None = None

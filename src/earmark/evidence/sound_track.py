@@ -207,7 +207,7 @@ class SoundTracker:
         """What was noted."""
         empty = np.zeros(0)
         return SoundTrack(
-            self.encoder.names,
+            self.encoder.classes,
             self.encoder.cell * HOP,
             self._steps * HOP,
             np.concatenate([*self._cells, empty]).astype(np.intp),

@@ -16,7 +16,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from earmark.errors import ModelMismatch
 from earmark.features.encoder import Encoder
+from earmark.models import MODELS, PRETRAINED, find_checkpoint
 
 Made = TypeVar("Made")
 
@@ -28,6 +30,9 @@ FIXED = ("name", "model")
 
 DETECTS = "activity"
 """Of an encoder whose features are no score: what it reads to rank moments without a gate."""
+
+FILES = {"yamnet": {"weights": "yamnet"}, "dasm": {"weights": "dasm", "queries": "dasm-queries"}}
+"""Of encoders that are no published PyTorch models."""
 
 _OPTION = re.compile(r":(?=[a-z_]+=)")
 
@@ -116,3 +121,19 @@ def _value(name: str, option: str, text: str, wanted: Any) -> Any:
         return wanted(text)
     except ValueError:
         raise ValueError(f"{name}: {option} is a number, not {text!r}") from None
+
+
+def encoder_files(name: str) -> dict[str, str]:
+    """What the encoder `name` needs of the catalogue, by the option that says where it lies."""
+    return {"weights": name} if name in PRETRAINED else FILES.get(name, {})
+
+
+def options_in(folder: Path, name: str) -> dict[str, str]:
+    """The options that say where in `folder` the files of `name` lie; none unless all do."""
+    if name in PRETRAINED:
+        try:
+            return {"weights": str(find_checkpoint(name, folder))} if folder.is_dir() else {}
+        except ModelMismatch:
+            return {}
+    found = {key: folder / MODELS[each].file for key, each in encoder_files(name).items()}
+    return {key: str(file) for key, file in found.items() if all(map(Path.is_file, found.values()))}

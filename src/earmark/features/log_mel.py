@@ -1,4 +1,4 @@
-"""Log-mel spectra, each channel measured against its own recent past: the gate's input."""
+"""Encoders over log-mel spectra: onsets, levels against the recent past and the noise floor."""
 
 from __future__ import annotations
 
@@ -8,9 +8,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder, as_track
-from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
+from earmark.features.spectrum import QUIET, SPECTRA, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
-from earmark.timeline import CLOCK_RATE, FloatArray, Track
+from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
+
+FINE = 64
+"""Mel bands whose logarithms are averaged into `FloorMel.bands`: a tone fills only one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flux(SoundEncoder):
+    """Onset strength: the rise of the log-mel spectrum over 10 ms, meaned over the bands.
+
+    Falls count as nothing. A step takes its strongest 10 ms.
+    """
+
+    bands: int = 40
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The spectral flux of `sound`; the first 10 ms have nothing to rise from and are 0."""
+        weights, before = mel_weights(self.bands), None
+        for power, first in power_spectra(sound):
+            levels = np.log(on_one_thread(power.reshape(-1, len(weights)), weights) + QUIET)
+            start = levels[:1] if before is None else before
+            rises = np.diff(levels, axis=0, prepend=start).clip(0).mean(axis=1)
+            before = levels[-1:]
+            yield as_track(rises.reshape(-1, SPECTRA).max(axis=1), first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +65,46 @@ class LogMel(SoundEncoder):
             mean, square = past.advance(levels)
             spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))
             yield as_track(((levels - mean) / spread).astype(np.float32), first)
+
+
+@dataclass(frozen=True, slots=True)
+class FloorMel(SoundEncoder):
+    """Levels above the noise floor, then levels against the recent past; a few bands of each.
+
+    The floor of a band is the quietest second heard so far, and rises slowly, so that a louder
+    place becomes the new floor after some minutes while half a minute of drilling does not:
+
+        level  ▁▁▁▂▇▇▇▇▇▂▁▁▁▅▅▅▅▅▅▅▅▅▅▅▅▅▅
+        floor  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▂▂▂▃▃▃▄▄▄▅▅▅▅
+
+    The recent past is a running mean and spread, as in `LogMel`. One pass and constant memory.
+    """
+
+    bands: int = 8
+    rise: float = 0.02
+    """Natural-log units a second by which the floor rises where nothing holds it down."""
+    memory: float = 30.0
+    """Seconds after which a moment of the recent past has faded to 1/e of its weight."""
+    least_spread: float = 0.5
+    """Natural-log units; a band calmer than this is not blown up."""
+
+    @property
+    def channels(self) -> int:
+        """Two a band."""
+        return 2 * self.bands
+
+    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
+        """The levels of `sound` above its floor, beside those against its recent past."""
+        weights = mel_weights(FINE)
+        floor = Floor(self.rise * HOP)
+        past = RunningMoments(self.memory, self.bands)
+        for power, first in power_spectra(sound):
+            fine = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
+            levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
+            mean, square = past.advance(levels)
+            spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))
+            rows = [levels - floor.advance(levels), (levels - mean) / spread]
+            yield as_track(np.concatenate(rows, axis=1).astype(np.float32), first)
 
 
 class RunningMoments:
@@ -80,3 +143,30 @@ class RunningMoments:
         )
         self._last = filtered[-1]
         return filtered
+
+
+class Floor:
+    """The lowest level of a second so far, raised by `rise` a step; carried from block to block."""
+
+    def __init__(self, rise: float) -> None:
+        self._rise = rise
+        self._last: FloatArray | None = None
+        self._before = np.zeros((0, 0))
+
+    def advance(self, levels: FloatArray) -> FloatArray:
+        """The floor at every row of `levels`, which follow the last ones.
+
+        Before the beginning the first row is taken to have lasted.
+        """
+        if self._last is None:
+            self._before = np.repeat(levels[:1].astype(float), CLOCK_RATE - 1, axis=0)
+            self._last = np.full(levels.shape[1], np.inf)
+        joined = np.concatenate([self._before, levels])
+        self._before = joined[-(CLOCK_RATE - 1) :]
+        seconds = np.lib.stride_tricks.sliding_window_view(joined, CLOCK_RATE, axis=0).mean(axis=2)
+        climb = self._rise * np.arange(1, len(levels) + 1)[:, None]
+        # floor[n] = min(second[n], floor[n - 1] + rise), as a running minimum less the climb.
+        lowest = np.minimum.accumulate(np.concatenate([self._last[None], seconds - climb]), axis=0)
+        floor: FloatArray = lowest[1:] + climb
+        self._last = floor[-1]
+        return floor

@@ -15,22 +15,21 @@ computed here too, as the file does and three times as fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
-from earmark.features.pretrained.readout import check_threshold, strongest
-from earmark.features.sound_tags import LEAST, MOST, name_likeliest
+from earmark.features.encoder import STEP, as_track, cut
+from earmark.features.sound_tags import SoundTagger, strongest
 from earmark.features.spectrum import on_one_thread
-from earmark.media import Meter, Recording, Sound
+from earmark.media import Sound
 from earmark.models import ModelStore
 from earmark.models.litert import borrow, class_names, open_network
-from earmark.timeline import FloatArray, IndexArray, Span, Track
+from earmark.timeline import FloatArray, IndexArray, Track
 
 PATCH = 15_600
 """Samples the network hears at once, at 16 kHz."""
@@ -58,7 +57,7 @@ Reads = Literal["logits", "activity", "embedding"]
 
 
 @dataclass(frozen=True, slots=True)
-class YAMNet(SoundEncoder):
+class YAMNet(SoundTagger):
     """Features of the published network: its 521 classes in logit space, or what lies beneath.
 
     As a detector, how likely anything a hand can do is to be heard: the likeliest class, whichever
@@ -83,9 +82,7 @@ class YAMNet(SoundEncoder):
             raise ValueError(f"a patch is shared by 1 to {PATCH // STEP} steps, not {self.cell}")
         if self.reads not in get_args(Reads):
             raise ValueError(f"YAMNet reads {', '.join(get_args(Reads))}, not {self.reads!r}")
-        if self.threshold and self.reads != "activity":
-            raise ValueError("yamnet has a threshold for its activity and for nothing else")
-        check_threshold(self.threshold)
+        self._check_threshold("yamnet")
 
     @property
     def channels(self) -> int:
@@ -93,7 +90,7 @@ class YAMNet(SoundEncoder):
         return {"logits": CLASSES, "activity": 1, "embedding": WIDTH}[self.reads]
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def classes(self) -> tuple[str, ...]:
         """The 521 classes in the order of the logits, from the file itself."""
         return class_names(self._file())
 
@@ -130,26 +127,7 @@ class YAMNet(SoundEncoder):
         logits = network.logits(rows)
         if self.reads == "logits":
             return logits
-        return strongest(1 / (1 + np.exp(-logits)), self.names, threshold=self.threshold)
-
-    def tags(
-        self,
-        recording: Recording,
-        spans: Sequence[Span],
-        *,
-        meter: Meter | None = None,
-        most: int = MOST,
-        least: float = LEAST,
-    ) -> list[tuple[str, ...]]:
-        """What is heard in each of `spans`, in words: at most `most`, likeliest first.
-
-        A class is as likely in a span as at its likeliest moment there, and named where that is at
-        least the probability `least`. Spans may overlap and come in any order; the recording is
-        listened to once, however many there are.
-        """
-        listener = replace(self, reads="logits", threshold=0.0)
-        heard = listener(recording, meter=meter if meter is not None else Meter())
-        return name_likeliest(heard, spans, listener.names, most=most, least=least)
+        return strongest(1 / (1 + np.exp(-logits)), self.classes, threshold=self.threshold)
 
     def _file(self) -> Path:
         return self.weights or ModelStore.at(self.store).find("yamnet")

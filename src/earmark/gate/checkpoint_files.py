@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from earmark.errors import EarmarkError
-from earmark.features.encoder_files import encoder_files, options_in
-from earmark.features.encoder_spec import split_name
+from earmark.features.encoder_spec import encoder_files, options_in, split_name
 from earmark.gate.frontline_registry import SUFFIX
 from earmark.gate.gate import Gate
 from earmark.models import ModelStore

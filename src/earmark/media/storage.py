@@ -145,9 +145,10 @@ class LocalStorage:
         """The bytes of each one, in order."""
         found = []
         for one in ranges:
-            size = max(0, min(one.end, self.size_bytes) - one.start)
+            size = min(one.end, self.size_bytes) - one.start
             try:
-                found.append(self._meter.count(os.pread(self._descriptor, size, one.start)))
+                data = os.pread(self._descriptor, size, one.start) if size > 0 else b""
+                found.append(self._meter.count(data))
             except OSError as error:
                 raise UnreadableFile(
                     f"{place_of(self.uri)} cannot be read at byte {one.start}: {error.strerror}; "

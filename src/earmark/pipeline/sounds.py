@@ -94,7 +94,7 @@ def sounds(
     if listener is None:  # a network that only names: following takes YAMNet
         (plan.store or ModelStore()).find("yamnet")
     assert listener is not None, "it is wanted"
-    names = listener.encoder.names
+    names = listener.encoder.classes
     matches = match_sounds(words, names, SentenceEncoder.at_hand(plan.store))
     sources, now = plan.sources(), progress or Progress()
     now.update(recordings=len(sources))

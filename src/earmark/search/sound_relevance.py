@@ -46,7 +46,7 @@ class NamedSounds:
 
     def __call__(self, recording: Recording) -> FloatArray:
         """How likely any of them is in each window."""
-        weights = _weights(self.listener.encoder.names, self.matches)
+        weights = _weights(self.listener.encoder.classes, self.matches)
         return on_windows(self.listener(recording), weights, self.length)
 
 
@@ -79,7 +79,7 @@ def sound_finders(
 ) -> Iterator[SoundFinder]:
     """All that can hear the sounds `question` means, in windows of so many seconds."""
     if listener is not None:
-        matches = match_sounds(question, listener.encoder.names, meaning)
+        matches = match_sounds(question, listener.encoder.classes, meaning)
         yield NamedSounds(listener, matches, length)
     if all(store.state(name) == "here" for name in ("dasm", "dasm-queries")):
         encoder = QueryEncoder(store=str(store.folder))

@@ -14,9 +14,9 @@ import torch
 
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.chunk_encoder import ChunkEncoder
+from earmark.features.pretrained.chunk_encoder import ChunkEncoder, logit
 from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
-from earmark.features.pretrained.readout import logit, max_pooled
+from earmark.features.pretrained.query_encoder import max_pooled
 from earmark.features.pretrained.vocabulary import class_names, not_manipulation
 from earmark.gate.frontline import Frontline
 from earmark.gate.listener import listen

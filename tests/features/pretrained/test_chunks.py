@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.chunks import hear_in_chunks
+from earmark.features.pretrained.chunk_encoder import hear_in_chunks
 from earmark.features.pretrained.panns import hold
 from earmark.media import Sound
 from earmark.models import MODELS

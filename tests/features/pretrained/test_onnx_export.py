@@ -12,8 +12,8 @@ import pytest
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.checkpoint import build
 from earmark.features.pretrained.detector import Transformer
+from earmark.features.pretrained.network import ExportCard, read_card
 from earmark.features.pretrained.onnx_export import TOLERANCE, Exported, export, prove, trial, write
-from earmark.features.pretrained.onnx_network import ExportCard, read_card
 from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
 from earmark.features.pretrained.vocabulary import class_names
 from earmark.media import Sound

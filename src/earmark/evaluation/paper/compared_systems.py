@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from earmark.features.encoder_files import encoder_files, options_in
+from earmark.features.encoder_spec import encoder_files, options_in
 from earmark.gate.frontline_registry import FRONTLINES
 from earmark.gate.gate import default_gate
 from earmark.models import EXTRAS, MODELS, ModelStore

@@ -5,9 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from earmark.features.pretrained.detector import PUBLISHED, STEPS, StrongDetector, Transformer
+from earmark.features.pretrained.detector import (
+    EPSILON,
+    PUBLISHED,
+    STEPS,
+    Block,
+    StrongDetector,
+    Transformer,
+)
 from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
-from earmark.features.pretrained.vit import EPSILON, Block
 from earmark.features.spectrum import hertz_bands
 
 BANDS = 64

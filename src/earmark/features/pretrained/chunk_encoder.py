@@ -1,23 +1,36 @@
-"""Encoders whose network hears overlapping chunks, brought onto the 25 Hz clock."""
+"""Encoders whose network hears overlapping chunks, brought onto the 25 Hz clock.
+
+sound    ├────────────────────────────────────────┤
+chunk 0  ├──────────────────┤                          10 s
+chunk 1            ├──────────────────┤                5 s later
+chunk 2                      ├──────────────────┤
+rows     │ 0       │ (0+1)/2 │ (1+2)/2 │ 2      ┊       each moment once
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+import numpy as np
 
 from earmark.errors import ModelMismatch
-from earmark.features.encoder import SoundEncoder, as_track
-from earmark.features.pretrained.chunks import hear_in_chunks
+from earmark.features.encoder import as_track
 from earmark.features.pretrained.network import Network
-from earmark.features.pretrained.readout import check_threshold, logit, strongest
-from earmark.features.sound_tags import LEAST, MOST, name_likeliest
-from earmark.media import Meter, Recording, Sound
+from earmark.features.sound_tags import SoundTagger, strongest
+from earmark.media import Sound
 from earmark.models.architecture import TEN_SECONDS, Layout
-from earmark.timeline import FloatArray, Span, Track
+from earmark.timeline import CLOCK_RATE, FloatArray, Track
+
+SUREST = 1e-7
+"""Posteriors nearer to 0 or 1 than this count as this near: logits lie within 16.2 of 0."""
+
+Hearing = Callable[[FloatArray], FloatArray]
+"""`(chunks, samples)` to `(chunks, rows, values)`."""
 
 
-class ChunkEncoder(SoundEncoder):
+class ChunkEncoder(SoundTagger):
     """An encoder over a network that hears chunks; the same rows however many at once.
 
     What is made of the network's rows is said by `reads`:
@@ -33,8 +46,6 @@ class ChunkEncoder(SoundEncoder):
 
     name: str
     """In the catalogue."""
-    reads: str
-    threshold: float
     expects: str | None
     excluded: tuple[str, ...] | None = None
     """Names of the classes that are no activity; None for the documented list."""
@@ -44,11 +55,6 @@ class ChunkEncoder(SoundEncoder):
     def layout(self) -> Layout:
         """How its chunks lie on the clock."""
         return TEN_SECONDS
-
-    @property
-    @abstractmethod
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the posteriors."""
 
     @abstractmethod
     def network(self) -> Network:
@@ -80,23 +86,6 @@ class ChunkEncoder(SoundEncoder):
         """SHA-256 of the checkpoint, for a gate to expect; an exported one has its checkpoint's."""
         return self.network().source
 
-    def tags(
-        self,
-        recording: Recording,
-        spans: Sequence[Span],
-        *,
-        meter: Meter | None = None,
-        most: int = MOST,
-        least: float = LEAST,
-    ) -> list[tuple[str, ...]]:
-        """What is heard in each of `spans`, by the network's own classes: see `name_likeliest`.
-
-        The recording is listened to once, however many there are.
-        """
-        listener = replace(self, reads="logits", threshold=0.0)  # type: ignore[type-var]
-        heard = listener(recording, meter=meter if meter is not None else Meter())
-        return name_likeliest(heard, spans, self.classes, most=most, least=least)
-
     def _features(self, rows: FloatArray) -> FloatArray:
         if self.reads == "activity":
             return strongest(rows, self.classes, threshold=self.threshold, excluded=self.excluded)
@@ -107,12 +96,103 @@ class ChunkEncoder(SoundEncoder):
         if self.reads not in reads:
             words = f"{', '.join(reads[:-1])} or {reads[-1]}"
             raise ValueError(f"{self.name} reads {words}, not {self.reads!r}")
-        if self.threshold and self.reads != "activity":
-            raise ValueError(f"{self.name} has a threshold for its activity and for nothing else")
-        check_threshold(self.threshold)
+        self._check_threshold(self.name)
 
     def _other_weights(self, found: str) -> str:
         return (
             f"this gate was trained on another {self.name}: sha256 {(self.expects or '')[:12]}… "
             f"instead of {found[:12]}…; name its checkpoint with `:weights=FILE`"
         )
+
+
+def logit(posteriors: FloatArray) -> FloatArray:
+    """`log(p / (1 - p))`, within 16.2 of 0."""
+    sure = np.clip(posteriors, SUREST, 1.0 - SUREST).astype(np.float64)
+    return (np.log(sure) - np.log1p(-sure)).astype(np.float32)
+
+
+def hear_in_chunks(
+    sound: Iterable[Sound], hear: Hearing, *, layout: Layout, sample_rate: int, batch: int
+) -> Iterator[tuple[FloatArray, int]]:
+    """Rows on the clock with the number of the first, in order and without a gap.
+
+    Holds `batch` chunks at a time, however long the sound is. What lies beyond its ends is silence.
+    """
+    chunks = _Chunks(sound, layout, step=sample_rate // CLOCK_RATE)
+    taken = iter(chunks)
+    overlap = _Overlap(layout)
+    while waiting := list(islice(taken, batch)):
+        heard = hear(np.stack(waiting))
+        first = overlap.done
+        rows = np.concatenate([overlap.add(values) for values in heard])
+        yield (rows[: chunks.steps - first] if chunks.steps else rows), first
+    if chunks.steps > overlap.done:
+        yield overlap.rest(chunks.steps - overlap.done), overlap.done
+
+
+class _Chunks:
+    """The chunks of some sound, and in the end how many steps it had."""
+
+    def __init__(self, sound: Iterable[Sound], layout: Layout, *, step: int) -> None:
+        self._sound, self._layout, self._step = sound, layout, step
+        self.steps = 0
+        """Known once the sound has ended; no chunk before that reaches beyond the end."""
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        layout, step = self._layout, self._step
+        size, hop = layout.chunk * step, layout.hop * step
+        kept = np.zeros(layout.lead * step, dtype=np.float32)
+        samples = count = 0
+        for block in self._sound:
+            if block.sample_rate != step * CLOCK_RATE:
+                rate = step * CLOCK_RATE
+                raise ValueError(
+                    f"this model hears {rate} samples a second, not {block.sample_rate}"
+                )
+            samples += len(block)
+            kept = np.concatenate([kept, block.values])
+            while len(kept) >= size:
+                yield kept[:size]
+                kept, count = kept[hop:], count + 1
+        self.steps = -(-samples // step)
+        while self.steps and (count == 0 or (count - 1) * layout.hop + layout.rows < self.steps):
+            yield np.pad(kept[:size], (0, max(0, size - len(kept))))
+            kept, count = kept[hop:], count + 1
+
+
+class _Overlap:
+    """Averages the rows of chunks that overlap, and lets go of those no later chunk speaks of."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._total: FloatArray | None = None  # (rows, values), of steps from `done` on
+        self._count = np.zeros(layout.rows, dtype=np.float32)
+        self.done = 0
+        """Steps given back so far."""
+
+    def add(self, values: FloatArray) -> FloatArray:
+        """Lay the next chunk's rows over those before; gives the steps up to the chunk after."""
+        layout = self._layout
+        values = np.repeat(values[: layout.rows], max(1, layout.rows // len(values)), axis=0)
+        assert len(values) == layout.rows
+        if self._total is None:
+            self._total = np.zeros_like(values)
+        self._total += values
+        self._count += 1
+        finished = self._total[: layout.hop] / self._count[: layout.hop, None]
+        self._total = _shifted(self._total, layout.hop)
+        self._count = _shifted(self._count, layout.hop)
+        self.done += len(finished)
+        return finished
+
+    def rest(self, steps: int) -> FloatArray:
+        """The `steps` after those given back; the last chunk speaks for them."""
+        assert self._total is not None
+        return self._total[:steps] / self._count[:steps, None]
+
+
+def _shifted(values: FloatArray, places: int) -> FloatArray:
+    """`values` without the first `places`, filled up with zeros."""
+    moved = np.zeros_like(values)
+    moved[: max(0, len(values) - places)] = values[places:]
+    return moved

@@ -6,9 +6,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
-from earmark.features.pretrained.detector import PUBLISHED, STEPS, StrongDetector, Transformer
+from earmark.features.pretrained.detector import (
+    EPSILON,
+    PUBLISHED,
+    STEPS,
+    Block,
+    StrongDetector,
+    Transformer,
+)
 from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, kaldi_bands
-from earmark.features.pretrained.vit import EPSILON, Block
 
 BANDS = 128
 EMPHASIS = 0.97

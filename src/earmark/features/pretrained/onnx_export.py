@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.checkpoint import drop_layers, load_detector
 from earmark.features.pretrained.detector import Detector
-from earmark.features.pretrained.network import WeightsFile
-from earmark.features.pretrained.onnx_network import CARD, ExportCard
+from earmark.features.pretrained.network import CARD, ExportCard, WeightsFile
 from earmark.features.pretrained.vocabulary import class_names
 from earmark.media.atomic_file import replacing
 from earmark.models import MODELS, find_checkpoint

@@ -139,10 +139,10 @@ class PretrainedEncoder(ChunkEncoder):
 @lru_cache(maxsize=1)
 def _open(options: NetworkOptions, weights: WeightsFile) -> Network:
     if weights.file.suffix == ".onnx":
-        from earmark.features.pretrained.onnx_network import OnnxNetwork
+        from earmark.features.pretrained.network import OnnxNetwork
 
         return OnnxNetwork.open(options, weights)
     require("torch", what=f"the {options.name} encoder")
-    from earmark.features.pretrained.torch_network import TorchNetwork
+    from earmark.features.pretrained.checkpoint import TorchNetwork
 
     return TorchNetwork.open(options, weights)

@@ -23,7 +23,6 @@ import numpy as np
 from earmark.errors import EarmarkError, ModelMismatch
 from earmark.features.pretrained.chunk_encoder import ChunkEncoder
 from earmark.features.pretrained.network import WeightsFile
-from earmark.features.pretrained.readout import max_pooled
 from earmark.features.pretrained.vocabulary import read_names
 from earmark.models import ModelStore
 from earmark.models.architecture import TEN_SECONDS
@@ -148,6 +147,17 @@ class QueryNetwork:
                 f"the model answers {answer.min():g} to {answer.max():g}; posteriors are 0 to 1"
             )
         return max_pooled(answer.transpose(0, 2, 1).astype(np.float32), TEN_SECONDS.rows)
+
+
+def max_pooled(rows: FloatArray, steps: int) -> FloatArray:
+    """The greatest of the rows that touch each of `steps`, along the last axis but one.
+
+    rows   a   b   c   d   e   f          steps  max(a,b)  max(b,c) ...
+    """
+    count = rows.shape[-2]
+    edges = np.arange(steps + 1) * count
+    spans = zip(edges[:-1] // steps, -(-edges[1:] // steps), strict=True)
+    return np.stack([rows[..., first:end, :].max(axis=-2) for first, end in spans], axis=-2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
