@@ -27,7 +27,7 @@ def test_a_sound_is_named_for_what_it_is(kind: str, name: str):
     encoder = YAMNet()
     tracks = encoder.encode([Sound(sound, 0.0, RATE)])
     best = np.max([track.values.max(axis=0) for track in tracks], axis=0)
-    likely = [encoder.names[place] for place in np.argsort(-best)[:4]]
+    likely = [encoder.classes[place] for place in np.argsort(-best)[:4]]
     assert name in likely, likely
 
 
