@@ -35,7 +35,7 @@ from earmark.evidence.whisper_model import WhisperModel
 from earmark.features.yamnet import YAMNet
 from earmark.gate.frontline_registry import default_frontline
 from earmark.media import Meter, Recording, open_recording
-from earmark.media.demo_rendering import WORKSHOP_NOISES
+from earmark.media.demo_rendering import NOISES
 from earmark.media.demo_scene import Script, film
 from earmark.timeline import Span
 
@@ -73,7 +73,7 @@ def main() -> None:
 def record(path: Path, seconds: float, rate: int, layout: str, is_busy: bool) -> Path:
     """A recording of made sounds, one after the other or one a minute, at ever other levels."""
     rng = np.random.default_rng(1)
-    pieces = [make(rng, 2 * rate, rate) for make in WORKSHOP_NOISES.values()]
+    pieces = [make(rng, 2 * rate, rate) for make in NOISES.values()]
     with av.open(str(path), "w") as container:
         stream = container.add_stream("aac", rate=rate)
         stream.layout, stream.bit_rate = layout, 64_000 * (rate // 16_000)
@@ -126,14 +126,14 @@ def tell_memory(folder: Path, minutes: float) -> None:
 
 def tell_some(folder: Path, turns: int) -> None:
     """One row a part that runs where there is something."""
-    film(folder / "s.mp4", Script.compose(duration=60.0, is_vivid=True), size=(640, 352), fps=2)
+    film(folder / "s.mp4", Script.compose(duration=60.0), size=(640, 352), fps=2)
     recording = open_recording(folder / "s.mp4")
     floor = best_of(turns, lambda: sum(len(block) for block in recording.sound()))
     second = floor / recording.duration
     print("\n| where there is something | s | as decoding so much sound |\n|---|---|---|")
     frames = recording.frames([recording.duration / 2])
     tagger, reader, whisper = ObjectTagger(), TextReader(), WhisperModel()
-    voice = 0.3 * WORKSHOP_NOISES["voice"](np.random.default_rng(0), 20 * RATE, RATE)
+    voice = 0.3 * NOISES["voice"](np.random.default_rng(0), 20 * RATE, RATE)
     some: dict[str, Callable[[], object]] = {
         "a frame decoded": lambda: recording.frames([recording.duration / 2]),
         "objects of a frame (EfficientDet-Lite0)": lambda: tagger(frames),

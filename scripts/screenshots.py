@@ -48,7 +48,7 @@ def record(folder: Path, made: Path) -> Path:
     """Scenes of one to three minutes in `folder`, and runs over all and one; the page of that."""
     lines = []
     for seed, name in enumerate(NAMES):
-        script = Script.compose(seed=seed, duration=70.0 + 25 * seed, is_vivid=True)
+        script = Script.compose(seed=seed, duration=70.0 + 25 * seed)
         film(made / "scene.mp4", script, size=(640, 360), fps=10)
         path = folder / f"{name}.mp4"
         date(made / "scene.mp4", path, FIRST + timedelta(hours=7.3 * seed))

@@ -8,8 +8,7 @@ import pytest
 from earmark.evidence.picture_evidence import picture_evidence
 from earmark.features.yamnet import YAMNet
 from earmark.media import Frame, Sound
-from earmark.media.demo_rendering import SIGN, WORKSHOP_NOISES, faded, room, workshop
-from earmark.media.demo_scene import Script
+from earmark.media.demo_rendering import NOISES, SIGN, bench, faded, room
 from earmark.models.catalogue import PPOCR
 from earmark.timeline import Span
 from made_speech import RATE, needs_models
@@ -22,7 +21,7 @@ HEARD = {"hammer": "Hammer", "rinse": "Water", "voice": "Speech", "rub": "Sandin
 def test_a_sound_is_named_for_what_it_is(kind: str, name: str):
     pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
     rng, count = np.random.default_rng(1), 4 * RATE
-    noise = faded(WORKSHOP_NOISES[kind](rng, count, RATE), RATE)
+    noise = faded(NOISES[kind](rng, count, RATE), RATE)
     sound = (room(rng, count, RATE) + 0.4 * noise).astype(np.float32)
     encoder = YAMNet()
     tracks = encoder.encode([Sound(sound, 0.0, RATE)])
@@ -36,19 +35,12 @@ def test_the_sign_is_read_and_the_clock_is_seen():
     pytest.importorskip("cv2", reason="OpenCV is not installed")
     look = picture_evidence()
     assert look is not None
-    found = look([Frame(0.0, workshop(480, 360))], Span(0.0, 4.0))
+    found = look([Frame(0.0, bench(480, 360))], Span(0.0, 4.0))
     assert {"read": SIGN, "seen": "clock"}.items() <= {
         each.kind: each.text for each in found
     }.items()
 
 
-def test_a_vivid_scene_has_the_script_of_the_plain_one():
-    plain, vivid = (Script.compose(seed=3, duration=60, is_vivid=each) for each in (False, True))
-    assert vivid.actions == plain.actions
-    assert [noise.start for noise in vivid.noises] == [noise.start for noise in plain.noises]
-    assert np.array_equal(vivid.sound(), Script.compose(seed=3, duration=60, is_vivid=True).sound())
-
-
 @pytest.mark.parametrize("size", [(64, 48), (320, 240), (640, 352)])
 def test_it_is_drawn_at_any_size(size: tuple[int, int]):
-    assert workshop(*size).shape == (size[1], size[0], 3)
+    assert bench(*size).shape == (size[1], size[0], 3)

@@ -52,7 +52,7 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"scene-{seed}-{minutes:g}min.mp4"
     with err.status("filming a scene"):
-        script = Script.compose(seed=seed, duration=minutes * 60, is_vivid=True)
+        script = Script.compose(seed=seed, duration=minutes * 60)
         scene = film(path, script, size=(480, 360), fps=10, grain=16)
     plan = make_plan([path], budget=budget, sounds=None, store=model_store())
     with show_progress() as progress:

@@ -1,16 +1,13 @@
 """How a made scene sounds and looks: a noise and a drawing for every kind of action.
 
-There are two sets. The plain one is enough for a gate, and to a network that knows sounds its
-hammer is a drum machine. In that of the workshop published models recognise things: a blow is a
-burst of noise over the modes of a steel bar, water is filtered noise with drops in it, and a voice
-is a pulse train through the formants of vowels (Peterson and Barney, 1952); there is a clock on the
-wall, and a sign.
+Published models recognise it: a blow is a burst of noise over the modes of a steel bar, water is
+filtered noise with drops in it, and a voice is a pulse train through the formants of vowels
+(Peterson and Barney, 1952); there is a clock on the wall, and a sign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +58,8 @@ def faded(sound: FloatArray, sample_rate: int) -> FloatArray:
     return sound / max(float(np.abs(sound).max()), 1e-9) * ramp * ramp[::-1]
 
 
-def _blows(rng: np.random.Generator, count: int, sample_rate: int, every: float) -> FloatArray:
-    """Sharp attacks that ring and die away, one about `every` seconds."""
+def _knock(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
+    """Sharp attacks that ring and die away, about three a second."""
     sound = np.zeros(count)
     first = 0.0
     while first * sample_rate < count:
@@ -71,7 +68,7 @@ def _blows(rng: np.random.Generator, count: int, sample_rate: int, every: float)
         pitch, decay = rng.uniform(250, 900), rng.uniform(18, 40)
         ring = np.sin(2 * np.pi * pitch * time) + 0.6 * rng.standard_normal(len(time))
         sound[place : place + len(time)] += ring * np.exp(-decay * time)
-        first += every * rng.uniform(0.8, 1.2)
+        first += 0.3 * rng.uniform(0.8, 1.2)
     return sound
 
 
@@ -82,37 +79,9 @@ def _rub(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
     return np.asarray(hiss * strokes**2)
 
 
-def _rinse(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    """Steady band noise with bubbles in it."""
-    flow = lfilter([0.3, 0.0, -0.3], [1.0, -0.9, 0.4], rng.standard_normal(count))
-    turn = -1.95 * np.cos(2 * np.pi * 500 / sample_rate)
-    bubbles = lfilter([1.0], [1.0, turn, 0.95], rng.standard_normal(count) ** 5 / 40)
-    return np.asarray(flow + 0.1 * bubbles)
-
-
-def _hum(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
-    """Harmonics of a wandering pitch, four syllables a second."""
-    time = np.arange(count) / sample_rate
-    pitch = rng.uniform(100, 220)
-    phase = 2 * np.pi * pitch * (time + 0.02 * np.sin(2 * np.pi * 0.7 * time))
-    harmonics = sum(np.sin(order * phase) / order for order in range(1, 9))
-    return np.asarray(harmonics * np.sin(2 * np.pi * 2 * time) ** 2)
-
-
 def _beep(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
     time = np.arange(count) / sample_rate
     return np.asarray(np.sin(2 * np.pi * rng.uniform(800, 2000) * time) * (time % 0.4 < 0.2))
-
-
-NOISES: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
-    "hammer": partial(_blows, every=0.45),
-    "rub": _rub,
-    "rinse": _rinse,
-    "voice": _hum,
-    "knock": partial(_blows, every=0.3),
-    "beep": _beep,
-}
-"""What each kind of sound is made of, given its length in samples."""
 
 
 def _hammer(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
@@ -174,13 +143,15 @@ def _resonate(sound: FloatArray, pitch: float, width: float, sample_rate: int) -
     return np.asarray(lfilter([1 - radius], [1.0, turn, radius**2], sound))
 
 
-WORKSHOP_NOISES: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
-    **NOISES,
+NOISES: dict[str, Callable[[np.random.Generator, int, int], FloatArray]] = {
     "hammer": _hammer,
+    "rub": _rub,
     "rinse": _water,
     "voice": _voice,
+    "knock": _knock,
+    "beep": _beep,
 }
-"""The noises of a scene, those replaced that networks take for something else."""
+"""What each kind of sound is made of, given its length in samples."""
 
 
 def _fill(
@@ -194,7 +165,7 @@ def _fill(
 
 
 def bench(width: int, height: int) -> Picture:
-    """A wall that darkens towards the table, a shelf, a tap and a block of wood."""
+    """A wall with a clock and a sign above a table with a shelf, a tap, a block of wood, a cup."""
     shade = np.linspace(205, 150, height)[:, None, None] * np.array([1.0, 0.97, 0.9])
     picture = np.broadcast_to(shade, (height, width, 3)).astype(np.uint8)
     _fill(picture, (0.0, 0.62, 1.0, 1.0), (112, 84, 60))
@@ -203,6 +174,9 @@ def bench(width: int, height: int) -> Picture:
     _fill(picture, (0.10, 0.56, 0.30, 0.66), (170, 132, 84))
     _fill(picture, (0.80, 0.22, 0.84, 0.34), (90, 96, 104))
     _fill(picture, (0.70, 0.66, 0.94, 0.80), (70, 76, 84))
+    _draw_clock(picture)
+    _draw_cup(picture)
+    _draw_sign(picture)
     return picture
 
 
@@ -243,15 +217,6 @@ DRAWINGS: dict[str, Callable[[Picture, float], None]] = {
 
 SEEN_AT_REST = ("hammer", "rub", "carry")
 """Kinds whose object stays in sight when nothing is done with it; water is there while it runs."""
-
-
-def workshop(width: int, height: int) -> Picture:
-    """The bench with a clock and a sign on the wall, and a cup on the table."""
-    picture = bench(width, height)
-    _draw_clock(picture)
-    _draw_cup(picture)
-    _draw_sign(picture)
-    return picture
 
 
 def _grid(picture: Picture) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, cycle, islice
 from pathlib import Path
@@ -29,12 +29,10 @@ from earmark.media.demo_rendering import (
     DRAWINGS,
     NOISES,
     SEEN_AT_REST,
-    WORKSHOP_NOISES,
     Picture,
     bench,
     faded,
     room,
-    workshop,
 )
 from earmark.timeline import FloatArray, Span
 
@@ -88,45 +86,42 @@ class Script:
     actions: tuple[ScriptedAction, ...]
     """In order; no two overlap."""
     noises: tuple[Noise, ...]
-    is_vivid: bool = False
-    """Whether it sounds and looks as published models know things; see `demo_rendering`."""
 
     @classmethod
-    def compose(cls, *, seed: int = 0, duration: float = 120.0, is_vivid: bool = False) -> Script:
+    def compose(cls, *, seed: int = 0, duration: float = 120.0) -> Script:
         """A script of quiet and busy stretches; a short one may hold no action at all."""
         if not duration > 0:
             raise ValueError(f"a scene lasts more than 0 s, not {duration}")
         rng = np.random.default_rng(seed)
         actions = tuple(_act(rng, duration))
-        heard = [action for action in actions if action.is_heard]
-        noises = [
-            Noise(action.label, action.start, action.span.duration, 0.35 * _distance(rng))
-            for action in heard
+        noises = [  # near enough to be named
+            Noise(action.label, action.start, action.span.duration, 0.4)
+            for action in actions
+            if action.is_heard
         ]
-        if is_vivid:  # near enough to be named
-            noises = [replace(noise, gain=0.4) for noise in noises]
         for _ in range(rng.poisson(DISTRACTORS_A_SECOND * duration)):
             kind = str(rng.choice(["voice", "knock", "beep"]))
             start, length = rng.uniform(0, duration), rng.uniform(0.2, 2.5)
-            noises.append(Noise(kind, start, length, 0.2 * _distance(rng)))
-        return cls(seed, duration, actions, tuple(noises), is_vivid)
+            # Some come from farther away.
+            gain = 0.2 * float(min(1.0, rng.lognormal(-0.6, 0.6)))
+            noises.append(Noise(kind, start, length, gain))
+        return cls(seed, duration, actions, tuple(noises))
 
     def sound(self, *, sample_rate: int = SAMPLE_RATE) -> FloatArray:
         """The whole sound, one channel, float32 within [-1, 1]."""
         rng = np.random.default_rng([self.seed, 1])
-        voices = WORKSHOP_NOISES if self.is_vivid else NOISES
         mixture = room(rng, round(self.duration * sample_rate), sample_rate)
         for noise in self.noises:
             first = round(noise.start * sample_rate)
             count = min(round(noise.duration * sample_rate), len(mixture) - first)
             if count > 0:
-                voice = voices[noise.kind](rng, count, sample_rate)
+                voice = NOISES[noise.kind](rng, count, sample_rate)
                 mixture[first : first + count] += noise.gain * faded(voice, sample_rate)
         return np.clip(mixture, -1.0, 1.0)
 
     def pictures(self, *, width: int = 320, height: int = 240, fps: int = 15) -> Iterator[Picture]:
         """The frames in order, `(height, width, 3)`; nothing moves outside an action."""
-        empty = (workshop if self.is_vivid else bench)(width, height)
+        empty = bench(width, height)
         worked = dict.fromkeys(DRAWINGS, 0.0)
         going = iter(self.actions)
         action = next(going, None)
@@ -248,8 +243,3 @@ def _act(rng: np.random.Generator, duration: float) -> Iterator[ScriptedAction]:
         time = max(time, edge)
         if time >= duration:
             return
-
-
-def _distance(rng: np.random.Generator) -> float:
-    """A gain in (0, 1]: some sounds come from farther away."""
-    return float(min(1.0, rng.lognormal(-0.6, 0.6)))
