@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from earmark.errors import ModelMismatch
-from earmark.features import ENCODERS, detector_named, encoder_named
-from earmark.features.encoder_spec import moved, portable, split_name
+from earmark.features import ENCODERS, encoder_named
+from earmark.features.encoder_spec import make_encoder, moved, portable, split_name
 from earmark.media import Sound
 from tone_model import write_model, write_queries
 
@@ -19,7 +19,7 @@ from tone_model import write_model, write_queries
 @pytest.mark.parametrize("name", ENCODERS)
 def test_a_name_alone_is_the_encoder_as_it_is(name):
     assert encoder_named(name) == ENCODERS[name]()
-    detector = detector_named(name)
+    detector = make_encoder(ENCODERS[name], name, detects=True)
     assert getattr(detector, "reads", "activity") == "activity"
     assert detector.channels == 1 or name in ("log-mel", "floor-mel")
 
@@ -41,7 +41,7 @@ def test_options_have_the_type_of_their_field(text, option, value):
 
 
 def test_a_detector_takes_options_too():
-    made = detector_named("panns:threshold=0.25")
+    made = make_encoder(ENCODERS["panns"], "panns:threshold=0.25", detects=True)
     assert (made.reads, made.threshold) == ("activity", 0.25)
 
 

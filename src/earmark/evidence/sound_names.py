@@ -190,11 +190,12 @@ def sound_namer(
     if wanted is None and not is_here and head is None:
         return None
     from earmark.evidence.sound_track import CELL
-    from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
     from earmark.features.yamnet import YAMNet
 
     if head is None:
         return SoundNamer(YAMNet(cell=CELL, weights=store.find("yamnet")), folder)
+    from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
+
     yamnet = YAMNet(cell=CELL, weights=store.find("yamnet")) if is_here else None
     return SoundNamer(PretrainedEncoder(head, store=str(store.folder)), folder, follower=yamnet)
 

@@ -17,7 +17,7 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
         "variance": "earmark.features.energy:EnergyVariance",
         "log-mel": "earmark.features.log_mel:LogMel",
         "floor-mel": "earmark.features.log_mel:FloorMel",
-        "packets": "earmark.features.motion:Packets",
+        "packets": "earmark.features.energy:Packets",
         "yamnet": "earmark.features.yamnet:YAMNet",
         "frame-difference": "earmark.features.motion:FrameDifference",
         "flow": "earmark.features.motion:OpticalFlow",
@@ -37,8 +37,3 @@ options. One whose features are no score has a field `reads`, which may be `acti
 def encoder_named(text: str) -> Encoder:
     """The encoder that gives a gate its features: a name, with options after colons."""
     return make_encoder(ENCODERS.named(split_name(text)[0]), text)
-
-
-def detector_named(text: str) -> Encoder:
-    """What ranks moments by itself under that name; takes options like `encoder_named`."""
-    return make_encoder(ENCODERS.named(split_name(text)[0]), text, detects=True)

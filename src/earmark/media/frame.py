@@ -8,6 +8,7 @@ five times white) and encoded as sRGB.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -19,10 +20,11 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import Colorspace, Interpolation
 from numpy.typing import NDArray
 
-Pixels = NDArray[np.uint8]
+from earmark.timeline import FloatArray
 
-_PQ, _HLG = 16, 18
-"""Transfer characteristics of high dynamic range, by their numbers in ITU-T H.273."""
+Pixels = NDArray[np.uint8]
+Curve = Callable[[FloatArray], FloatArray]
+
 _UNSPECIFIED = 2
 _HD_HEIGHT = 720
 """From this height on an unmarked picture is taken to be BT.709, below to be BT.601."""
@@ -66,16 +68,17 @@ class Frame:
             raise ValueError(f"a picture needs at least one pixel, not {width} x {height}")
         shrinks = width <= self.width and height <= self.height
         way = Interpolation.AREA if shrinks else Interpolation.BICUBIC
-        picture = _wrap(self.rgb).reformat(width=width, height=height, interpolation=way)
-        return Frame(self.time, _unwrap(picture))
+        picture = self._as_libav().reformat(width=width, height=height, interpolation=way)
+        return Frame(self.time, cast(Pixels, picture.to_ndarray()))
 
     @classmethod
-    def from_jpeg(cls, picture: bytes, time: float = 0.0) -> Frame:
+    def from_jpeg(cls, data: bytes, time: float = 0.0) -> Frame:
         """The picture in a JPEG file, shown at `time`."""
         decoder = CodecContext.create("mjpeg", "r")
-        packet: Packet[Any] = Packet(picture)
+        packet: Packet[Any] = Packet(data)
         (shown,) = cast("list[VideoFrame]", [*decoder.decode(packet), *decoder.decode(None)])
-        return cls(time, _unwrap(shown.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)))
+        picture = shown.reformat(format="rgb24", src_colorspace=Colorspace.ITU601)
+        return cls(time, cast(Pixels, picture.to_ndarray()))
 
     def thumbnail(self) -> bytes:
         """A small JPEG, for people to look at."""
@@ -94,67 +97,54 @@ class Frame:
         # mjpeg's own scale goes from 2 (good) to 31 (small).
         scale = str(round(31 - 29 * (quality - 1) / 99))
         encoder.options = {"qmin": scale, "qmax": scale}
-        picture = _wrap(self.rgb).reformat(format="yuvj420p", dst_colorspace=Colorspace.ITU601)
+        picture = self._as_libav().reformat(format="yuvj420p", dst_colorspace=Colorspace.ITU601)
         packets = [*encoder.encode(picture), *encoder.encode(None)]
         return b"".join(bytes(packet) for packet in packets)
+
+    def _as_libav(self) -> VideoFrame:
+        return VideoFrame.from_ndarray(np.ascontiguousarray(self.rgb), format="rgb24")
 
 
 def convert_frame(picture: VideoFrame, time: float) -> Frame:
     """A decoded picture as a Frame: turned as its container asks, 8-bit RGB."""
-    wide_range = picture.color_trc in (_PQ, _HLG)
-    rgb = _tone_mapped(picture) if wide_range else _plain(picture)
+    space = None  # as the picture says
+    if picture.colorspace == _UNSPECIFIED:
+        space = Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601
+    curve = _CURVES.get(picture.color_trc)
+    form = "rgb48le" if curve else "rgb24"
+    rgb: Any = picture.reformat(format=form, src_colorspace=space).to_ndarray()
+    if curve:
+        rgb = _tone_mapped(rgb, curve)
     quarter_turns = round(picture.rotation / 90) % 4
     return Frame(time, np.ascontiguousarray(np.rot90(rgb, quarter_turns)))
 
 
-def _wrap(rgb: Pixels) -> VideoFrame:
-    return VideoFrame.from_ndarray(np.ascontiguousarray(rgb), format="rgb24")
-
-
-def _unwrap(picture: VideoFrame) -> Pixels:
-    return cast(Pixels, picture.to_ndarray())
-
-
-def _colorspace(picture: VideoFrame) -> int | None:
-    """What to tell the converter; None leaves it to what the picture says."""
-    if picture.colorspace != _UNSPECIFIED:
-        return None
-    return Colorspace.ITU709 if picture.height >= _HD_HEIGHT else Colorspace.ITU601
-
-
-def _plain(picture: VideoFrame) -> Pixels:
-    return _unwrap(picture.reformat(format="rgb24", src_colorspace=_colorspace(picture)))
-
-
-def _tone_mapped(picture: VideoFrame) -> Pixels:
-    deep = picture.reformat(format="rgb48le", src_colorspace=_colorspace(picture)).to_ndarray()
-    curve = _pq_light if picture.color_trc == _PQ else _hlg_light
+def _tone_mapped(deep: NDArray[np.uint16], curve: Curve) -> Pixels:
     table = curve(np.linspace(0.0, 1.0, 1 << 16)).astype(np.float32)
     light = np.maximum(table[deep] @ _TO_709.T, 0.0)
     rolled = light * (1.0 + light / _PEAK**2) / (1.0 + light)
     return np.round(255.0 * _srgb(np.clip(rolled, 0.0, 1.0))).astype(np.uint8)
 
 
-def _pq_light(signal: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pq_light(signal: FloatArray) -> FloatArray:
     """SMPTE ST 2084 signal to light in units of reference white."""
     root = signal ** (32.0 / 2523.0)
     raised = np.maximum(root - 107.0 / 128.0, 0.0) / (2413.0 / 128.0 - 2392.0 / 128.0 * root)
-    light: NDArray[np.float64] = 10_000.0 / _WHITE * raised ** (16384.0 / 2610.0)
-    return light
+    return np.asarray(10_000.0 / _WHITE * raised ** (16384.0 / 2610.0))
 
 
-def _hlg_light(signal: NDArray[np.float64]) -> NDArray[np.float64]:
+def _hlg_light(signal: FloatArray) -> FloatArray:
     """ARIB STD-B67 signal to light in units of reference white, which has the signal 0.75."""
     a, b, c = 0.17883277, 0.28466892, 0.55991073
     scene = np.where(signal <= 0.5, signal**2 / 3.0, (np.exp((signal - c) / a) + b) / 12.0)
     # The display's curve (BT.2100, gamma 1.2) by channel: near enough for a caption.
     white = ((np.exp((0.75 - c) / a) + b) / 12.0) ** 1.2
-    light: NDArray[np.float64] = scene**1.2 / white
-    return light
+    return np.asarray(scene**1.2 / white)
 
 
-def _srgb(light: NDArray[np.float32]) -> NDArray[np.float32]:
-    encoded: NDArray[np.float32] = np.where(
-        light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055
-    )
-    return encoded
+_CURVES: dict[int, Curve] = {16: _pq_light, 18: _hlg_light}
+"""From signal to light, by the numbers of transfer characteristics in ITU-T H.273."""
+
+
+def _srgb(light: FloatArray) -> FloatArray:
+    return np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)

@@ -17,11 +17,13 @@ from typing import Any
 from urllib.parse import urljoin
 
 from earmark.errors import MissingExtra, UnreadableFile, summarise
-from earmark.media.remote_storage import LIST_BYTES, read_list
 from earmark.media.source import Source, is_remote, place_of, suffix_of
 
 MANIFESTS = frozenset([".csv", ".parquet", ".txt", ".m3u"])
 """Endings of files that name recordings."""
+
+LIST_BYTES = 1 << 26
+"""The most of a list that is read."""
 
 COLUMNS = ("path", "id", "weight", "priority")
 """Of a manifest; only the first must be there."""
@@ -60,7 +62,9 @@ def _listed(uri: str, text: str) -> list[str]:
 
 def _read(uri: str) -> bytes:
     if is_remote(uri):
-        return read_list(uri)
+        from earmark.media.remote_storage import read_whole
+
+        return read_whole(uri, LIST_BYTES)
     try:
         with Path(uri).open("rb") as file:
             return file.read(LIST_BYTES + 1)

@@ -17,9 +17,6 @@ _BLOCK_BYTES = 1 << 16
 BACKOFF = (0.2, 0.6, 1.8)
 """Seconds before each retry; after the last the failure is reported."""
 
-LIST_BYTES = 1 << 26
-"""The most of a list of recordings that is read."""
-
 Given = TypeVar("Given")
 
 
@@ -47,8 +44,8 @@ def open_remote(uri: str, meter: Meter) -> RemoteFile:
     return StoredFile(uri, meter)
 
 
-def read_list(uri: str) -> bytes:
-    """All of a list of recordings at an address.
+def read_whole(uri: str, limit_bytes: int) -> bytes:
+    """All of a file at an address that has at most `limit_bytes`: a list of recordings.
 
     Raises:
         UnreadableFile: it is not there.
@@ -56,7 +53,7 @@ def read_list(uri: str) -> bytes:
     """
     file = open_remote(uri, Meter())
     try:
-        return file.read_whole(LIST_BYTES)
+        return file.read_whole(limit_bytes)
     except Exception as error:  # every store has errors of its own
         raise explain_listing(uri, error) from error
     finally:

@@ -11,7 +11,6 @@ from pathlib import Path
 from earmark.errors import UnreadableFile
 from earmark.media.camera_files import chapter_of, split_copies
 from earmark.media.manifest import MANIFESTS, read_manifest
-from earmark.media.remote_storage import explain_listing
 from earmark.media.source import Source, is_remote, is_web, place_of, suffix_of
 
 _SUFFIXES = (
@@ -118,6 +117,7 @@ def _list_prefix(uri: str) -> list[str]:
         MissingExtra: the library for this kind of address is not installed.
     """
     from earmark.media.object_store import connect
+    from earmark.media.remote_storage import explain_listing
 
     files, path = connect(uri)
     try:

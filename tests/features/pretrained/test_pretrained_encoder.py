@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import EarmarkError
-from earmark.features import ENCODERS, detector_named
+from earmark.features import ENCODERS
 from earmark.features.encoder import SoundEncoder
 from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
 from earmark.features.pretrained.vocabulary import class_names
@@ -29,7 +29,7 @@ def test_an_encoder_is_made_of_plain_values(name):
     assert encoder.classes == class_names(MODELS[name].vocabulary)
     assert encoder.sample_rate == network.sample_rate
     assert ENCODERS[name](reads="embeddings").channels == network.width
-    assert detector_named(name).channels == 1
+    assert ENCODERS[name](reads="activity").channels == 1
 
 
 def test_weights_come_from_the_store(light_checkpoint, tmp_path, monkeypatch):
