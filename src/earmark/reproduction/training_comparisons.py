@@ -18,7 +18,7 @@ from earmark.evaluation.tables.table import Cells, Table, p_value, percent
 from earmark.gate.episodes import CLOSED_GAP, SHORTEST
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
-from earmark.models.architecture import Layout
+from earmark.models.catalogue import Layout
 from earmark.reporting.text_format import counted
 from earmark.reproduction.comparison import Comparison, Made, not_run, over_seeds, spread_of
 from earmark.reproduction.material import Material as Given

@@ -14,7 +14,7 @@ from earmark.features.pretrained.chunk_encoder import hear_in_chunks
 from earmark.features.pretrained.panns import hold
 from earmark.media import Sound
 from earmark.models import MODELS
-from earmark.models.architecture import CLIPS, TEN_SECONDS, Layout
+from earmark.models.catalogue import CLIPS, TEN_SECONDS, Layout
 from published_weights import seeded_sound, seeded_weights, small
 
 RATE = 250

@@ -20,7 +20,7 @@ from earmark.features.encoder import as_track
 from earmark.features.pretrained.network import Network
 from earmark.features.sound_tags import SoundTagger, strongest
 from earmark.media import Sound
-from earmark.models.architecture import TEN_SECONDS, Layout
+from earmark.models.catalogue import TEN_SECONDS, Layout
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 SUREST = 1e-7

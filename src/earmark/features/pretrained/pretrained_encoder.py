@@ -17,7 +17,7 @@ from earmark.features.pretrained.chunk_encoder import ChunkEncoder
 from earmark.features.pretrained.network import Network, NetworkOptions, WeightsFile
 from earmark.features.pretrained.vocabulary import class_names
 from earmark.models import MODELS, ModelStore, find_checkpoint, require
-from earmark.models.architecture import Architecture, Layout
+from earmark.models.catalogue import Architecture, Layout
 
 Reads = Literal["logits", "activity", "embeddings"]
 

@@ -25,7 +25,7 @@ from earmark.features.pretrained.chunk_encoder import ChunkEncoder
 from earmark.features.pretrained.network import WeightsFile
 from earmark.features.pretrained.vocabulary import read_names
 from earmark.models import ModelStore
-from earmark.models.architecture import TEN_SECONDS
+from earmark.models.catalogue import TEN_SECONDS
 from earmark.models.onnx_session import open_session
 from earmark.timeline import FloatArray
 
