@@ -9,9 +9,8 @@ import pytest
 
 from earmark.errors import UnreadableFile
 from earmark.media import Source, find
-from earmark.media.camera_files import chapter_of
 from earmark.media.source import is_remote, name_of, place_of
-from earmark.media.source_listing import find_all
+from earmark.media.source_listing import chapter_of, find_all
 
 
 @pytest.fixture

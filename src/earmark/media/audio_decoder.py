@@ -29,7 +29,6 @@ from earmark.media.container import (
     open_media,
     packets_of,
 )
-from earmark.media.packet_index import PacketIndex
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import ByteRange, Meter, Storage
@@ -152,31 +151,21 @@ def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Itera
 
 
 def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    index = file.index_of(stream)
+    index, first = file.index_of(stream), 0
     decode, time_base = stream.codec_context.decode, Fraction(1, index.ticks_a_second)
-    for data, stamp, is_shown in _read_packets(file.storage, index):
-        packet = Packet(cast(bytes, data))
-        packet.pts = packet.dts = stamp
-        packet.time_base = time_base
-        frames = decode_packet(decode, packet, meter)
-        if is_shown:
-            yield from frames
-    yield from decode_packet(decode, None, meter)
-
-
-def _read_packets(storage: Storage, index: PacketIndex) -> Iterator[tuple[memoryview, int, bool]]:
-    """The bytes, stamp and whether it is heard, of each packet, read a batch at a time."""
-    first = 0
     while first < len(index):
-        last = index.batch_end(first, _BATCH_BYTES)
-        batch = slice(first, last)
-        yield from zip(
-            _read_pieces(storage, index.positions[batch], index.sizes[batch]),
-            index.stamps[batch].tolist(),
-            index.is_shown[batch].tolist(),
-            strict=True,
-        )
-        first = last
+        batch = slice(first, index.batch_end(first, _BATCH_BYTES))
+        pieces = _read_pieces(file.storage, index.positions[batch], index.sizes[batch])
+        stamps, are_shown = index.stamps[batch].tolist(), index.is_shown[batch].tolist()
+        for data, stamp, is_shown in zip(pieces, stamps, are_shown, strict=True):
+            packet = Packet(cast(bytes, data))
+            packet.pts = packet.dts = stamp
+            packet.time_base = time_base
+            frames = decode_packet(decode, packet, meter)
+            if is_shown:
+                yield from frames
+        first = batch.stop
+    yield from decode_packet(decode, None, meter)
 
 
 def _read_pieces(

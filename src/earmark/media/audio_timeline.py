@@ -46,18 +46,14 @@ class AudioTimeline:
 
     def __init__(self, sample_rate: int) -> None:
         self.sample_rate = sample_rate
-        self._block = np.zeros(round(BLOCK * sample_rate), np.float32)
-        self._start = 0
-        self._filled = 0
+        self.position = 0
+        """Samples from the start of the recording to the next free place."""
         self.overlap = 0.0
         """Seconds of what was laid whose time had been heard already."""
         self.missing = 0.0
         """Seconds of silence between sounds of one file."""
-
-    @property
-    def position(self) -> int:
-        """Samples from the start of the recording to the next free place."""
-        return self._start + self._filled
+        self._block = np.zeros(round(BLOCK * sample_rate), np.float32)
+        self._filled = 0
 
     def lay(self, place: int, values: Samples, *, limit: int, start: int = 0) -> Iterator[Sound]:
         """Put `values` at sample `place`: silence up to there, nothing past `limit`.
@@ -74,27 +70,28 @@ class AudioTimeline:
         while len(values):
             taken = values[: len(self._block) - self._filled]
             self._block[self._filled : self._filled + len(taken)] = taken
-            self._filled += len(taken)
             values = values[len(taken) :]
-            yield from self._emit(len(self._block))
+            yield from self._advance(len(taken))
 
     def pad_to(self, place: int) -> Iterator[Sound]:
         """Silence up to sample `place`."""
         while self.position < place:
-            self._filled = min(len(self._block), place - self._start)
-            yield from self._emit(len(self._block))
+            room = len(self._block) - self._filled
+            yield from self._advance(min(room, place - self.position))
 
     def finish(self) -> Iterator[Sound]:
-        """The last block, shorter than the others; nothing where they came out even."""
-        yield from self._emit(1)
-
-    def _emit(self, least: int) -> Iterator[Sound]:
-        """What is filled, once that is `least` samples."""
-        if self._filled >= least:
-            values = self._block[: self._filled]
+        """What is filled of the last block; nothing where it came out even."""
+        if self._filled:
+            start = (self.position - self._filled) / self.sample_rate
+            values, self._filled = self._block[: self._filled], 0
             self._block = np.zeros(len(self._block), np.float32)  # `zeros_like` touches all of it
-            start, self._start, self._filled = self._start, self.position, 0
-            yield Sound(values, start / self.sample_rate, self.sample_rate)
+            yield Sound(values, start, self.sample_rate)
+
+    def _advance(self, count: int) -> Iterator[Sound]:
+        self.position += count
+        self._filled += count
+        if self._filled == len(self._block):
+            yield from self.finish()
 
 
 def lay_runs(

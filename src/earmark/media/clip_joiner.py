@@ -62,9 +62,8 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
         MediaError: a clip cannot be read, or no video can be written there.
     """
     try:
-        kinds = [_kind(clip.path) for clip in clips]
+        kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)
         is_same = all(kind == kinds[0] for kind in kinds)
-        lengths = [_length(clip.path) for clip in clips]
         starts = [0.0, *accumulate(lengths)][:-1]
         with replacing(path) as scratch, av.open(str(scratch), "w", format="mp4") as made:
             made.set_chapters(_chapters(clips, starts))
@@ -75,10 +74,10 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
     return is_same
 
 
-def _kind(path: Path) -> tuple[object, ...]:
-    """What must be the same for streams to be copied."""
+def _measure(path: Path) -> tuple[object, float]:
+    """What must be the same for streams to be copied, and when the last packet ends."""
     with av.open(str(path)) as clip:
-        return tuple(
+        kind = tuple(
             (
                 stream.codec_context.name,
                 stream.codec_context.extradata,
@@ -88,17 +87,12 @@ def _kind(path: Path) -> tuple[object, ...]:
             )
             for stream in (*clip.streams.video[:1], *clip.streams.audio[:1])
         )
-
-
-def _length(path: Path) -> float:
-    """When the last packet of a clip ends."""
-    with av.open(str(path)) as clip:
         ends = [
             float((packet.pts + (packet.duration or 0)) * packet.time_base)
             for packet in clip.demux()
             if packet.pts is not None and packet.time_base is not None
         ]
-    return max(ends, default=0.0)
+    return kind, max(ends, default=0.0)
 
 
 def _chapters(clips: Sequence[CaptionedClip], starts: Sequence[float]) -> list[Any]:

@@ -168,7 +168,11 @@ class BlurredVideo:
         for picture in pictures:
             if picture.time is None or not begin <= picture.time <= end:
                 continue
-            frame = self._blurred(convert_frame(picture, picture.time))
+            while self._found and self._found[0][0] < picture.time - HELD:
+                self._found.popleft()
+            also = [box for _, boxes in self._found for box in boxes]
+            frame, found = self._blur(convert_frame(picture, picture.time), also)
+            self._found.append((picture.time, found))
             rgb = frame.rgb[: self._stream.height, : self._stream.width]
             shown = VideoFrame.from_ndarray(rgb.copy(), format="rgb24").reformat(format="yuv420p")
             shown.pts, shown.time_base = at_time(picture.time - begin, CLOCK)
@@ -177,13 +181,6 @@ class BlurredVideo:
     def close(self) -> None:
         """Write what the encoder still holds."""
         self._made.mux(self._stream.encode(None))
-
-    def _blurred(self, frame: Frame) -> Frame:
-        while self._found and self._found[0][0] < frame.time - HELD:
-            self._found.popleft()
-        shown, found = self._blur(frame, [box for _, boxes in self._found for box in boxes])
-        self._found.append((frame.time, found))
-        return shown
 
 
 def add_video(made: Any, width: int, height: int) -> Any:

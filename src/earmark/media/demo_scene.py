@@ -196,22 +196,18 @@ def _encode_video(stream: VideoStream, script: Script, grain: int) -> Iterator[l
     """The packets that each second of pictures gives, and those left at the end."""
     fps = round(stream.codec_context.framerate)
     pictures = script.pictures(width=stream.width, height=stream.height, fps=fps)
-    numbered = enumerate(_add_grain(pictures, grain) if grain else pictures)
+    numbered, rng = enumerate(pictures), np.random.default_rng(0)
     for _ in range(math.ceil(script.duration)):
         packets: list[Packet[Any]] = []
         for number, picture in islice(numbered, fps):
+            if grain:
+                noise = rng.integers(-grain, grain, (*picture.shape[:2], 1), np.int16, True)
+                picture = np.clip(picture + noise, 0, 255).astype(np.uint8)  # noqa: PLW2901
             frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
             frame.pts, frame.time_base = number, Fraction(1, fps)
             packets += stream.encode(frame)
         yield packets
     yield stream.encode(None)
-
-
-def _add_grain(pictures: Iterator[Picture], grain: int) -> Iterator[Picture]:
-    rng = np.random.default_rng(0)
-    for picture in pictures:
-        noise = rng.integers(-grain, grain, (*picture.shape[:2], 1), np.int16, True)
-        yield np.clip(picture + noise, 0, 255).astype(np.uint8)
 
 
 def _encode_audio(stream: AudioStream, script: Script) -> Iterator[list[Packet[Any]]]:

@@ -11,6 +11,7 @@ not a picture is decoded past it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -86,8 +87,9 @@ class FrameReader:
     def frames(self, times: Sequence[float]) -> list[Frame]:
         """The picture shown at each of `times`, in the order asked; see `Recording.frames`."""
         found: dict[float, Frame] = {}
-        for part in self._parts:
-            own = sorted({time for time in times if self._part_at(time) is part})
+        starts = [part.start for part in self._parts]
+        for place, part in enumerate(self._parts):  # the first before it all, the last after it all
+            own = sorted({t for t in times if max(0, bisect_right(starts, t) - 1) == place})
             for time, (stamp, picture) in zip(own, self._decode(part, own), strict=False):
                 found[time] = convert_frame(picture, stamp + part.shift)
         if missing := [time for time in times if time not in found]:
@@ -108,11 +110,6 @@ class FrameReader:
                 f"{place_of(part.uri)} cannot be read near {times[0]:.3f} s ({error.strerror}); "
                 "check that it plays there"
             ) from error
-
-    def _part_at(self, time: float) -> Part:
-        """The file that is shown at `time`; the first before it all, the last after it all."""
-        begun = [part for part in self._parts if part.start <= time]
-        return begun[-1] if begun else self._parts[0]
 
     def _open(self, part: Part) -> FrameDecoder:
         if self._decoder is None or self._open_uri != part.uri:

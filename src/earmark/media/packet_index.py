@@ -244,7 +244,12 @@ class _Tables:
 
     def packets(self) -> _Rows:
         """A row for every sample."""
-        sizes = self._sizes()
+        if self._constant_size:
+            most = self._storage.size_bytes // self._constant_size
+            count = min(self._number(b"stsz", 8), most)
+            sizes = np.full(count, self._constant_size, np.int32)
+        else:
+            sizes = self._rows(b"stsz", after=12).reshape(-1).astype(np.int32)
         positions = self._positions(sizes)
         sizes = sizes[: len(positions)]
         lasts = _spread(self._times, len(sizes))
@@ -252,7 +257,12 @@ class _Tables:
         stamps -= lasts
         if b"ctts" in self._tables:
             stamps += _spread(self._rows(b"ctts", width=2), len(sizes))
-        return _Rows(positions, sizes, stamps, lasts, self._keys(len(sizes)))
+        keys = np.ones(len(sizes), np.bool_)
+        if b"stss" in self._tables:  # without it all are
+            numbers = self._rows(b"stss").reshape(-1).astype(np.int64) - 1
+            keys[:] = False
+            keys[numbers[(numbers >= 0) & (numbers < len(sizes))]] = True
+        return _Rows(positions, sizes, stamps, lasts, keys)
 
     def raw_chunks(self) -> _Rows:
         """A row for every chunk, or piece of a long one."""
@@ -283,12 +293,6 @@ class _Tables:
         positions += before[: len(positions)]
         return positions
 
-    def _sizes(self) -> NDArray[np.int32]:
-        if self._constant_size:
-            most = self._storage.size_bytes // self._constant_size
-            return np.full(min(self._number(b"stsz", 8), most), self._constant_size, np.int32)
-        return self._rows(b"stsz", after=12).reshape(-1).astype(np.int32)
-
     def _chunks(self) -> tuple[Ints, Ints]:
         """Where each chunk begins, and how many samples it holds."""
         if b"co64" in self._tables:
@@ -301,15 +305,6 @@ class _Tables:
         lengths = np.maximum(0, np.diff(firsts, append=len(starts)))
         held = np.repeat(runs[:, 1].astype(np.int64), _at_most(lengths, len(starts)))
         return starts[: len(held)], held
-
-    def _keys(self, count: int) -> NDArray[np.bool_]:
-        """Which samples are key frames: all of them where there is no table of them."""
-        if b"stss" not in self._tables:
-            return np.ones(count, np.bool_)
-        numbers = self._rows(b"stss").reshape(-1).astype(np.int64) - 1
-        keys = np.zeros(count, np.bool_)
-        keys[numbers[(numbers >= 0) & (numbers < count)]] = True
-        return keys
 
     def _rows(
         self, kind: bytes, *, width: int = 1, after: int = 8, form: str = ">u4"

@@ -92,10 +92,16 @@ class RemoteStorage:
         """The first block and the latest one, by where they begin."""
         try:
             self._facts = self._retry(self._file.read_facts)
-            self.size_bytes, self.version = self._check_size(), self._facts.version
+            if self._facts.is_folder:
+                raise UnreadableFile(f"{self._place} is a folder; name a media file in it")
+            if self._facts.size_bytes is None:
+                raise RemoteError(
+                    f"{self._place}: the server does not say how large it is; download it first"
+                )
         except BaseException:
             self.close()
             raise
+        self.size_bytes, self.version = self._facts.size_bytes, self._facts.version
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes `[start, end)`, fewer at the end of the file.
@@ -130,15 +136,6 @@ class RemoteStorage:
     def close(self) -> None:
         """Let go of the connections."""
         self._file.close()
-
-    def _check_size(self) -> int:
-        if self._facts.is_folder:
-            raise UnreadableFile(f"{self._place} is a folder; name a media file in it")
-        if self._facts.size_bytes is None:
-            raise RemoteError(
-                f"{self._place}: the server does not say how large it is; download it first"
-            )
-        return self._facts.size_bytes
 
     def _fetch_block(self, start: int, end: int = 0) -> bytes:
         end = min(self.size_bytes, max(end, start + _BLOCK_BYTES))

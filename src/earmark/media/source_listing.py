@@ -1,15 +1,24 @@
-"""Finds recordings: folders, globs, prefixes, lists and addresses in, a Source a recording out."""
+"""Finds recordings: folders, globs, prefixes, lists and addresses in, a Source a recording out.
+
+What action cameras call their files says which are chapters of one recording, which are copies:
+
+    GX010042.MP4  GX020042.MP4      chapters 1 and 2 of recording 42
+    GL010042.LRV  GL020042.LRV      small copies of them, for a telephone
+    GX010042.THM                    a still, for a list
+
+Only names are read. A camera whose names do not tell (DJI's) has a recording a file.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import UnreadableFile
-from earmark.media.camera_files import chapter_of, split_copies
 from earmark.media.manifest import MANIFESTS, read_manifest
 from earmark.media.source import Source, is_remote, is_web, place_of, suffix_of
 
@@ -19,6 +28,20 @@ _SUFFIXES = (
 )
 SUFFIXES = frozenset(_SUFFIXES.split())
 """File names with these endings are taken from a folder; a file named outright may have any."""
+
+
+# GoPro HERO6 and later: GX010042 is chapter 1 of recording 42 (GH, GX by codec, GL a small copy).
+_GOPRO = re.compile(r"^(?P<camera>G[HXL])(?P<chapter>\d{2})(?P<number>\d{4})$", re.IGNORECASE)
+# GoPro HERO5 and earlier: GOPR0042 is the first chapter, GP010042 the second.
+_OLD_GOPRO = re.compile(r"^(?:GOPR|GP(?P<chapter>\d{2}))(?P<number>\d{4})$", re.IGNORECASE)
+# Insta360: kind, day, time, lens and number; LRV_ is a small copy of both lenses.
+_INSTA360 = re.compile(
+    r"^(?:VID|LRV)_(?P<time>\d{8}_\d{6})_\d{2}_(?P<number>\d{3})$", re.IGNORECASE
+)
+
+_COPY_SUFFIXES = ("lrv", "lrf", "thm")
+"""Endings of small copies (GoPro, Insta360; DJI) and of stills."""
+_COPY = re.compile(r"^(?:GL\d{6}|LRV_\d{8}_.*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +124,8 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
         is_file = "*" not in uri and suffix_of(uri) in SUFFIXES
         return [uri] if is_web(uri) or is_file else _list_prefix(uri)
     if Path(uri).is_dir():
-        return _media_beneath(Path(uri)) or [uri]
+        files = [p for p in sorted(Path(uri).rglob("*")) if p.suffix.lower() in SUFFIXES]
+        return [str(p) for p in files if p.is_file() and not p.name.startswith(".")] or [uri]
     if Path(uri).exists() or not glob.has_magic(uri):
         return [uri]
     matches = sorted(glob.glob(uri, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute)
@@ -133,11 +157,6 @@ def _list_prefix(uri: str) -> list[str]:
     return [f"{uri.partition('://')[0]}://{name}" for name in media]
 
 
-def _media_beneath(folder: Path) -> list[str]:
-    files = (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES)
-    return [str(path) for path in files if path.is_file() and not path.name.startswith(".")]
-
-
 def _file(uri: str) -> str:
     """Which file it is, whatever names it has: links lead to it, and `./a` is `a`."""
     return uri if is_remote(uri) else os.path.realpath(uri)
@@ -149,3 +168,56 @@ def _join_chapters(uris: Iterable[str]) -> list[Source]:
         recording, chapter = chapter_of(uri)
         groups.setdefault(recording, []).append((chapter, uri))
     return [Source(tuple(uri for _, uri in sorted(group))) for group in groups.values()]
+
+
+def chapter_of(uri: str) -> tuple[tuple[str, ...], int]:
+    """The recording a file belongs to, as a key to group by, and its place in it.
+
+    >>> chapter_of("card/GX020042.MP4")
+    (('card', 'GX', '0042', 'MP4'), 2)
+    """
+    folder, stem, suffix = _split(uri)
+    if match := _GOPRO.match(stem):
+        camera = match["camera"].upper()
+        return (folder, camera, match["number"], suffix.upper()), int(match["chapter"])
+    if match := _OLD_GOPRO.match(stem):
+        return (folder, "GOPR", match["number"], suffix.upper()), int(match["chapter"] or 0)
+    return (uri,), 0
+
+
+def split_copies(uris: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The files in their order, and apart from them those that are small copies of others here.
+
+    A copy whose full file is not here stays: it may be all that is left of a recording.
+
+    >>> split_copies(["GX010042.MP4", "GL010042.LRV", "GL010043.LRV"])
+    (['GX010042.MP4', 'GL010043.LRV'], ['GL010042.LRV'])
+    """
+    files = list(uris)
+    full = {_recording_of(uri) for uri in files if not _is_copy(uri)}
+    copies = [uri for uri in files if _is_copy(uri) and _recording_of(uri) in full]
+    left_out = set(copies)
+    return [uri for uri in files if uri not in left_out], copies
+
+
+def _is_copy(uri: str) -> bool:
+    """Whether the name is one that cameras give to small copies and stills."""
+    _, stem, suffix = _split(uri)
+    return suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
+
+
+def _recording_of(uri: str) -> tuple[str, ...]:
+    """What a file and its copies have in common."""
+    folder, stem, _ = _split(uri)
+    if match := _GOPRO.match(stem):
+        return folder, match["chapter"], match["number"]
+    if match := _INSTA360.match(stem):
+        return folder, match["time"], match["number"]
+    return folder, stem.upper()
+
+
+def _split(uri: str) -> tuple[str, str, str]:
+    """Folder, name and ending."""
+    folder, _, name = uri.rpartition("/")
+    stem, _, suffix = name.rpartition(".")
+    return folder, stem, suffix

@@ -49,7 +49,12 @@ class Extent:
 def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """The extent of each stream by its number; a stream without a packet is left out."""
     if file.has_index:
-        return _by_index(file, streams)
+        extents = {}
+        for stream in streams:
+            index = file.index_of(stream)
+            if shown := int(index.is_shown.sum()):
+                extents[stream.index] = Extent(index.start, index.end, shown, index.missing_packets)
+        return extents
     if file.tracks.layout is not None and file.tracks.layout.is_fragmented:
         return _by_fragments(file, streams)
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
@@ -84,16 +89,6 @@ def bounds(extents: Collection[Extent], seen: Extent | None) -> tuple[float, flo
     if seen and end - seen.end < OVERHANG:
         end = seen.end
     return begin, end
-
-
-def _by_index(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
-    extents = {}
-    for stream in streams:
-        index = file.index_of(stream)
-        shown = int(index.is_shown.sum())
-        if shown:
-            extents[stream.index] = Extent(index.start, index.end, shown, index.missing_packets)
-    return extents
 
 
 def _by_fragments(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:

@@ -77,7 +77,8 @@ def _scan(
         for time, picture in _decode(part, meter):
             if time - last >= least_gap - 1e-6:
                 last = time
-                yield GreyFrame(time, _shrink(picture, size))
+                small = picture.reformat(*size, format="gray", interpolation=Interpolation.AREA)
+                yield GreyFrame(time, cast(Pixels, small.to_ndarray()))
 
 
 def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
@@ -93,8 +94,3 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
             for picture in decode_packet(decode, packet if packet.size else None, meter):
                 if picture.pts is not None:
                     yield picture.pts * tick + part.shift, picture
-
-
-def _shrink(picture: VideoFrame, size: tuple[int, int]) -> Pixels:
-    small = picture.reformat(*size, format="gray", interpolation=Interpolation.AREA)
-    return cast(Pixels, small.to_ndarray())

@@ -23,11 +23,6 @@ Progress = Callable[[int, int | None], None]
 """Called with the bytes so far, and in all where that is known."""
 
 
-def default_folder() -> Path:
-    """The folder of the user who runs this: `.cache/earmark/models` at home."""
-    return Path.home() / ".cache" / "earmark" / "models"
-
-
 @dataclass(frozen=True, slots=True)
 class StoredModel:
     """A checkpoint that has just been put into the store."""
@@ -49,7 +44,7 @@ class StoredModel:
 class ModelStore:
     """A folder of checkpoints under their published file names."""
 
-    folder: Path = field(default_factory=default_folder)
+    folder: Path = field(default_factory=lambda: Path.home() / ".cache" / "earmark" / "models")
 
     @classmethod
     def at(cls, folder: Path | str | None) -> ModelStore:

@@ -111,12 +111,14 @@ class Block(nn.Module):
         self.norm1 = nn.LayerNorm(size.width, eps=EPSILON)
         self.attn = Attention(size, qkv_bias=qkv_bias)
         self.norm2 = nn.LayerNorm(size.width, eps=EPSILON)
-        self.mlp = FeedForward(size)
+        wide = size.widening * size.width
+        layers = {"fc1": nn.Linear(size.width, wide), "fc2": nn.Linear(wide, size.width)}
+        self.mlp = nn.ModuleDict(layers)
 
     def forward(self, rows: Tensor) -> Tensor:
         """Rows of the same shape, `(batch, rows, width)`."""
         rows = rows + self.attn(self.norm1(rows))
-        return rows + self.mlp(self.norm2(rows))
+        return rows + self.mlp["fc2"](F.gelu(self.mlp["fc1"](self.norm2(rows))))
 
 
 class Attention(nn.Module):
@@ -135,16 +137,3 @@ class Attention(nn.Module):
         query, key, value = parts.permute(2, 0, 3, 1, 4)  # each (batch, heads, rows, width / heads)
         seen = F.scaled_dot_product_attention(query, key, value)
         return self.proj(seen.transpose(1, 2).reshape(batch, count, width))
-
-
-class FeedForward(nn.Module):
-    """Two linear layers with a GELU between them."""
-
-    def __init__(self, size: Transformer) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(size.width, size.widening * size.width)
-        self.fc2 = nn.Linear(size.widening * size.width, size.width)
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Rows of the same shape."""
-        return self.fc2(F.gelu(self.fc1(rows)))
