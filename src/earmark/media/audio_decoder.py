@@ -72,9 +72,7 @@ class RunPiece:
 def decode_runs(parts: Sequence[Part], track: int, meter: Meter) -> Generator[RunPiece, None, None]:
     """The decoded sound of an audio track of all files of a recording, in order.
 
-    Raises:
-        UnreadableFile: a file cannot be read, has packets of which not one can be decoded, or its
-            sound is of a kind that cannot be joined.
+    `UnreadableFile` where a file cannot be read, its packets not decoded, or its sound not joined.
     """
     for number, part in enumerate(parts):
         with mixing(part):

@@ -99,8 +99,7 @@ def lay_runs(
 ) -> Iterator[Sound]:
     """Lay decoded sound of the files of a recording at its time; yields the blocks that are full.
 
-    Raises:
-        UnreadableFile: the sound is of a kind that cannot be mixed to one channel.
+    `UnreadableFile` where the sound is of a kind that cannot be mixed to one channel.
     """
     run: _MonoRun | None = None
     for piece in pieces:

@@ -56,10 +56,7 @@ def join_clips(clips: Sequence[CaptionedClip], path: Path) -> bool:
     """Write `clips` after one another to `path`, an MP4; whether their streams were copied.
 
     They are where all have the same, which clips of one recording have; else pictures and sound
-    are encoded anew, in the size of the first.
-
-    Raises:
-        MediaError: a clip cannot be read, or no video can be written there.
+    are encoded anew, in the size of the first. `MediaError` where there is no way to do so.
     """
     try:
         kinds, lengths = zip(*(_measure(clip.path) for clip in clips), strict=True)

@@ -214,14 +214,8 @@ def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
 def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
     """Write a copy of the recording in `file`, packets as they are, with `chapters` of its own.
 
-    Args:
-        file: Local, or an address that libav reads.
-        chapters: In order; those it has are left out.
-        path: Where to.
-        kind: libav's name of the container, `mp4` or `matroska`.
-
-    Raises:
-        MediaError: it cannot be read, or what it holds does not go into that container.
+    `file` is local, or an address that libav reads; `kind` is libav's name of the container, `mp4`
+    or `matroska`. `MediaError` where what it holds cannot be read, or does not go in there.
     """
     try:
         with av.open(file) as given, av.open(str(path), "w", format=kind) as made:

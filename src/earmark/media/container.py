@@ -90,12 +90,7 @@ class MediaFile:
 
 
 def open_storage(uri: str, meter: Meter) -> Storage:
-    """The bytes at `uri`, counted by `meter`.
-
-    Raises:
-        UnreadableFile: nothing is there, it is a directory, or it may not be read.
-        RemoteError: the server does not answer, or serves no byte ranges.
-    """
+    """The bytes at `uri`, counted by `meter`; a `MediaError` where they cannot be had."""
     if not is_remote(uri):
         return LocalStorage(uri, meter)
     from earmark.media.remote_storage import RemoteStorage
@@ -116,8 +111,8 @@ def open_media(
         index_only: Show libav of a file that has an index what its tracks are, and no packet.
 
     Raises:
-        UnreadableFile: missing, empty, cut off or not media.
-        RemoteError: the server stands in the way.
+        UnreadableFile: missing, a directory, empty, cut off or not media.
+        RemoteError: the server does not answer, or serves no byte ranges.
     """
     storage = open_storage(uri, meter)
     try:

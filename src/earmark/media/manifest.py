@@ -30,12 +30,7 @@ COLUMNS = ("path", "id", "weight", "priority")
 
 
 def read_manifest(uri: str) -> list[str | Source]:
-    """The recordings a list or a manifest names.
-
-    Raises:
-        UnreadableFile: missing, empty, or not what a list or a manifest looks like.
-        RemoteError: the server refuses or fails.
-    """
+    """The recordings that a list or a manifest names; a `MediaError` where it cannot be read."""
     suffix, place, data = suffix_of(uri), place_of(uri), _read(uri)
     if suffix in (".txt", ".m3u") and b"\0" in data:
         return [uri]

@@ -115,8 +115,7 @@ class Mp4Layout:
 def read_layout(storage: Storage) -> Mp4Layout | None:
     """How the file is laid out; None where it is not MP4 or MOV.
 
-    Raises:
-        UnreadableFile: it is one, but its index is missing or cut off.
+    `UnreadableFile` where it is one, but its index is missing or cut off.
     """
     if storage.read(0, 16)[4:8] not in _FIRST:
         return None
@@ -157,12 +156,9 @@ def describe(storage: Storage, layout: Mp4Layout) -> bytes:
 
 
 def check_places(storage: Storage, layout: Mp4Layout) -> None:
-    """Make sure that every table lies where tables are looked for, and is the first of its kind.
+    """`UnreadableFile` unless every table lies where tables are looked for, the first of its kind.
 
     libav reads them wherever they lie, and of two the second.
-
-    Raises:
-        UnreadableFile: one lies elsewhere.
     """
     if _has_strays(storage, layout.index, depth=0):
         raise UnreadableFile(
@@ -192,8 +188,7 @@ def _has_strays(storage: Storage, box: Mp4Box, *, depth: int) -> bool:
 def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
     """The boxes side by side in a stretch; one that reaches past the end is given and ends it.
 
-    Raises:
-        UnreadableFile: there are more, and smaller ones, than anything has that was recorded.
+    `UnreadableFile` where there are more, and smaller ones, than anything has that was recorded.
     """
     position = within.start
     for number in itertools.count():

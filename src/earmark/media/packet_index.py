@@ -79,12 +79,9 @@ class VideoPackets:
 
 
 def check_tables(storage: Storage, traks: Iterable[Trak]) -> None:
-    """Make sure that the tables of all tracks are such as a recording may have.
+    """`UnreadableFile` unless the tables of all tracks are such as a recording may have.
 
     A table of a few bytes may claim billions of packets, and libav believes it.
-
-    Raises:
-        UnreadableFile: they name more packets, or larger ones, than there can be.
     """
     for trak in traks:
         count, largest = _Tables(storage, trak.tables).measure()
@@ -96,11 +93,7 @@ def check_tables(storage: Storage, traks: Iterable[Trak]) -> None:
 
 
 def check_fragments(storage: Storage) -> None:
-    """Make sure that the fragments of a file name no more packets than there can be.
-
-    Raises:
-        UnreadableFile: they name more.
-    """
+    """`UnreadableFile` where the fragments of a file name more packets than there can be."""
     count = 0
     for moof in walk(storage, ByteRange(0, storage.size_bytes)):
         trafs = walk(storage, moof.body) if moof.kind == b"moof" else ()

@@ -97,10 +97,7 @@ class Recording:
         """The sound as mono blocks of 30 s that cover `[0, duration)` without a gap.
 
         Channels are mixed equally. Where there is no sound (before it starts, after it ends, in
-        a hole) there are zeros, so what follows is at its time.
-
-        Raises:
-            NoAudioStream: there is no audio track.
+        a hole) there are zeros, so what follows is at its time. `NoAudioStream` without a track.
         """
         if not self.has_audio:
             raise NoAudioStream(f"{self.name} has no audio stream, {_NOTHING_TO_HEAR}")
@@ -129,8 +126,7 @@ class Recording:
     def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:
         """Time and size of every video packet, from the index: no byte of video is read.
 
-        Raises:
-            NoVideoIndex: the container keeps no such index, or there are no pictures.
+        `NoVideoIndex` where the container keeps no such index, or there are no pictures.
         """
         if not self.has_video or not all(part.has_index for part in self.parts):
             why = "keeps no index of its video packets" if self.has_video else "has no pictures"
@@ -147,14 +143,11 @@ class Recording:
         )
 
     def frames(self, times: Sequence[float], *, stats: FrameStats | None = None) -> list[Frame]:
-        """The picture shown at each of `times`, in the order asked.
+        """The picture shown at each of `times`, in the order asked; `MediaError` without pictures.
 
         Decoding goes from the key frame before a time up to it and no further; times that hang on
         one key frame are decoded once. Before the first picture that is the first, after the
         last the last.
-
-        Raises:
-            MediaError: there are no pictures, or none could be decoded.
         """
         with self.frame_reader(stats=stats) as reader:
             return reader.frames(times)
@@ -168,11 +161,7 @@ class Recording:
             )
 
     def frame_reader(self, *, stats: FrameStats | None = None) -> FrameReader:
-        """The recording held open, to ask for frames many times over: `with` it.
-
-        Raises:
-            MediaError: there are no pictures.
-        """
+        """The recording held open, to ask for frames many times over: `with` it."""
         if not self.has_video:
             raise MediaError(f"{self.name} has no pictures; name a video file")
         self.check_pictures()

@@ -87,12 +87,7 @@ def _began(file: MediaFile) -> str:
 
 
 def content_key(source: Source) -> str:
-    """`Recording.key` of `source` without opening its containers.
-
-    Raises:
-        UnreadableFile: a file is missing or may not be read.
-        RemoteError: the server stands in the way.
-    """
+    """`Recording.key` of `source` without opening its containers."""
     keys = []
     for uri in source.uris:
         with closing(open_storage(uri, Meter())) as storage:

@@ -45,12 +45,7 @@ def open_remote(uri: str, meter: Meter) -> RemoteFile:
 
 
 def read_whole(uri: str, limit_bytes: int) -> bytes:
-    """All of a file at an address that has at most `limit_bytes`: a list of recordings.
-
-    Raises:
-        UnreadableFile: it is not there.
-        RemoteError: the server refuses or fails.
-    """
+    """All of a file at an address that has at most `limit_bytes`: a list of recordings."""
     file = open_remote(uri, Meter())
     try:
         return file.read_whole(limit_bytes)

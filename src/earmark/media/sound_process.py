@@ -53,8 +53,7 @@ def decode_apart(
 ) -> Generator[RunPiece, None, None]:
     """What `decode_runs` gives, and raises, decoded in another process, which is started at once.
 
-    Raises:
-        BackendError: that process was lost.
+    `BackendError` where that process was lost.
     """
     pieces = _decode_apart(parts, track, meter)
     next(pieces)

@@ -66,11 +66,7 @@ def find_all(paths: Sequence[str | Path | Source]) -> SourceListing:
     see `manifest`; an address, itself; a Source, itself. Chapter files of one action-camera
     recording in one folder are one Source; the small copies beside them are none. A path with
     nothing there still gives a Source: opening it says what is wrong, so one bad path does not
-    stop a batch.
-
-    Raises:
-        MediaError: a prefix, a list or a manifest cannot be read, or two recordings have one id
-            or one file.
+    stop a batch. A `MediaError` says which list cannot be read, or which file is named twice.
     """
     entries = [entry for path in paths for entry in _expand(path)]
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
@@ -133,13 +129,7 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
 
 
 def _list_prefix(uri: str) -> list[str]:
-    """The media files beneath a prefix such as `s3://bucket/cams/`, by name.
-
-    Raises:
-        UnreadableFile: no such bucket, or nothing beneath the prefix that is media.
-        RemoteError: the server refuses or fails.
-        MissingExtra: the library for this kind of address is not installed.
-    """
+    """The media files beneath a prefix such as `s3://bucket/cams/`, by name."""
     from earmark.media.object_store import connect
     from earmark.media.remote_storage import explain_listing
 

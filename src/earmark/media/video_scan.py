@@ -47,15 +47,9 @@ def scan_video(
 ) -> Iterator[GreyFrame]:
     """The pictures of `recording` in the order they are shown; every one of them is decoded.
 
-    Args:
-        recording: What to scan.
-        width_pixels: Of the pictures given; never more than they have. Their shape is kept.
-        least_gap: Seconds; pictures that follow the last one given more closely are passed over.
-            0.03 gives all of 30 a second, and every other one of 50 or 60.
-        meter: Counts the bytes read and the packets that could not be decoded.
-
-    Raises:
-        MediaError: there are no pictures, or none that can be decoded.
+    They are `width_pixels` wide, or as wide as they are, and keep their shape. What follows the
+    last one given by less than `least_gap` seconds is passed over: 0.03 gives all of 30 a second,
+    and every other one of 50 or 60. `MediaError` where there are none that can be decoded.
     """
     video = recording.video
     if video is None:

@@ -82,12 +82,7 @@ class Registry(dict[str, Item]):
         return [(name, self[name]) for name in self]
 
     def named(self, name: str) -> Item:
-        """The item called `name`.
-
-        Raises:
-            ValueError: there is none; the message lists those there are.
-            PluginError: another package declares it, and it cannot be loaded.
-        """
+        """The item called `name`; a `ValueError` lists those there are, where there is none."""
         if name not in self:
             raise ValueError(
                 f"there is no {self.kind} {name!r}; the {self.kind}s are {', '.join(self)}"
