@@ -14,10 +14,10 @@ import pytest
 
 from drawing import SHORT, windows
 from earmark.errors import LedgerError
-from earmark.ledger.disk_reserve import SIZE_BYTES
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, PickFrames
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_writer import RESERVE_BYTES
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track
 from ledger_runs import PLAN, answer, call, cell, fill, open_run, row, said
@@ -431,7 +431,7 @@ def test_a_full_disk_costs_no_answer(small_disk: Path):
 def test_a_disk_reserve_that_was_cut_short_is_made_whole(tmp_path: Path):
     (tmp_path / "run.reserve").write_bytes(b"cut")
     with Ledger.open(tmp_path, PLAN):
-        assert (tmp_path / "run.reserve").read_bytes() == bytes(SIZE_BYTES)
+        assert (tmp_path / "run.reserve").read_bytes() == bytes(RESERVE_BYTES)
 
 
 def test_a_plan_is_the_same_in_whatever_order_it_is_told(tmp_path: Path):
@@ -444,5 +444,5 @@ def test_a_plan_is_the_same_in_whatever_order_it_is_told(tmp_path: Path):
 def test_the_disk_reserve_is_real_bytes(tmp_path: Path):
     open_run(tmp_path).close()
     stat = (tmp_path / "run.reserve").stat()
-    assert stat.st_size == SIZE_BYTES
-    assert stat.st_blocks * 512 >= SIZE_BYTES
+    assert stat.st_size == RESERVE_BYTES
+    assert stat.st_blocks * 512 >= RESERVE_BYTES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from earmark.captioning.question import Question
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import BLURRED, Run
-from earmark.ledger.schema import clearly, connect
+from earmark.ledger.schema import clearly, connect, transaction
 from earmark.models import ModelStore
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def blur_run(folder: Path, blur: FaceBlur) -> None:
             "SELECT rowid, thumbnail FROM frames WHERE thumbnail <> x''"
         ).fetchall()
         changes = ((blur.jpeg(picture), row) for row, picture in kept)
-        database.execute("BEGIN IMMEDIATE")
-        database.executemany("UPDATE frames SET thumbnail = ? WHERE rowid = ?", changes)
-        database.execute("INSERT INTO notes VALUES (?, ?)", (BLURRED, blur.name))
-        database.execute("COMMIT")
+        with transaction(database):
+            database.executemany("UPDATE frames SET thumbnail = ? WHERE rowid = ?", changes)
+            database.execute("INSERT INTO notes VALUES (?, ?)", (BLURRED, blur.name))
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

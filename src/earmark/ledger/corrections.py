@@ -20,7 +20,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.records import Correction
 from earmark.ledger.row_values import now, number_of
 from earmark.ledger.run_lock import RunLock
-from earmark.ledger.schema import FILE, VERSION, clearly, connect, version_of
+from earmark.ledger.schema import FILE, VERSION, clearly, connect, transaction, version_of
 from earmark.media.source import as_text
 from earmark.redaction import redact
 
@@ -191,10 +191,5 @@ def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
                 connect(folder, to_write=True).close()
         with closing(connect(folder, to_write=True)) as database:
             database.execute("PRAGMA synchronous = FULL")
-            database.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(database):
                 yield database
-                database.execute("COMMIT")
-            except BaseException:
-                database.execute("ROLLBACK")
-                raise

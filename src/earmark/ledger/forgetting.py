@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import LedgerError
-from earmark.ledger.call_state import SPENT
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
+from earmark.ledger.row_values import SPENT
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import clearly, connect
+from earmark.ledger.schema import clearly, connect, transaction
 
 CLIPS = "clips of "
 """Begins the name of the note that lists what was cut from a recording, before its id."""
@@ -100,17 +100,12 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
         (guard,) = database.execute(
             "SELECT sql FROM sqlite_schema WHERE name = 'answer_stays'"
         ).fetchone()
-        database.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(database):
             database.execute("DROP TRIGGER answer_stays")
             for statement in _DELETE:
                 database.execute(statement)
             database.execute(guard)
             _count_forgotten(database, before)
-            database.execute("COMMIT")
-        except BaseException:
-            database.execute("ROLLBACK")
-            raise
         database.execute("VACUUM")
         _empty_journal(database, folder)
 

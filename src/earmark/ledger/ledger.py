@@ -2,15 +2,20 @@
 
 Whatever a process has committed is there when a run is resumed: recordings that were heard are not
 listened to again, and calls that were answered are not asked again.
+
+    waiting ──▶ in flight ──┬──▶ answered       never asked again
+    ▲             │         └──▶ failed ──┐
+    ├─ withdrawn ─┘                       │
+    └──────────── asked again ◀───────────┘
+
+The answer itself makes its call an answered one: a trigger of the schema.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -18,43 +23,56 @@ from typing import Any
 import numpy as np
 
 from earmark.captioning.activity import stored_activity
-from earmark.captioning.request import Answer
+from earmark.captioning.request import FREE, Answer
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import CoverageRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger import call_state
-from earmark.ledger.disk_reserve import DiskReserve
 from earmark.ledger.kept_forecast import CHOOSE, forecast_values
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
     ADD_RECORDING,
     FAIL_RECORDING,
+    SPENT,
+    answer_values,
+    as_amount,
+    as_count,
     as_lines,
+    call_number,
     count_interrupted,
     keep_tags,
+    now,
     number_of,
     pack,
     recording_values,
     remember_plan,
     replace_evidence,
+    rounds_of_answered,
+    tags_of,
     unpack,
 )
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import clearly, connect, is_disk_error, is_full
+from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
 from earmark.media.source import as_place, as_text
 from earmark.redaction import redact, redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
-Write = Callable[[sqlite3.Connection], object]
-"""Something to be written in a transaction that is open."""
+_CAPTIONED = """
+CREATE TEMP VIEW IF NOT EXISTS captioned AS SELECT wanted.*, (
+    SELECT calls.id FROM calls JOIN answers ON call = calls.id
+    WHERE kind = 'caption' AND calls.recording = wanted.recording
+    AND calls."start" = wanted."start" AND calls."end" = wanted."end"
+    ORDER BY at DESC LIMIT 1) AS shown
+FROM wanted
+"""
+"""What is wanted, each with the call by which a model last answered about its span, if any did."""
 
 
-class Ledger:
+class Ledger(RunWriter):
     """Writes one run. Safe to use from several threads; one process at a time.
 
     A method that returns has committed: killing the process afterwards loses nothing of it. The
@@ -68,13 +86,7 @@ class Ledger:
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], lock: RunLock) -> None:
         """Use `Ledger.open`; this expects the lock to be held."""
-        self.folder = folder
-        self._lock = lock
-        self._thread_lock = threading.RLock()
-        self._connection = connect(folder, to_write=True)
-        self._reserve = DiskReserve(folder)
-        self._is_full = False
-        self._waiting: list[Write] | None = None
+        super().__init__(folder, lock)
         with self._transaction() as database:
             self._plan = remember_plan(database, plan)
             self.interrupted = count_interrupted(database)
@@ -93,18 +105,6 @@ class Ledger:
         except BaseException:
             lock.close()
             raise
-
-    def close(self) -> None:
-        """Let go of the run; it can be opened again."""
-        with self._thread_lock:
-            self._connection.close()
-            self._lock.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def run(self) -> Run:
         """The run as it stands, to read from while this writes; close it when done."""
@@ -126,10 +126,10 @@ class Ledger:
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
-        unknown = RecordingRow(redact_url(as_text(recording)), path, 0.0, 0, name=name)
+        texts = (redact(as_text(text)) for text in (name, reason))
         with self._transaction() as database:
-            values = (*recording_values(unknown), redact(as_text(reason)))
-            database.execute(FAIL_RECORDING, values)
+            place = (redact_url(as_text(recording)), as_place(path))
+            database.execute(FAIL_RECORDING, (*place, *texts))
 
     def note(self, name: str, value: str) -> None:
         """Keep `value` under `name`, in place of what was there."""
@@ -165,28 +165,15 @@ class Ledger:
             audio_track: The one that was heard; not the one asked for where that is silent.
         """
         sketch = level.sketched() if level is not None else None
+        grid = (windows.length, windows.duration, windows.calls, float(np.sum(windows.rates)))
+        arrays = map(pack, (windows.scores, windows.instants, windows.rates))
+        drawn = (pack(sketch.values, "<f4"), sketch.hop) if sketch else (None, None)
+        about = (sound_bytes, access, as_lines(warnings), windows.per_call, audio_track)
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    number_of(database, recording),
-                    key,
-                    windows.length,
-                    windows.duration,
-                    windows.calls,
-                    float(np.sum(windows.rates)),
-                    pack(windows.scores),
-                    pack(windows.instants),
-                    pack(windows.rates),
-                    pack(sketch.values, "<f4") if sketch else None,
-                    sketch.hop if sketch else None,
-                    sound_bytes,
-                    access,
-                    as_lines(warnings),
-                    windows.per_call,
-                    audio_track,
-                ),
+                (number_of(database, recording), key, *grid, *arrays, *drawn, *about),
             )
 
     def heard(
@@ -251,7 +238,7 @@ class Ledger:
             place = (self._plan, number)
             told = (*place, rule, as_lines(notes), *forecast_values(forecast))
             database.execute(CHOOSE, told)
-            earlier = call_state.rounds_of_answered(database, number) if round else {}
+            earlier = rounds_of_answered(database, number) if round else {}
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',
                 place,
@@ -280,19 +267,11 @@ class Ledger:
 
     def keep_frames(self, recording: str, frames: PickFrames) -> None:
         """Keep the thumbnail of a pick and what decoding it took."""
+        span, *taken = astuple(frames)
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    number_of(database, recording),
-                    frames.span.start,
-                    frames.span.end,
-                    frames.thumbnail,
-                    frames.frames_decoded,
-                    frames.frames_sent,
-                    frames.bytes_read,
-                    frames.faces_blurred,
-                ),
+                (number_of(database, recording), *span, *taken),
             )
 
     def keep_evidence(
@@ -333,7 +312,7 @@ class Ledger:
         """
         every = list(wanted)
         with self._transaction() as database:
-            answered = call_state.register(database, every, plan=self._plan)
+            answered = self._register(database, every)
         return [call for call in every if call.identity not in answered]
 
     def answered(self, recording: str) -> list[CallRow]:
@@ -364,7 +343,7 @@ class Ledger:
 
     def spent(self) -> Spent:
         """What the calls of this run have taken so far, whichever process made them."""
-        return Spent(*self._rows(call_state.SPENT)[0])
+        return Spent(*self._rows(SPENT)[0])
 
     def begin(self, call: CallRow, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Note that `call` is about to be sent; only then may it be.
@@ -380,23 +359,57 @@ class Ledger:
             raise LedgerError(
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
+        begin = (
+            "UPDATE calls SET state = iif(state = 'answered', state, 'in flight'),"
+            " asked = asked + 1, reserve_tokens = ?, reserve_spend = ? WHERE identity = ?"
+        )
         with self._transaction() as database:
-            if not call_state.begin(database, call, reserve):
-                call_state.register(database, [call], plan=self._plan)
-                call_state.begin(database, call, reserve)
+            if not database.execute(begin, (*reserve, call.identity)).rowcount:
+                self._register(database, [call])
+                database.execute(begin, (*reserve, call.identity))
 
     def withdraw(self, call: CallRow) -> None:
         """Note that a call began and was not sent after all."""
-        self._surely(lambda database: call_state.withdraw(database, call))
+        withdraw = (
+            "UPDATE calls SET state = 'waiting', asked = asked - 1"
+            " WHERE identity = ? AND state = 'in flight'"
+        )
+        self._surely(lambda database: database.execute(withdraw, (call.identity,)))
 
     def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
 
-        Odd counts and amounts (NaN, negative, endless) are as if nobody had said them. When the
-        disk is full the reserve makes room for the answers still in flight, and `begin` refuses
-        new calls.
+        Odd counts and amounts (NaN, negative, endless) are as if nobody had said them: it cost the
+        most it can have. When the disk is full the reserve makes room for the answers still in
+        flight, and `begin` refuses new calls. An answer that is kept already stays.
         """
-        self._surely(lambda database: call_state.keep(database, call, answer, spend=spend))
+        counts = (answer.prompt_tokens, answer.completion_tokens)
+        is_odd = any(count is not None and as_count(count) is None for count in counts)
+        cost = None if is_odd else as_amount(spend)
+
+        def write(database: sqlite3.Connection) -> None:
+            number = call_number(database, call)
+            # Tags ask no model: they are kept like an answer, and not counted as a call, nor as one
+            # in doubt. An answer that came by post was asked for without `begin`.
+            database.execute(
+                "UPDATE calls SET asked = max(asked, 1) * ?1, interrupted = interrupted * ?1"
+                " WHERE id = ?2",
+                (answer.kind == "caption", number),
+            )
+            kept = database.execute(  # which makes the call an answered one
+                "INSERT INTO answers"
+                " SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, reserve_spend), ?"
+                " FROM calls WHERE id = ? ON CONFLICT (call) DO NOTHING",
+                (number, *answer_values(answer), cost, now(), number),
+            )
+            if kept.rowcount:
+                tags = tags_of(database, number_of(database, call.recording), call.span)
+                database.execute(
+                    "INSERT INTO words (rowid, caption, tags) VALUES (?, ?, ?)",
+                    (number, as_text(answer.text), tags),
+                )
+
+        self._surely(write)
 
     def fail(
         self,
@@ -417,82 +430,62 @@ class Ledger:
             tokens: In and out, of an answer that could not be used and is paid for all the same.
             spend: What that cost.
         """
-        cost = (reason, tokens, spend)
-        self._surely(lambda database: call_state.fail(database, call, *cost, was_sent=was_sent))
+        paid = (*(as_count(n) or 0 for n in tokens), as_amount(spend) or 0)
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """What becomes of calls within the block is committed, and synced, once: when it ends.
+        def write(database: sqlite3.Connection) -> None:
+            number = call_number(database, call)
+            database.execute(
+                "UPDATE calls SET asked = max(asked - (state = 'in flight' AND NOT ?1), ?1),"
+                " state = iif(state = 'answered', state, 'failed') WHERE id = ?2 AND ?1 NOT NULL",
+                (was_sent, number),
+            )
+            database.execute(
+                "INSERT INTO failures (call, reason, prompt_tokens, completion_tokens, spend, at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (number, redact(as_text(reason)), *paid, now()),
+            )
 
-        So answers that arrive together cost one sync. Those that cannot be written together are
-        written one by one, and the first error is raised.
+        self._surely(write)
+
+    def _register(self, database: sqlite3.Connection, calls: Sequence[CallRow]) -> set[str]:
+        """Make each call that of its pick under the present plan; those answered, by identity.
+
+        Tags take no caption's place: a pick that a model has answered keeps the last answer.
         """
-        with self._thread_lock:
-            if self._waiting is not None:
-                yield
-                return
-            self._waiting = []
-            try:
-                yield
-            finally:
-                writes, self._waiting = self._waiting, None
-                self._write_all(writes)
-
-    def _write_all(self, writes: Sequence[Write]) -> None:
-        errors: list[Exception] = []
-        with suppress(LedgerError, ValueError):
-            self._surely(lambda database: [write(database) for write in writes])
-            writes = ()
-        for write in writes:
-            try:
-                self._surely(write)
-            except (LedgerError, ValueError) as error:
-                errors.append(error)
-        if errors:
-            raise errors[0]
-
-    def _surely(self, write: Write) -> None:
-        """Write what became of a call; twice if need be, on a full disk into the reserve."""
-        if self._waiting is not None:
-            self._waiting.append(write)
-            return
-        try:
-            self._write_synced(write)
-        except LedgerError as error:
-            if not is_disk_error(error.__cause__):
-                raise
-            if is_full(error.__cause__) and not self._is_full:
-                self._is_full = True
-                self._make_room()
-            self._write_synced(write)
-
-    def _write_synced(self, write: Write) -> None:
-        with self._transaction(is_synced=True) as database:
-            write(database)
-
-    def _make_room(self) -> None:
-        """Give up the disk reserve, and fold the log into the database so that it starts again."""
-        self._reserve.drop()
-        with self._thread_lock, suppress(sqlite3.Error):  # then there is the room of the reserve
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-
-    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._thread_lock, clearly(self.folder):
-            return self._connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def _transaction(self, *, is_synced: bool = False) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it committed when the block ends, or none of it.
-
-        One that `is_synced` is on the disk then, and so is all that was committed before it.
-        """
-        with self._thread_lock, clearly(self.folder):
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        numbers = {name: number_of(database, name) for name in {call.recording for call in calls}}
+        database.execute(
+            "CREATE TEMP TABLE IF NOT EXISTS wanted"
+            ' (identity TEXT, recording INTEGER, "start" REAL, "end" REAL, model TEXT)'
+        )
+        database.execute("DELETE FROM wanted")
+        database.executemany(
+            "INSERT INTO wanted VALUES (?, ?, ?, ?, ?)",
+            (
+                (call.identity, numbers[call.recording], call.span.start, call.span.end, call.model)
+                for call in calls
+            ),
+        )
+        database.execute(
+            'INSERT INTO calls (identity, recording, "start", "end", model, state)'
+            " SELECT *, 'waiting' FROM wanted WHERE true ON CONFLICT (identity) DO NOTHING"
+        )
+        database.execute(
+            "UPDATE picks SET call = calls.id FROM wanted JOIN calls USING (identity)"
+            " WHERE plan = ? AND picks.recording = wanted.recording"
+            ' AND picks."start" = wanted."start" AND picks."end" = wanted."end"'
+            " AND call IS NOT calls.id",
+            (self._plan,),
+        )
+        database.execute(_CAPTIONED)
+        database.execute(
+            "UPDATE picks SET call = shown FROM captioned WHERE model = ? AND shown NOT NULL"
+            " AND plan = ? AND picks.recording = captioned.recording"
+            ' AND picks."start" = captioned."start" AND picks."end" = captioned."end"',
+            (FREE, self._plan),
+        )
+        answered = database.execute(
+            "SELECT identity FROM wanted JOIN calls USING (identity) WHERE state = 'answered'"
+            " UNION SELECT identity FROM captioned WHERE model = ? AND shown NOT NULL",
+            (FREE,),
+        )
+        return {identity for (identity,) in answered}

@@ -16,7 +16,7 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.records import RecordingRow
+from earmark.ledger.records import CallRow, RecordingRow
 from earmark.media.source import as_place, as_text
 from earmark.redaction import map_texts, redact
 from earmark.timeline import FloatArray, Span
@@ -73,6 +73,24 @@ SELECT (SELECT count(*) FROM calls WHERE state = 'answered') <> (SELECT count(*)
 answered then."""
 
 
+SPENT = """
+SELECT (SELECT coalesce(sum(asked), 0) FROM calls) + coalesce((
+        SELECT json_extract(value, '$[0]') FROM notes WHERE name = 'forgotten'), 0),
+    coalesce(sum(tokens), 0), total(spend), coalesce(sum(guessed), 0)
+FROM (
+    SELECT coalesce(prompt_tokens + completion_tokens, reserve_tokens) AS tokens, spend,
+        prompt_tokens + completion_tokens IS NULL AS guessed
+    FROM answers JOIN calls ON id = call WHERE kind = 'caption'
+    UNION ALL SELECT prompt_tokens + completion_tokens, spend, 0 FROM failures
+    UNION ALL SELECT interrupted * reserve_tokens, interrupted * reserve_spend, interrupted
+    FROM calls WHERE interrupted > 0
+    UNION ALL SELECT json_extract(value, '$[1]'), json_extract(value, '$[2]'),
+        json_extract(value, '$[3]')
+    FROM notes WHERE name = 'forgotten')
+"""
+"""Calls ever sent, tokens, money, and how many calls were counted at the most they can take; those
+about recordings that were forgotten since, too."""
+
 ADD_RECORDING = """
 INSERT INTO recordings (
     id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks)
@@ -86,11 +104,11 @@ ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duratio
 
 FAIL_RECORDING = """
 INSERT INTO recordings (
-    id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks, failure)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    id, path, name, failure, chapters, duration, size_bytes, frame_rate, frame_count)
+VALUES (?, ?, ?, ?, '[]', 0, 0, 0, 0)
 ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name, is_replaced = 0
 """
-"""Takes the values of a recording, and why there is no more of it."""
+"""Takes the id, path and name of a recording, and why there is no more of it."""
 
 
 def recording_values(recording: RecordingRow) -> tuple[object, ...]:
@@ -118,6 +136,14 @@ def number_of(database: sqlite3.Connection, recording: str) -> int:
     return int(row[0])
 
 
+def call_number(database: sqlite3.Connection, call: CallRow) -> int:
+    """What a call is called within the database."""
+    row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
+    if row is None:
+        raise ValueError(f"the call {call.identity!r} was not begun")
+    return int(row[0])
+
+
 def answer_values(answer: Answer) -> tuple[object, ...]:
     """The columns of an answer, in order."""
     return (
@@ -132,6 +158,17 @@ def answer_values(answer: Answer) -> tuple[object, ...]:
         as_text(answer.finish),
         redact(as_text(answer.note)),
     )
+
+
+def rounds_of_answered(database: sqlite3.Connection, recording: int) -> dict[Span, tuple[int, str]]:
+    """The round and the reason of each pick of `recording` that is answered, under any plan."""
+    rows = database.execute(
+        'SELECT p."start", p."end", p.round, p.reason FROM plans JOIN picks p ON p.plan = plans.id'
+        " AND p.recording = ? JOIN calls ON calls.id = p.call WHERE state = 'answered'"
+        " ORDER BY plans.id",
+        (recording,),
+    )
+    return {Span(start, end): (turn, reason) for start, end, turn, reason in rows}
 
 
 def tags_of(database: sqlite3.Connection, recording: int, span: Span) -> str:
@@ -194,20 +231,14 @@ def replace_evidence(
     database.executemany(
         'INSERT INTO evidence (recording, "start", "end", kind, text, confidence, origin, data)'
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                recording,
-                entry.span.start,
-                entry.span.end,
-                entry.kind,
-                redact(as_text(entry.text)),
-                entry.confidence,
-                entry.origin,
-                None if entry.data is None else json.dumps(entry.data, ensure_ascii=False),
-            )
-            for entry in entries
-        ),
+        ((recording, *_evidence_values(entry)) for entry in entries),
     )
+
+
+def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:
+    data = None if entry.data is None else json.dumps(entry.data, ensure_ascii=False)
+    text = redact(as_text(entry.text))
+    return entry.span.start, entry.span.end, entry.kind, text, entry.confidence, entry.origin, data
 
 
 def pack(values: FloatArray, kind: str = EXACT) -> bytes:

@@ -13,7 +13,7 @@ from earmark.errors import LedgerError
 from earmark.ledger.row_values import remember_plan
 from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import Run
-from earmark.ledger.schema import clearly, connect, has_tables, present_file
+from earmark.ledger.schema import clearly, connect, has_tables, present_file, transaction
 
 _TAKE = """
 UPDATE main.frames SET thumbnail = x'' WHERE (SELECT count(*) FROM main.notes WHERE name = 'blur')
@@ -235,24 +235,16 @@ def _check_places(runs: Sequence[Path]) -> None:
 def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:
     """All of one run in one transaction: a killed process leaves whole runs only."""
     with present_file(folder) as file:
-        _take_file(database, file, plan)
-
-
-def _take_file(database: sqlite3.Connection, file: Path, plan: dict[str, Any]) -> None:
-    database.execute("ATTACH DATABASE ? AS other", (str(file),))
-    try:
-        database.execute("BEGIN IMMEDIATE")
-        ours = remember_plan(database, plan)
-        database.execute("CREATE TEMP TABLE plan_of (ours INTEGER, theirs INTEGER)")
-        database.execute(
-            "INSERT INTO plan_of SELECT ?, value FROM other.notes WHERE name = 'plan'", (ours,)
-        )
-        for statement in _TAKE.split(";\n"):
-            database.execute(statement)
-        database.execute("COMMIT")
-    except BaseException:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
-    finally:
-        database.execute("DETACH DATABASE other")
+        database.execute("ATTACH DATABASE ? AS other", (str(file),))
+        try:
+            with transaction(database):
+                ours = remember_plan(database, plan)
+                database.execute("CREATE TEMP TABLE plan_of (ours INTEGER, theirs INTEGER)")
+                database.execute(
+                    "INSERT INTO plan_of SELECT ?, value FROM other.notes WHERE name = 'plan'",
+                    (ours,),
+                )
+                for statement in _TAKE.split(";\n"):
+                    database.execute(statement)
+        finally:
+            database.execute("DETACH DATABASE other")

@@ -229,6 +229,19 @@ def clearly(folder: Path) -> Iterator[None]:
         raise LedgerError(f"cannot use the run folder {folder}: {error.strerror}") from error
 
 
+@contextmanager
+def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """All that is written in the block committed when it ends, or none of it."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield database
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
 def is_full(error: BaseException | None) -> bool:
     """Whether SQLite failed because there was no room to write."""
     code = getattr(error, "sqlite_errorcode", 0) or 0

@@ -1,0 +1,129 @@
+"""One process's connection to a run: what it commits stays, though it is killed or the disk fills.
+
+A transaction is whole or not there. What became of a call is on the disk before the next step; room
+is set aside for it, so that a full disk does not cost the answers still in flight.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from earmark.errors import LedgerError
+from earmark.ledger.run_lock import RunLock
+from earmark.ledger.schema import clearly, connect, is_disk_error, is_full, transaction
+
+RESERVE = "run.reserve"
+"""A file of zeros beside the database, dropped when there is no other room."""
+
+RESERVE_BYTES = 1 << 20
+"""Enough for the answers of some dozens of calls."""
+
+Write = Callable[[sqlite3.Connection], object]
+"""Something to be written in a transaction that is open."""
+
+
+class RunWriter:
+    """Writes one run, which it holds; safe to use from several threads."""
+
+    def __init__(self, folder: Path, lock: RunLock) -> None:
+        """Open the run in `folder`, or make it; `lock` is held, and closed with this.
+
+        Raises:
+            LedgerError: It is damaged or of another version, or there is no room.
+        """
+        self.folder = folder
+        self._lock = lock
+        self._thread_lock = threading.RLock()
+        self._connection = connect(folder, to_write=True)
+        self._reserve = folder / RESERVE
+        with clearly(folder):
+            if not self._reserve.exists() or self._reserve.stat().st_size != RESERVE_BYTES:
+                self._reserve.write_bytes(bytes(RESERVE_BYTES))
+        self._is_full = False
+        self._waiting: list[Write] | None = None
+
+    def close(self) -> None:
+        """Let go of the run; it can be opened again."""
+        with self._thread_lock:
+            self._connection.close()
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What becomes of calls within the block is committed, and synced, once: when it ends.
+
+        So answers that arrive together cost one sync. Those that cannot be written together are
+        written one by one, and the first error is raised.
+        """
+        with self._thread_lock:
+            if self._waiting is not None:
+                yield
+                return
+            self._waiting = []
+            try:
+                yield
+            finally:
+                writes, self._waiting = self._waiting, None
+                self._write_all(writes)
+
+    def _write_all(self, writes: Sequence[Write]) -> None:
+        errors: list[Exception] = []
+        with suppress(LedgerError, ValueError):
+            self._surely(lambda database: [write(database) for write in writes])
+            writes = ()
+        for write in writes:
+            try:
+                self._surely(write)
+            except (LedgerError, ValueError) as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _surely(self, write: Write) -> None:
+        """Write what became of a call; twice if need be, on a full disk into the reserve."""
+        if self._waiting is not None:
+            self._waiting.append(write)
+            return
+        try:
+            with self._transaction(is_synced=True) as database:
+                write(database)
+        except LedgerError as error:
+            if not is_disk_error(error.__cause__):
+                raise
+            if is_full(error.__cause__) and not self._is_full:
+                self._is_full = True
+                self._make_room()
+            with self._transaction(is_synced=True) as database:
+                write(database)
+
+    def _make_room(self) -> None:
+        """Give up the disk reserve, and fold the log into the database so that it starts again."""
+        self._reserve.unlink(missing_ok=True)
+        with self._thread_lock, suppress(sqlite3.Error):  # then there is the room of the reserve
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._thread_lock, clearly(self.folder):
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self, *, is_synced: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it committed when the block ends, or none of it.
+
+        One that `is_synced` is on the disk then, and so is all that was committed before it.
+        """
+        with self._thread_lock, clearly(self.folder):
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
+            with transaction(self._connection) as database:
+                yield database
