@@ -42,18 +42,33 @@ if TYPE_CHECKING:
 BLURRED = "blur"
 """The note in which a run says what is blurred in it."""
 
-_PICKS = """
-SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason,
+_RECORDING = "id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks"
+_ANSWER = (
+    "a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,"
+    " a.finish, a.note, a.spend, a.at"
+)
+"""Columns, in the order that `_recording` and `_kept` read them in."""
+
+_PICKS = f"""
+SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason, p.round,
     tags.words, calls.state,
-    (SELECT reason FROM failures WHERE call = p.call ORDER BY id DESC LIMIT 1),
-    a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,
-    a.finish, a.note, a.spend, a.at, p.round
+    (SELECT reason FROM failures WHERE call = p.call ORDER BY id DESC LIMIT 1), {_ANSWER}
 FROM picks p JOIN recordings r ON r.number = p.recording
     LEFT JOIN tags ON tags.id = p.tags
     LEFT JOIN calls ON calls.id = p.call LEFT JOIN answers a ON a.call = p.call
 WHERE p.plan = ? AND r.id = ? ORDER BY p."start", p."end"
+"""  # noqa: S608 - columns of our own
+
+
+_FRAMES_OF = """
+FROM frames JOIN recordings ON number = recording WHERE id = ? AND "start" = ? AND "end" = ?
 """
 
+_ANSWERS_OF = f"""
+SELECT "start", "end", {_ANSWER}
+FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id
+WHERE recordings.id = ? AND
+"""  # noqa: S608 - columns of our own
 
 _SUMS = (
     """
@@ -198,19 +213,12 @@ class Run:
 
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
-        rows = self._rows(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began,"
-            " marks FROM present ORDER BY path, id"
-        )
-        return [_recording(row) for row in rows]
+        query = f"SELECT {_RECORDING} FROM present ORDER BY path, id"  # noqa: S608
+        return [_recording(row) for row in self._rows(query)]
 
     def recording(self, recording: str) -> RecordingRow | None:
         """The recording with that id; None where there is none that could be worked on."""
-        row = self._row(
-            "SELECT id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began,"
-            " marks FROM present WHERE id = ?",
-            recording,
-        )
+        row = self._row(f"SELECT {_RECORDING} FROM present WHERE id = ?", recording)  # noqa: S608
         return None if row is None else _recording(row)
 
     def summaries(self) -> Iterator[RecordingSummary]:
@@ -271,17 +279,15 @@ class Run:
 
     def failed_paths(self) -> set[str]:
         """The paths of recordings that could not be worked on, or that have calls that failed."""
-        rows = self._rows(
+        return self._set(
             "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
             " UNION SELECT path FROM present JOIN calls ON recording = number"
             " WHERE state = 'failed'"
         )
-        return {path for (path,) in rows}
 
     def answered_calls(self) -> set[str]:
         """The identities of all calls that are answered, under any plan."""
-        rows = self._rows("SELECT identity FROM calls WHERE state = 'answered'")
-        return {identity for (identity,) in rows}
+        return self._set("SELECT identity FROM calls WHERE state = 'answered'")
 
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
@@ -293,21 +299,11 @@ class Run:
         )
         if row is None:
             return None
-        window, scores, rates, instants, duration, level, hop, sound_bytes, *about = row
+        window, *arrays, duration, level, hop, sound_bytes, access, warnings, per_call, key = row
+        scores, rates, instants = map(unpack, arrays)
         track = Track(unpack(level, "<f4"), hop=hop) if level is not None else None
-        return HeardRow(
-            recording,
-            window,
-            unpack(scores),
-            unpack(rates),
-            unpack(instants),
-            duration,
-            track,
-            sound_bytes,
-            about[0],
-            tuple(json.loads(about[1])),
-            *about[2:],
-        )
+        about = (sound_bytes, access, tuple(json.loads(warnings)), per_call, key)
+        return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
 
     def choice(self, recording: str) -> ChoiceRow:
         """How the picks of a recording came about; blank before any were made."""
@@ -329,47 +325,25 @@ class Run:
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
         """The JPEG kept for a pick; empty when there is none."""
-        row = self._row(
-            "SELECT thumbnail FROM frames JOIN recordings ON number = recording"
-            ' WHERE id = ? AND "start" = ? AND "end" = ?',
-            recording,
-            span.start,
-            span.end,
-        )
+        row = self._row(f"SELECT thumbnail {_FRAMES_OF}", recording, span.start, span.end)
         picture = bytes(row[0]) if row else b""
         return self._blur.jpeg(picture) if self._blur else picture
 
     def has_thumbnail(self, recording: str, span: Span) -> bool:
         """Whether a picture is kept for a pick."""
-        query = (
-            "SELECT 1 FROM frames JOIN recordings ON number = recording"
-            """ WHERE id = ? AND "start" = ? AND "end" = ? AND thumbnail <> x''"""
-        )
-        return self._row(query, recording, span.start, span.end) is not None
+        row = self._row(f"SELECT length(thumbnail) {_FRAMES_OF}", recording, span.start, span.end)
+        return bool(row and row[0])
 
     def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
         """Every answer ever kept for a span, the latest first: other prompts, other models."""
-        rows = self._rows(
-            "SELECT a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens,"
-            " a.latency, a.form, a.finish, a.note, a.spend, a.at"
-            " FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id"
-            ' WHERE recordings.id = ? AND "start" = ? AND "end" = ? ORDER BY at DESC, a.call DESC',
-            recording,
-            span.start,
-            span.end,
-        )
-        return [_kept(row) for row in rows]
+        query = f'{_ANSWERS_OF} "start" = ? AND "end" = ? ORDER BY at DESC, a.call DESC'
+        rows = self._rows(query, recording, span.start, span.end)
+        return [_kept(row[2:]) for row in rows]
 
     def captions(self, recording: str) -> Iterator[tuple[Span, StoredAnswer]]:
         """Every caption ever kept of a recording with its span, in order of when it was kept."""
-        rows = self._rows(
-            'SELECT "start", "end", a.text, a.model, a.kind, a.data, a.prompt_tokens,'
-            " a.completion_tokens, a.latency, a.form, a.finish, a.note, a.spend, a.at"
-            " FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = calls.id"
-            " WHERE recordings.id = ? AND a.kind = 'caption' ORDER BY at, a.call",
-            recording,
-        )
-        return ((Span(start, end), _kept(tuple(row))) for start, end, *row in rows)
+        rows = self._rows(f"{_ANSWERS_OF} a.kind = 'caption' ORDER BY at, a.call", recording)
+        return ((Span(*row[:2]), _kept(row[2:])) for row in rows)
 
     def evidence(
         self, recording: str, *, kinds: Collection[str] = KINDS, within: Span | None = None
@@ -409,18 +383,16 @@ class Run:
 
     def recordings_with_evidence(self, kind: str, *, origin: str) -> set[str]:
         """The recordings of which `origin` has told something of `kind`."""
-        rows = self._rows(
+        return self._set(
             "SELECT DISTINCT recordings.id FROM evidence JOIN recordings ON number = recording"
             " WHERE kind = ? AND origin = ?",
             kind,
             origin,
         )
-        return {name for (name,) in rows}
 
     def transcribed(self, transcriber: str) -> set[str]:
         """The recordings whose speech `transcriber` wrote down, be it that nobody speaks."""
-        rows = self._rows("SELECT id FROM recordings WHERE transcribed_by = ?", transcriber)
-        return {name for (name,) in rows}
+        return self._set("SELECT id FROM recordings WHERE transcribed_by = ?", transcriber)
 
     def last_model(self) -> str:
         """The model that was asked for the latest answer kept; empty where none was."""
@@ -438,11 +410,7 @@ class Run:
         return Totals(**values)
 
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
-        """What holds all of `words`, the best match first: captions, tags and evidence.
-
-        A word also finds longer ones that begin with it. Each window comes once, with the answer
-        that matches best, and each piece of evidence. No words find nothing.
-        """
+        """What holds all of `words`, the best match first: see `TextIndex.search`."""
         return self.texts.search(words, most=most)
 
     @property
@@ -455,9 +423,12 @@ class Run:
     def _named(self, query: str) -> Iterator[dict[str, Any]]:
         """The rows of a query about the present plan, each value under its column's name."""
         with clearly(self.folder):
-            cursor = self._connection.execute(query, {"plan": self._plan})
-            names = [column[0] for column in cursor.description]
-            yield from (dict(zip(names, row, strict=True)) for row in cursor)
+            cursor = self._connection.cursor()
+            cursor.row_factory = sqlite3.Row
+            yield from map(dict, cursor.execute(query, {"plan": self._plan}))
+
+    def _set(self, query: str, *values: object) -> set[str]:
+        return {value for (value,) in self._rows(query, *values)}
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with clearly(self.folder):
@@ -478,22 +449,19 @@ def _recording(row: tuple[Any, ...]) -> RecordingRow:
 
 
 def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
-    words, state, failure = row[8:11]
-    is_settled = row[11] is not None
-    kept = _kept(row[11:-1]) if is_settled else None
-    heard = kept.answer.text if kept and kept.answer.kind == "tags" else None
-    tags = split_tags(words, heard)
-    if heard is not None:
+    turn, words, state, failure, *answer = row[8:]
+    kept = _kept(answer) if answer[0] is not None else None
+    is_settled = kept is not None
+    tags = sounds = split_tags(words, None)
+    if kept and kept.answer.kind == "tags":
+        tags = split_tags(words, kept.answer.text)
         kept, state = None, "waiting"
     status = state if state in ("answered", "failed", "in flight") else "not asked"
     failure = failure if status == "failed" else None
-    sounds = split_tags(words, None)
-    return PickRow(
-        recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled, row[-1]
-    )
+    return PickRow(recording, Pick(*row[:8]), tags, status, kept, failure, sounds, is_settled, turn)
 
 
-def _kept(row: tuple[Any, ...]) -> StoredAnswer:
+def _kept(row: Sequence[Any]) -> StoredAnswer:
     text, model, kind, data, *rest, note, spend, at = row
     known = json.loads(data) if data else None
     answer = replace(Answer(text, model, kind, known, *rest), note=note)

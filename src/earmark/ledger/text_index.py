@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from earmark.ledger.records import SearchableText, SearchHit
@@ -88,15 +88,15 @@ class TextIndex:
 
     def recordings_with(self, words: str) -> set[str]:
         """The ids of the recordings with a caption, tags or evidence that hold all of `words`."""
-        query = _as_query(words)
-        rows = self._read(_RECORDINGS, query) if query else iter(())
-        return {key for (key,) in rows}
+        return self._matching(_RECORDINGS, words)
 
     def recordings_with_sound(self, words: str) -> set[str]:
         """The ids of the recordings in which a sound that holds all of `words` was named."""
+        return self._matching(_SOUNDING, words)
+
+    def _matching(self, recordings: str, words: str) -> set[str]:
         query = _as_query(words)
-        rows = self._read(_SOUNDING, query) if query else iter(())
-        return {key for (key,) in rows}
+        return {key for (key,) in self._read(recordings, query)} if query else set()
 
     def named_sounds(self, *, most: int) -> list[tuple[str, int]]:
         """The sounds that were named, and in how many recordings, the most common first."""
@@ -110,14 +110,14 @@ class TextIndex:
         return [(name, count) for name, count in rows]
 
     def _windows_with(self, query: str, most: int) -> Iterator[SearchHit]:
-        found: set[tuple[int, float, float]] = set()
+        found: set[tuple[Any, ...]] = set()
         places = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank, rowid DESC"
         for place, rank in self._read(places, query):
             row = self._row(_INDEXED, place)
-            if row is None or (row[0], row[1], row[2]) in found:
+            if row is None or row in found:
                 continue  # of a recording that was replaced, or found already
-            found.add((row[0], row[1], row[2]))
-            yield self._hit(row[0], row[1], row[2], place, rank)
+            found.add(row)
+            yield self._hit(row, place, rank)
             if len(found) == most:
                 break
 
@@ -129,8 +129,7 @@ class TextIndex:
             most,
         )
         for number, rank in list(rows):
-            hit = self.hit_at(SearchableText(True, number, ""), rank=rank)
-            if hit is not None:
+            if hit := self.hit_at(SearchableText(True, number, ""), rank=rank):
                 yield hit
 
     def searchable(self) -> Iterator[SearchableText]:
@@ -146,46 +145,23 @@ class TextIndex:
         """What stands at the place of `text`; None of a recording that was replaced."""
         if not text.is_evidence:
             row = self._row(_INDEXED, text.place)
-            return self._hit(row[0], row[1], row[2], text.place, rank) if row else None
+            return self._hit(row, text.place, rank) if row else None
         row = self._row(_EVIDENCE, text.place)
         if row is None:
             return None
-        name, path, start, end, kind, words, confidence, origin, picture = row
-        span = Span(start, end)
-        return SearchHit(
-            name,
-            path,
-            None,
-            span,
-            "",
-            (),
-            origin,
-            picture or b"",
-            kind,
-            words,
-            confidence,
-            rank,
-        )
+        name, path, start, end, *about, picture = row
+        hit = SearchHit(name, path, None, Span(start, end), "", (), "", picture or b"", rank=rank)
+        kind, words, confidence, origin = about
+        return replace(hit, kind=kind, text=words, confidence=confidence, model=origin)
 
-    def _hit(
-        self, recording: int, start: float, end: float, place: int, rank: float = 0.0
-    ) -> SearchHit:
+    def _hit(self, found: tuple[Any, ...], place: int, rank: float) -> SearchHit:
         """A span as found; one found by its tags alone shows its latest caption, if any."""
-        row = self._row(_HIT, recording, start, end, place, self._plan)
+        row = self._row(_HIT, *found, place, self._plan)
         assert row is not None
-        name, path, window, words, heard, caption, model, thumbnail = row
-        return SearchHit(
-            name,
-            path,
-            window,
-            Span(start, end),
-            caption or "",
-            split_tags(words, heard),
-            model or "",
-            thumbnail or b"",
-            "caption" if caption else "tags",
-            rank=rank,
-        )
+        name, path, window, words, heard, caption, model, picture = row
+        said = (caption or "", split_tags(words, heard), model or "", picture or b"")
+        kind = "caption" if caption else "tags"
+        return SearchHit(name, path, window, Span(*found[1:]), *said, kind, rank=rank)
 
     def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
         return next(self._read(query, *values), None)
