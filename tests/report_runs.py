@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from functools import partial
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +16,10 @@ from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import (
     CallRow,
-    ChoiceRow,
-    HeardRow,
     PickFrames,
-    PickRow,
     RecordingRow,
-    StoredAnswer,
-    Totals,
 )
 from earmark.media.demo_scene import Script, make_scene
-from earmark.reporting.report_data import PickReport, RecordingReport, RunReport
 from earmark.selection import Coverage
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span, Track
@@ -166,25 +160,24 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
     return folder / "shift"
 
 
-def tell_many(count: int) -> RunReport:
-    """The report of one recording with `count` picks, every fourth window of it."""
+def tell_many(folder: Path, count: int, *, same: Container[int] = ()) -> Path:
+    """A run of one recording with `count` picks, every fourth window; some answered the same."""
     shots = album(Script.compose(seed=5, duration=60.0))[:50]
-    rows = [
-        PickRow(
-            "many",
-            Pick(4 * n, 16.0 * n, 16.0 * n + 4, 16.0 * n + 2, 0.5, 0.5, 0.5, f"window {4 * n}"),
-            ("water", "tap"),
-            "answered",
-            StoredAnswer(Answer(f"A hand turns the tap, number {n}, and waits.", "tiny-vl"), 0, ""),
-        )
-        for n in range(count)
-    ]
-    heard = HeardRow("many", 4.0, np.full(4 * count, 0.5), np.full(4 * count, 0.5))
-    picks = tuple(
-        PickReport(row, partial(shots.__getitem__, n % len(shots))) for n, row in enumerate(rows)
-    )
-    recording = RecordingReport(
-        RecordingRow("many", "/cams/many.mp4", 16.0 * count, 10**12), (), heard, ChoiceRow(), picks
-    )
-    totals = Totals(recordings=1, picks=count, answered=count, windows=4 * count)
-    return RunReport("many", "2026-01-01", {"model": "tiny-vl"}, totals, (recording,))
+    rates, instants = np.full(4 * count, 0.5), 4.0 * np.arange(4 * count) + 2
+    windows = Windows(4.0, 16.0 * count, rates, instants, rates, SHORT)
+    picks = explain(windows, np.arange(0, 4 * count, 4), "window {0}".format)
+    calls = [CallRow(f"call {pick.window}", "many", pick.span, "tiny-vl") for pick in picks]
+    with Ledger.open(folder, {"model": "tiny-vl"}) as ledger:
+        ledger.add(RecordingRow("many", "/cams/many.mp4", 16.0 * count, 10**12))
+        ledger.hear("many", windows, key="many")
+        tags = {pick.span: ("water", "tap") for pick in picks}
+        ledger.choose("many", picks, tags=tags)
+        ledger.unanswered(calls)
+        for place, call in enumerate(calls):
+            ledger.keep_frames("many", PickFrames(call.span, shots[place % len(shots)]))
+        with ledger.together():
+            for place, call in enumerate(calls):
+                words = f"A hand turns the tap, number {place}, and waits."
+                told = "A bench, and nobody at it." if place in same else words
+                ledger.keep(call, Answer(told, "tiny-vl"))
+    return folder

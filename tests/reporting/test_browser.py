@@ -13,12 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from chromium import CHROMIUM, DRIVER, chromium, look
-from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import StoredAnswer
 from earmark.ledger.run_reader import Run
-from earmark.reporting.report_page import save_page, write_page
+from earmark.reporting.report_page import write_page
 from earmark.search.archive_search import search
 from earmark.timeline import Span
 from ledger_runs import PLAN, answer, call, open_run, row
@@ -316,7 +314,9 @@ def test_a_run_asked_by_post_was_asked(driver, tmp_path):
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run with 20,000 picks."""
-    return save_page(tell_many(20_000), tmp_path_factory.mktemp("large") / "report.html")
+    folder = tmp_path_factory.mktemp("large")
+    with Run.open(tell_many(folder / "run", 20_000)) as run:
+        return write_page(run, folder / "report.html")
 
 
 def test_twenty_thousand_picks_are_drawn_as_they_are_scrolled_to(driver, large: Path):
@@ -450,15 +450,8 @@ def test_the_first_tile_says_what_happened_and_lanes_show_when(driver, told_run,
 
 
 def test_answers_that_say_the_same_are_folded_and_can_be_unfolded(driver, tmp_path: Path):
-    made = tell_many(12)
-    (recording,) = made.recordings
-    same = StoredAnswer(Answer("A bench, and nobody at it.", "tiny-vl"), 0, "")
-    folded = tuple(
-        replace(pick, row=replace(pick.row, kept=same)) if 3 <= place < 9 else pick
-        for place, pick in enumerate(recording.picks)
-    )
-    report = replace(made, recordings=(replace(recording, picks=folded),))
-    see(driver, save_page(report, tmp_path / "folded.html"))
+    with Run.open(tell_many(tmp_path / "run", 12, same=range(3, 9))) as run:
+        see(driver, write_page(run, tmp_path / "folded.html"))
     assert len(cards(driver)) == 12 - 5
     button = driver.find_element(By.CSS_SELECTOR, ".fold")
     assert button.text == "The same for 1 min 24 s (5 more picks)"

@@ -11,9 +11,9 @@ import pytest
 
 from drawing import windows
 from earmark.ledger.ledger import Ledger
+from earmark.ledger.run_reader import Run
 from earmark.reporting.archive_index import write_report
-from earmark.reporting.report_data import link_to, load_report
-from earmark.reporting.report_page import render, save_page, write_page
+from earmark.reporting.report_page import link_to, write_page
 from earmark.timeline import Track
 from ledger_runs import PLAN, answer, call, fill, open_run, row
 from report_runs import HOSTILE, tell_many
@@ -25,12 +25,17 @@ def data_of(page: str) -> dict[str, object]:
     return dict(json.loads(block))
 
 
+def told(run: Run, folder: Path) -> str:
+    """The page of a run, beside the files in `folder`."""
+    return write_page(run, folder / "told.html").read_text(encoding="utf-8")
+
+
 def test_the_page_tells_what_became_of_every_pick(tmp_path: Path):
     with open_run(tmp_path / "run", tags={1: ["hammering"]}) as ledger, ledger.run() as run:
         fill(ledger, {1: "a board"})
         ledger.begin(call(3))
         ledger.fail(call(3), "too slow")
-        data = data_of(render(load_report(run, beside=tmp_path)))
+        data = data_of(told(run, tmp_path))
     (recording,) = data["recordings"]
     first, second = recording["picks"]
     assert (first["caption"], first["tags"], first["status"]) == (
@@ -50,7 +55,7 @@ def test_no_caption_can_end_the_data(tmp_path: Path):
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
         ledger.begin(call(1))
         ledger.keep(call(1), answer(HOSTILE))
-        page = render(load_report(run, beside=tmp_path))
+        page = told(run, tmp_path)
     assert page.count("</script>") == 2
     assert "<img" not in page
     assert data_of(page)["recordings"][0]["picks"][0]["caption"] == HOSTILE
@@ -58,7 +63,7 @@ def test_no_caption_can_end_the_data(tmp_path: Path):
 
 def test_the_page_asks_nothing_of_the_network(tmp_path: Path):
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
-        page = render(load_report(run, beside=tmp_path))
+        page = told(run, tmp_path)
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
     assert "@import" not in page
     assert "{{" not in page
@@ -95,9 +100,9 @@ def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
     chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
     with open_run(tmp_path / "run") as ledger, ledger.run() as run:
         ledger.add(replace(row("a"), name="cam 7", chapters=chapters))
-        (recording,) = data_of(render(load_report(run, beside=tmp_path)))["recordings"]
+        (recording,) = data_of(told(run, tmp_path))["recordings"]
         ledger.add(replace(row("a"), path="s3://bucket/a.mp4"))
-        (away,) = data_of(render(load_report(run, beside=tmp_path)))["recordings"]
+        (away,) = data_of(told(run, tmp_path))["recordings"]
     assert recording["name"] == "cam 7"
     assert recording["files"] == [["./GX010042.MP4", 0.0], ["./GX020042.MP4", 10.0]]
     assert (away["name"], away["files"]) == ("a.mp4", [])
@@ -105,7 +110,7 @@ def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
 
 def test_a_run_with_nothing_in_it_still_has_a_page(tmp_path: Path):
     with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
-        data = data_of(render(load_report(run, beside=tmp_path)))
+        data = data_of(told(run, tmp_path))
     assert (data["recordings"], data["title"]) == ([], "run")
 
 
@@ -115,10 +120,9 @@ def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
         level = np.linspace(-60, -10, 20_000)
         level[:500] = -np.inf
         ledger.hear("a", windows("123"), key="k", level=Track(level, hop=1.0))
-        told = load_report(run, beside=tmp_path)
-        data = data_of(render(told))
-    assert len(told.recordings[0].heard.level) <= 4000
+        data = data_of(told(run, tmp_path))
     curve = data["recordings"][0]["level"]
+    assert len(curve) <= 4000
     assert (min(curve), max(curve)) == (0, 100)
 
 
@@ -145,12 +149,15 @@ def test_what_a_killed_write_left_is_cleaned_up(tmp_path: Path):
 
 def test_the_pictures_of_a_large_page_are_those_it_shows(tmp_path: Path):
     page = tmp_path / "a report.html"
-    for count in (1200, 1010, 1200):
-        save_page(tell_many(count), page)
+    many, fewer, few = (tell_many(tmp_path / str(count), count) for count in (1200, 1010, 3))
+    for folder in (many, fewer, many):
+        with Run.open(folder) as run:
+            write_page(run, page)
         data = data_of(page.read_text(encoding="utf-8"))
         assert data["pictures"] == "a%20report_pictures/"
         named = {pick["picture"] for pick in data["recordings"][0]["picks"]}
         assert {path.name for path in (tmp_path / "a report_pictures").iterdir()} == named
-    save_page(tell_many(3), page)
+    with Run.open(few) as run:
+        write_page(run, page)
     data = data_of(page.read_text(encoding="utf-8"))
     assert data["pictures"] == "" and len(data["recordings"][0]["picks"][0]["picture"]) > 1000

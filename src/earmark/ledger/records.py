@@ -61,9 +61,19 @@ class RecordingRow:
         )
 
     @property
+    def title(self) -> str:
+        """What to call it: as its user does, or by its file."""
+        return self.name or self.path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+
+    @property
+    def files(self) -> tuple[tuple[str, float], ...]:
+        """Its files, and the second each begins at."""
+        return self.chapters or ((self.path, 0.0),)
+
+    @property
     def source(self) -> Source:
         """Where it was opened, all its files."""
-        return Source(tuple(path for path, _ in self.chapters) or (self.path,), self.name)
+        return Source(tuple(path for path, _ in self.files), self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
@@ -21,8 +21,7 @@ from earmark.models import ModelStore
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
-from earmark.reporting.report_data import load_report
-from earmark.reporting.report_page import save_page
+from earmark.reporting.report_page import write_page
 from earmark.timeline import Span
 
 FORMATS = {"csv": "captions.csv", "jsonl": "captions.jsonl", "srt": "subtitles"}
@@ -67,12 +66,7 @@ def bundle(
         folder, voices = Path(scratch), plan.speech_plan.voices
         with shareable_copy(run, voices=voices, blur=plan.question.blur) as shared:
             files, uncut = _cut(kept, folder, plan)
-            report = load_report(shared, beside=folder, title=run.resolve().name)
-            told = tuple(
-                replace(one, files=tuple(files.get(one.recording.id, ())))
-                for one in report.recordings
-            )
-            save_page(replace(report, recordings=told), folder / "index.html")
+            write_page(shared, folder / "index.html", title=run.resolve().name, files=files)
             for name, place in FORMATS.items():
                 export(shared, folder / place, format=name)
         with replacing(to) as target:

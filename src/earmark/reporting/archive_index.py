@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,18 @@ from urllib.parse import quote
 from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError, as_range
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
+from earmark.ledger.kept_forecast import NOTE, read_error
 from earmark.ledger.records import HeardRow, RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale, replacing
-from earmark.reporting.report_data import RunReport, load_recording
 from earmark.reporting.report_page import (
+    describe_run,
     draw,
     name_of,
     pictures_of,
-    save_page,
-    say_forecast,
-    title_of,
+    save_html,
     write_page,
+    write_recording,
 )
 from earmark.reporting.run_overview import overview_of
 from earmark.selection import ladder
@@ -60,27 +58,15 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     """
     summaries = list(run.summaries())
     rows = [_plain(run, summary) for summary in summaries]
-    totals, error = run.totals(), read_error(run.note(NOTE))
     _write_pages(run, summaries, rows, path.parent / PAGES)
-    plain = {
-        "title": title or run.folder.resolve().name,
-        "opened": run.opened(),
-        "version": VERSION,
-        "plan": run.plan(),
-        "totals": asdict(totals),
-        "coverage": say_forecast(
-            coverage_of(totals, error), actions_of(totals.expected, totals.duration, error)
-        ),
+    error = read_error(run.note(NOTE))
+    plain = describe_run(run, title) | {
         "columns": COLUMNS,
         "recordings": rows,
-        "missed": [asdict(missed) for missed in run.failed_recordings()],
         "curve": curve(run, error),
         "sure": MEASURED if error else "",
     }
-    with replacing(path) as scratch:
-        page = draw("index", plain, styles=("page.css", "index.css"))
-        scratch.write_text(page, encoding="utf-8")
-    return path
+    return save_html(draw("index", plain, styles=("page.css", "index.css")), path)
 
 
 def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...]]:
@@ -148,7 +134,7 @@ def _plain(run: Run, summary: RecordingSummary) -> list[Any]:
     active, choice = overview_of(run, row).active, run.choice(row.id)
     share, told = choice.forecast, choice.forecast_range
     return [
-        title_of(row),
+        row.title,
         row.path,
         f"{PAGES}/{quote(page_name(summary))}",
         round(row.duration, 1),
@@ -189,7 +175,7 @@ def _write_pages(
         now[name] = [edition, *row]
         is_told = before.get(name) == now[name] and not summary.totals.failed
         if not is_told or not (folder / name).exists():
-            _write_one(run, summary, folder / name)
+            write_recording(run, summary.recording, summary.totals, folder / name)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")
 
@@ -201,17 +187,3 @@ def _noted(path: Path) -> dict[str, list[Any]]:
     except (FileNotFoundError, ValueError):
         return {}
     return before if isinstance(before, dict) else {}
-
-
-def _write_one(run: Run, summary: RecordingSummary, path: Path) -> None:
-    told = load_recording(run, summary.recording, beside=path.parent)
-    report = RunReport(
-        title=title_of(summary.recording),
-        opened=run.opened(),
-        plan=run.plan(),
-        totals=summary.totals,
-        recordings=(told,),
-        coverage=(told.choice.forecast, told.choice.forecast_range),
-        actions=told.actions,
-    )
-    save_page(report, path)

@@ -11,27 +11,36 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ActionRange, CoverageRange, as_count, as_range, how_sure
 from earmark.grid import count_windows
-from earmark.ledger.records import RecordingRow
+from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
+from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
+from earmark.redaction import is_redacted
 from earmark.reporting.html_document import assemble
 from earmark.reporting.near_duplicates import fold_repeats
-from earmark.reporting.report_data import PickReport, RecordingReport, RunReport, load_report
+from earmark.reporting.run_overview import RecordingOverview, overview_of
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
+
+Files = Sequence[tuple[str, float]]
+"""Where a browser beside the page finds each file of a recording, and the second it begins at."""
+
+MOST_POINTS = 4000
+"""Of a recording's sound level: more than any screen has columns for."""
 
 MOST_EMBEDDED = 1000
 """Picks whose pictures lie in the page itself: some ten megabytes."""
@@ -44,20 +53,75 @@ SCRIPTS = {"page": ("word_search.js", "lanes.js")}
 """What a page's own script needs before it."""
 
 
-def write_page(run: Run, path: Path, *, title: str | None = None) -> Path:
-    """Write the page of `run` to `path`, whole or not at all."""
-    return save_page(load_report(run, beside=path.parent, title=title), path)
+def write_page(
+    run: Run,
+    path: Path,
+    *,
+    title: str | None = None,
+    files: Mapping[str, Files] | None = None,
+) -> Path:
+    """Write the page of `run` to `path`, whole or not at all.
+
+    Recordings in which something happened come first, else by path.
+
+    Args:
+        run: What to tell.
+        path: Of the page; if it has very many pictures, they go to a folder beside it.
+        title: The name of the run's folder where none is given.
+        files: Of each recording, by its id, what is played; its own files where that is None.
+    """
+    told = [(row, overview_of(run, row)) for row in run.recordings()]
+    told.sort(key=lambda pair: not pair[1].has_something)
+    return _save(run, path, describe_run(run, title), told, files)
 
 
-def save_page(report: RunReport, path: Path) -> Path:
-    """Write `report` to `path`; its pictures to a folder beside it if there are very many."""
-    is_large = sum(len(recording.picks) for recording in report.recordings) > MOST_EMBEDDED
-    files = PictureFiles(pictures_of(path)) if is_large else None
-    page = render(report, files)
-    with replacing(path) as scratch:
-        scratch.write_text(page, encoding="utf-8")
-    if files is not None:
-        files.remove_others()
+def write_recording(run: Run, recording: RecordingRow, totals: Totals, path: Path) -> Path:
+    """Write a page about one `recording` of `run`, which has come to `totals`, to `path`."""
+    heard, choice = run.heard(recording.id) or HeardRow(recording.id), run.choice(recording.id)
+    forecast = ((choice.forecast, choice.forecast_range), expected_of(run, recording, heard))
+    heading = _heading(run, recording.title, totals, say_forecast(*forecast))
+    return _save(run, path, heading, [(recording, overview_of(run, recording))], None)
+
+
+def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
+    """What begins the page of a run, or its index: what it has come to, as plain values."""
+    totals, error = run.totals(), read_error(run.note(NOTE))
+    actions = actions_of(totals.expected, totals.duration, error)
+    coverage = say_forecast(coverage_of(totals, error), actions)
+    missed = [asdict(missed) for missed in run.failed_recordings()]
+    return _heading(run, title or run.folder.resolve().name, totals, coverage) | {"missed": missed}
+
+
+def _heading(run: Run, title: str, totals: Totals, coverage: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "title": title,
+        "opened": run.opened(),
+        "version": VERSION,
+        "plan": run.plan(),
+        "totals": asdict(totals),
+        "coverage": coverage,
+        "missed": [],
+    }
+
+
+def _save(
+    run: Run,
+    path: Path,
+    heading: dict[str, Any],
+    told: Sequence[tuple[RecordingRow, RecordingOverview]],
+    files: Mapping[str, Files] | None,
+) -> Path:
+    is_large = heading["totals"]["picks"] > MOST_EMBEDDED
+    album = PictureFiles(pictures_of(path)) if is_large else None
+    recordings = []
+    for row, overview in told:
+        links = _links(row, path.parent) if files is None else files.get(row.id, ())
+        recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(links)})
+    pictures = f"{quote(album.folder.name)}/" if album else ""
+    data = heading | {"pictures": pictures, "recordings": recordings}
+    save_html(draw("page", data, styles=("page.css",), has_files=is_large), path)
+    if album is not None:
+        album.remove_others()
     return path
 
 
@@ -91,9 +155,11 @@ class PictureFiles:
                 path.unlink(missing_ok=True)
 
 
-def render(report: RunReport, files: PictureFiles | None = None) -> str:
-    """The page as HTML; its pictures in `files`, or else in the page itself."""
-    return draw("page", _plain(report, files), styles=("page.css",), has_files=files is not None)
+def save_html(page: str, path: Path) -> Path:
+    """Write `page` to `path`, whole or not at all."""
+    with replacing(path) as scratch:
+        scratch.write_text(page, encoding="utf-8")
+    return path
 
 
 _BEGIN = """"use strict";
@@ -116,26 +182,16 @@ def _part(name: str) -> str:
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
-def _plain(report: RunReport, files: PictureFiles | None) -> dict[str, Any]:
+def _plain_recording(
+    run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
+) -> dict[str, Any]:
+    heard, choice = run.heard(recording.id) or HeardRow(recording.id), run.choice(recording.id)
+    actions, level = expected_of(run, recording, heard), heard.level
+    if level is not None:
+        level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
     return {
-        "title": report.title,
-        "opened": report.opened,
-        "version": VERSION,
-        "plan": report.plan,
-        "totals": asdict(report.totals),
-        "coverage": say_forecast(report.coverage, report.actions),
-        "pictures": f"{quote(files.folder.name)}/" if files else "",
-        "recordings": [_plain_recording(recording, files) for recording in report.recordings],
-        "missed": [asdict(missed) for missed in report.missed],
-    }
-
-
-def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dict[str, Any]:
-    recording, heard, choice = report.recording, report.heard, report.choice
-    return {
-        "name": title_of(recording),
+        "name": recording.title,
         "path": recording.path,
-        "files": report.files,
         "duration": recording.duration,
         "size": recording.size_bytes,
         "frames": recording.frame_count,
@@ -146,18 +202,15 @@ def _plain_recording(report: RecordingReport, files: PictureFiles | None) -> dic
         else len(heard.scores),
         "step": heard.window / heard.per_call,
         "scores": scale_curve(heard.scores),
-        "level": scale_curve(heard.level.values) if heard.level else [],
-        "hop": heard.level.hop if heard.level else 1.0,
+        "level": scale_curve(level.values) if level else [],
+        "hop": level.hop if level else 1.0,
         **asdict(choice),
-        "coverage": say_forecast((choice.forecast, choice.forecast_range), report.actions),
+        "coverage": say_forecast((choice.forecast, choice.forecast_range), actions),
         "access": heard.access,
         "heard": heard.sound_bytes,
-        "picks": [
-            _plain_pick(pick, files) | {"leader": leader}
-            for pick, leader in zip(report.picks, _leaders(report.picks), strict=True)
-        ],
-        "evidence": [_plain_evidence(entry) for entry in report.evidence],
-        "overview": list(report.overview.lines()) if report.overview else [],
+        "picks": _plain_picks(run, list(run.picks(recording.id)), album),
+        "evidence": [_plain_evidence(one) for one in _each_once(run.evidence(recording.id))],
+        "overview": list(overview.lines()),
     }
 
 
@@ -176,10 +229,49 @@ def say_forecast(
     }
 
 
-def _leaders(picks: Sequence[PickReport]) -> list[int]:
-    """The pick that each is folded into, because its answer says the same; its own place if not."""
-    kept = [pick.row.kept for pick in picks]
-    return fold_repeats([each.answer.text if each else None for each in kept])
+def expected_of(
+    run: Run, recording: RecordingRow, heard: HeardRow
+) -> tuple[float | None, ActionRange | None]:
+    """How many actions a recording of `run` is expected to hold, as `actions_of` says it."""
+    expected = float(heard.rates.sum())
+    return actions_of(expected, recording.duration, read_error(run.note(NOTE)))
+
+
+def link_to(path: str, *, beside: Path) -> str | None:
+    """How a page in `beside` names a recording; None when a browser cannot open it.
+
+    >>> link_to("https://cams.example/a b.mp4", beside=Path("."))
+    'https://cams.example/a b.mp4'
+    >>> link_to("s3://bucket/a.mp4", beside=Path(".")) is None
+    True
+    """
+    scheme = urlsplit(path).scheme
+    if scheme in ("http", "https"):
+        return None if is_redacted(path) else path
+    if len(scheme) > 1:  # one letter is a Windows drive
+        return None
+    absolute = Path(path).resolve()
+    try:
+        relative = Path(os.path.relpath(absolute, beside.resolve()))
+    except ValueError:  # another Windows drive
+        return absolute.as_uri()
+    return quote(f"./{relative.as_posix()}")
+
+
+def _links(recording: RecordingRow, beside: Path) -> Iterator[tuple[str, float]]:
+    for path, start in recording.files:
+        link = link_to(path, beside=beside)
+        if link is not None:
+            yield link, start
+
+
+def _each_once(every: Iterator[EvidenceEntry]) -> Iterator[EvidenceEntry]:
+    """The entries but for sounds of windows that a track over the whole recording has too."""
+    entries = list(every)
+    tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
+    for entry in entries:
+        if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
+            yield entry
 
 
 def _plain_evidence(entry: EvidenceEntry) -> list[Any]:
@@ -188,9 +280,24 @@ def _plain_evidence(entry: EvidenceEntry) -> list[Any]:
     return [start, end, entry.kind, text, sure, entry.origin]
 
 
-def _plain_pick(report: PickReport, files: PictureFiles | None) -> dict[str, Any]:
-    row, pick, picture = report.row, report.row.pick, report.load_picture()
-    answer = row.kept.answer if row.kept else None
+def _plain_picks(
+    run: Run, rows: Sequence[PickRow], album: PictureFiles | None
+) -> list[dict[str, Any]]:
+    """The picks, each with the place of the one it is folded into: its own where it is not."""
+    leaders = fold_repeats([row.kept.answer.text if row.kept else None for row in rows])
+    pictures = (run.thumbnail(row.recording, row.span) for row in rows)
+    return [
+        _plain_pick(row)
+        | {
+            "leader": leader,
+            "picture": album.keep(picture) if album else base64.b64encode(picture).decode(),
+        }
+        for row, leader, picture in zip(rows, leaders, pictures, strict=True)
+    ]
+
+
+def _plain_pick(row: PickRow) -> dict[str, Any]:
+    pick, answer = row.pick, row.kept.answer if row.kept else None
     return {
         "window": pick.window,
         "start": pick.start,
@@ -210,7 +317,6 @@ def _plain_pick(report: PickReport, files: PictureFiles | None) -> dict[str, Any
         "cut": bool(answer and answer.finish == "length"),
         "note": answer.note if answer else "",
         "failure": _shortened(row.failure) if row.failure else None,
-        "picture": files.keep(picture) if files else base64.b64encode(picture).decode(),
     }
 
 
@@ -240,11 +346,6 @@ def _quantile(values: FloatArray, share: float) -> float:
     first, second = int(place), min(int(place) + 1, len(values) - 1)
     low, high = np.partition(values, (first, second))[[first, second]]
     return float(low + (high - low) * (place - first))
-
-
-def title_of(recording: RecordingRow) -> str:
-    """What to call a recording: as its user does, or by its file."""
-    return recording.name or name_of(recording.path)
 
 
 def name_of(path: str) -> str:

@@ -179,7 +179,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     has_listened = heard.level is not None or bool(sounds or said)
     return RecordingOverview(
         path=recording.path,
-        name=recording.name or recording.path.replace("\\", "/").rsplit("/", 1)[-1],
+        name=recording.title,
         duration=recording.duration,
         active=min(recording.duration, float(windows.sum()) * heard.window)
         if has_listened

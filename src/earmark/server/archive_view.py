@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from earmark.ledger.records import RecordingFacts, RecordingSummary, StripFacts
 from earmark.ledger.run_reader import Run
-from earmark.reporting.report_page import scale_curve, title_of
+from earmark.reporting.report_page import scale_curve
 from earmark.server.api_records import ArchiveRow, StripRow
 from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray
@@ -178,7 +178,7 @@ def _row(summary: RecordingSummary, facts: RecordingFacts) -> ArchiveRow:
     score = facts.best_score
     return ArchiveRow(
         id=row.id,
-        name=title_of(row),
+        name=row.title,
         path=row.path,
         began=row.began,
         duration=row.duration,

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from earmark.ledger.records import RecordingRow
 from earmark.media.container import open_storage
 from earmark.media.source import name_of, suffix_of
 from earmark.media.source_listing import SUFFIXES
@@ -47,11 +46,6 @@ class RangeReply:
     status: int
     headers: dict[str, str]
     chunks: Iterator[bytes]
-
-
-def files_of(recording: RecordingRow) -> tuple[tuple[str, float], ...]:
-    """The files of a recording, and the second each begins at."""
-    return recording.chapters or ((recording.path, 0.0),)
 
 
 def why_not(path: str) -> str:
