@@ -11,7 +11,7 @@ import pytest
 from earmark.errors import MediaError
 from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run
-from earmark.reporting.chapter_marks import GAP
+from earmark.reporting.editing_formats import GAP
 from earmark.reporting.export_formats import export
 from ledger_runs import fill, open_run
 from making import make_video

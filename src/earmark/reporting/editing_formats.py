@@ -1,30 +1,116 @@
-"""Picks for editors (OpenTimelineIO, Final Cut, Premiere, Resolve) and for Label Studio."""
+"""Picks for editors, players and Label Studio: edit lists (CMX 3600), chapters, markers, clips."""
 
 from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
-from pathlib import Path, PurePath
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from earmark.errors import MissingExtra
+from earmark.errors import MediaError, MissingExtra
 from earmark.ledger.records import RecordingRow
+from earmark.media.clip_writer import Chapter, copy_with_chapters
 from earmark.media.source import is_remote, name_of
 from earmark.reporting.csv_rows import as_cell
-from earmark.reporting.edl import FRAME_RATE, Clip, in_chapter, one_line, time_code
-from earmark.reporting.exporter import Export, Exporter, ExportRow
+from earmark.reporting.exporter import Export, Exporter, ExportRow, TextExporter
+from earmark.selection.result import Selection
+
+FRAME_RATE = 25
+"""Frames a second of the time codes unless another is known; the formats have no seconds."""
+
+GAP = "not picked"
+"""The title between picks. MP4 has no gaps: a chapter lasts until the next, the first from 0."""
 
 
-class OpenTimeline(Exporter):
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """A stretch of one recording."""
+
+    path: str
+    start: float
+    end: float
+    comment: str = ""
+    id: str = ""
+    """What the user's manifest calls the recording."""
+
+
+class EditList(TextExporter):
+    """The picks as clips in a row; time codes at the recordings' frame rate if they share one.
+
+    At the usual one if not, or if theirs is too slow to be counted in.
+    """
+
+    def _pieces(self, export: Export) -> Iterable[str]:
+        chapters = {recording.id: recording.chapters for recording in export.recordings}
+        clips = (
+            in_chapter(
+                Clip(row.path, row.start, row.end, row.caption or row.reason, row.id),
+                chapters[row.recording],
+            )
+            for row in export.rows
+        )
+        yield edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
+
+
+class Chapters(TextExporter):
+    """Chapters as ffmpeg's metadata text, a file a recording: one a pick, and those in between.
+
+    Times are the recording's. Where picks overlap, the later begins at the end of the one before.
+    """
+
+    is_per_recording = True
+    suffix = "ffmetadata"
+
+    def _pieces(self, export: Export) -> Iterable[str]:
+        yield ";FFMETADATA1\n"
+        for start, end, title in _chapters(export):
+            words = re.sub(r"([=;#\\])", r"\\\1", title)  # which have a meaning in this format
+            yield f"\n[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={words}\n"
+
+
+class ChapteredMp4(Exporter):
+    """A copy of each recording, as recorded, with a chapter a pick: MP4, for any player."""
+
+    is_per_recording = True
+    is_text = False
+    suffix = "mp4"
+    kind = "mp4"
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        (recording,) = export.recordings
+        if export.is_blurred:
+            raise MediaError(
+                "faces are blurred in this run, and a copy of its recording would show them; "
+                "`--format chapters` writes the chapters alone"
+            )
+        if recording.chapters:
+            raise MediaError(
+                f"{one_line(recording.path)} has several files, and a copy holds one; "
+                "`--format chapters` writes the chapters alone"
+            )
+        copy_with_chapters(recording.path, _chapters(export), path, self.kind)
+
+
+class ChapteredMkv(ChapteredMp4):
+    """A copy of each recording, as recorded, with a chapter a pick: Matroska."""
+
+    suffix = "mkv"
+    kind = "matroska"
+
+
+class OpenTimeline(TextExporter):
     """OpenTimelineIO: picks as clips in a row, captions as markers. Needs `earmark[editing]`."""
 
     adapter = "otio_json"
     rates: tuple[float, ...] = ()
     """Frames a second that the format can count in; any where none are named."""
 
-    def __call__(self, export: Export, path: Path) -> None:
-        """Write `export` to `path`."""
+    def _pieces(self, export: Export) -> Iterable[str]:
         try:
             import opentimelineio as otio
         except ImportError as error:
@@ -37,10 +123,8 @@ class OpenTimeline(Exporter):
         timeline.tracks.append(track)
         for row in export.rows:
             recording = recordings[row.recording]
-            rate = recording.frame_rate if round(recording.frame_rate) else float(FRAME_RATE)
-            track.append(_clip(otio, row, recording, self._countable(rate)))
-        text = otio.adapters.write_to_string(timeline, adapter_name=self.adapter)
-        path.write_text(text, encoding="utf-8", newline="\n")
+            track.append(_clip(otio, row, recording, self._countable(_rate_of([recording]))))
+        yield otio.adapters.write_to_string(timeline, adapter_name=self.adapter)
 
     def _countable(self, rate: float) -> float:
         """The nearest rate that the format can count in."""
@@ -54,14 +138,13 @@ class FinalCut(OpenTimeline):
     rates = (24.0, 25.0, 30.0, 50.0, 60.0)
 
 
-class Premiere(OpenTimeline):
+class Premiere(FinalCut):
     """Premiere Pro (File > Import), as Final Cut Pro 7 XML by way of OpenTimelineIO.
 
     Needs `earmark[editing]`.
     """
 
     adapter = "fcp_xml"
-    rates = (24.0, 25.0, 30.0, 50.0, 60.0)
     suffix = "xml"
 
 
@@ -78,24 +161,16 @@ class PremiereMarkers(Exporter):
 
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
-        rate = _rate_of(export)
-        lines = ["Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type"]
+        rate = _rate_of(export.recordings)
+        text = "Marker Name\tDescription\tIn\tOut\tDuration\tMarker Type\r\n"
         for row in export.rows:
-            note = as_cell(one_line(row.caption or ", ".join(row.tags) or row.reason))
             times = (row.start, row.end, row.end - row.start)
             codes = "\t".join(time_code(time, rate) for time in times)
-            lines.append(f"{row.status}\t{note}\t{codes}\tComment")
-        text = "".join(f"{line}\r\n" for line in lines)
+            text += f"{row.status}\t{as_cell(one_line(row.said))}\t{codes}\tComment\r\n"
         path.write_bytes(codecs.BOM_UTF16_LE + text.encode("utf-16-le", "replace"))
 
 
-def _rate_of(export: Export) -> float:
-    """Frames a second to count in."""
-    rate = export.recordings[0].frame_rate if export.recordings else 0
-    return rate if round(rate) else FRAME_RATE
-
-
-class ResolveMarkers(Exporter):
+class ResolveMarkers(TextExporter):
     """Markers for DaVinci Resolve (Timelines > Import > Timeline Markers from EDL), one file each.
 
     Times are those of the recording: give the time line the start 00:00:00:00.
@@ -104,20 +179,18 @@ class ResolveMarkers(Exporter):
     is_per_recording = True
     suffix = "edl"
 
-    def __call__(self, export: Export, path: Path) -> None:
-        """Write `export` to `path`."""
-        rate = _rate_of(export)
-        lines = [f"TITLE: {one_line(export.title)}", "FCM: NON-DROP FRAME", ""]
+    def _pieces(self, export: Export) -> Iterable[str]:
+        rate = _rate_of(export.recordings)
+        yield f"TITLE: {one_line(export.title)}\nFCM: NON-DROP FRAME\n\n"
         for number, row in enumerate(export.rows, start=1):
             frames = max(1, round((row.end - row.start) * rate))
             begin, end = time_code(row.start, rate), time_code(row.start + 1 / rate, rate)
-            note = one_line(row.caption or ", ".join(row.tags) or row.reason).replace("|", "/")
-            lines.append(f"{number:03d}  001      V     C        {begin} {end} {begin} {end}  ")
-            lines.append(f" |C:ResolveColorBlue |M:{note} |D:{frames}\n")
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+            note = one_line(row.said).replace("|", "/")
+            yield f"{number:03d}  001      V     C        {begin} {end} {begin} {end}  \n"
+            yield f" |C:ResolveColorBlue |M:{note} |D:{frames}\n\n"
 
 
-class LabelStudio(Exporter):
+class LabelStudio(TextExporter):
     """Label Studio: a video task a recording, its picks as predictions with captions as notes.
 
     The project's set-up has `<TimelineLabels name="label" toName="video">` with the label `picked`.
@@ -125,8 +198,7 @@ class LabelStudio(Exporter):
 
     suffix = "json"
 
-    def __call__(self, export: Export, path: Path) -> None:
-        """Write `export` to `path`."""
+    def _pieces(self, export: Export) -> Iterable[str]:
         tasks: dict[str, dict[str, Any]] = {
             row.id: {
                 "data": {"video": row.path, "name": row.name or name_of(row.path)},
@@ -138,8 +210,90 @@ class LabelStudio(Exporter):
         for number, row in enumerate(export.rows):
             (prediction,) = tasks[row.recording]["predictions"]
             prediction["result"].append(_region(row, rates[row.recording], number))
-        text = json.dumps(list(tasks.values()), ensure_ascii=False, indent=1)
-        path.write_text(text + "\n", encoding="utf-8", newline="\n")
+        yield json.dumps(list(tasks.values()), ensure_ascii=False, indent=1) + "\n"
+
+
+def selection_edl(selection: Selection) -> str:
+    """The picks of a selection as an edit list."""
+    clips = (
+        in_chapter(
+            Clip(chosen.path, pick.start, pick.end, pick.reason),
+            tuple(zip(chosen.chapters, chosen.chapter_starts, strict=True)),
+        )
+        for chosen in selection.recordings
+        for pick in chosen.picks
+    )
+    return edit_list("earmark selection", clips)
+
+
+def edit_list(title: str, clips: Iterable[Clip], *, frame_rate: float = FRAME_RATE) -> str:
+    """The clips one after the other; every clip names its file and carries its comment."""
+    lines = [f"TITLE: {one_line(title)}", "FCM: NON-DROP FRAME"]
+    place = 0
+    for number, clip in enumerate(clips, start=1):
+        start, end = round(clip.start * frame_rate), round(clip.end * frame_rate)
+        frames = (start, end, place, place + end - start)
+        codes = " ".join(time_code(frame / frame_rate, frame_rate) for frame in frames)
+        lines.append(f"\n{number:03d}  AX       V     C        {codes}")
+        lines.append(f"* FROM CLIP NAME: {one_line(PurePosixPath(clip.path).name)}")
+        if clip.id:
+            lines.append(f"* RECORDING ID: {one_line(clip.id)}")
+        if clip.comment:
+            lines.append(f"* COMMENT: {one_line(clip.comment)}")
+        place += end - start
+    return "\n".join(lines) + "\n"
+
+
+def in_chapter(clip: Clip, chapters: Sequence[tuple[str, float]]) -> Clip:
+    """The clip on the clock of the file it begins in; as it is where there is but one."""
+    if not chapters:
+        return clip
+    place = max(bisect_right(chapters, clip.start, key=lambda chapter: chapter[1]) - 1, 0)
+    path, begin = chapters[place]
+    return replace(clip, path=path, start=clip.start - begin, end=clip.end - begin)
+
+
+def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
+    """`HH:MM:SS:FF`, counting every frame: at 29.97 a second the 30th begins the next second.
+
+    >>> time_code(3661.52)
+    '01:01:01:13'
+    """
+    whole, frame = divmod(round(seconds * frame_rate), round(frame_rate))
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours:02d}:{minute:02d}:{second:02d}:{frame:02d}"
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks, which would end the entry."""
+    return " ".join(text.split())
+
+
+def _rate_of(recordings: Iterable[RecordingRow]) -> float:
+    """Frames a second that all of some recordings are counted in.
+
+    The usual ones where theirs differ or are less than one: a time code cannot count these.
+    """
+    rates = {recording.frame_rate for recording in recordings} - {0.0}
+    rate = rates.pop() if len(rates) == 1 else FRAME_RATE
+    return rate if round(rate) else FRAME_RATE
+
+
+def _chapters(export: Export) -> Iterator[Chapter]:
+    """Chapters that fill a recording."""
+    last = round(1000 * max((one.duration for one in export.recordings), default=0.0))
+    place = 0
+    for row in export.rows:
+        start, end = max(place, round(1000 * row.start)), round(1000 * row.end)
+        if end <= start:
+            continue
+        if start > place:
+            yield place, start, GAP
+        yield start, end, one_line(row.said)
+        place = end
+    if last > place:
+        yield place, last, GAP
 
 
 def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> Any:
@@ -152,22 +306,16 @@ def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> An
         return otio.opentime.TimeRange(first, length)
 
     place = clip.path if is_remote(clip.path) else Path(clip.path).absolute().as_uri()
-    said = one_line(row.caption or ", ".join(row.tags) or row.reason)
     media = otio.schema.ExternalReference(place, span(0.0, max(recording.duration, clip.end)))
+    names = ("recording", "start", "end", "instant", "score", "reason", "caption", "status")
+    about = {name: value for name in names if (value := getattr(row, name)) is not None}
     return otio.schema.Clip(
         name=PurePath(name_of(clip.path)).name,
         media_reference=media,
         source_range=span(clip.start, clip.end),
-        markers=[otio.schema.Marker(said, span(clip.start, clip.end))],
-        metadata={"earmark": dict(_about(row))},
+        markers=[otio.schema.Marker(one_line(row.said), span(clip.start, clip.end))],
+        metadata={"earmark": about},
     )
-
-
-def _about(row: ExportRow) -> Iterator[tuple[str, Any]]:
-    for name in ("recording", "start", "end", "instant", "score", "reason", "caption", "status"):
-        value = getattr(row, name)
-        if value is not None:
-            yield name, value
 
 
 def _region(row: ExportRow, rate: float, number: int) -> dict[str, Any]:
@@ -179,5 +327,5 @@ def _region(row: ExportRow, rate: float, number: int) -> dict[str, Any]:
         "to_name": "video",
         "type": "timelinelabels",
         "value": {"ranges": [frames], "timelinelabels": ["picked"]},
-        "meta": {"text": [row.caption or ", ".join(row.tags) or row.reason]},
+        "meta": {"text": [row.said]},
     }

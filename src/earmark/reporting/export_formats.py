@@ -8,13 +8,15 @@ A package adds a format of its own by declaring it, and `earmark export --format
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from heapq import merge
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from earmark.errors import MissingExtra
 from earmark.ledger.records import RecordingRow
@@ -22,32 +24,25 @@ from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.models.registry import Registry
 from earmark.reporting.csv_rows import write_csv
-from earmark.reporting.edl import EditList
-from earmark.reporting.exporter import Export, Exporter, ExportRow
-from earmark.reporting.subtitles import SubRip, WebVtt
+from earmark.reporting.exporter import Export, Exporter, ExportRow, TextExporter
+from earmark.timeline import format_clock
 
 BATCH = 10_000
 """Rows in memory at a time, and in one group of a Parquet file."""
 
 
-class JsonLines(Exporter):
+class JsonLines(TextExporter):
     """JSON lines: one object a pick."""
 
-    def __call__(self, export: Export, path: Path) -> None:
-        """Write `export` to `path`."""
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            for row in export.rows:
-                file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+    def _pieces(self, export: Export) -> Iterator[str]:
+        return (json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in export.rows)
 
 
-class Corrections(Exporter):
+class Corrections(TextExporter):
     """What people agree on, as JSON lines: annotations that `evaluate` and `train` read."""
 
-    def __call__(self, export: Export, path: Path) -> None:
-        """Write `export` to `path`."""
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            for row in export.corrections:
-                file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+    def _pieces(self, export: Export) -> Iterator[str]:
+        return (json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in export.corrections)
 
 
 class Csv(Exporter):
@@ -94,19 +89,80 @@ def _parquet_types(pyarrow: Any) -> Iterator[tuple[str, Any]]:
         yield field.name, kinds[str(field.type).removesuffix(" | None")]
 
 
+class SubRip(TextExporter):
+    """SubRip; it has no way to quote markup, so angle brackets become single quotation marks."""
+
+    is_per_recording = True
+
+    def _pieces(self, export: Export) -> Iterator[str]:
+        for number, cue in enumerate(_cues(export), start=1):
+            head = str(number) if number == 1 else f"\n{number}"
+            yield f"{head}\n{_times(cue, ',')}\n{cue.text.translate(_QUOTATION_MARKS)}\n"
+
+
+class WebVtt(TextExporter):
+    """WebVTT; what looks like markup is quoted."""
+
+    is_per_recording = True
+
+    def _pieces(self, export: Export) -> Iterator[str]:
+        yield "WEBVTT\n"
+        for cue in _cues(export):
+            yield f"\n{_times(cue, '.')}\n{html.escape(cue.text, quote=False)}\n"
+
+
+class Cue(NamedTuple):
+    """A line of text of a subtitle and when it is shown."""
+
+    start: float
+    end: float
+    text: str
+
+
+_QUOTATION_MARKS = str.maketrans("<>", "\u2039\u203a")
+
+
+def _cues(export: Export) -> Iterator[Cue]:
+    """One cue a pick that has a caption or tags, and one a sentence that was said; in order.
+
+    What a model wrote stays text: line breaks and arrows cannot end a cue. Where no caption was
+    asked, tags are shown as what is heard.
+    """
+    said = (Cue(one.span.start, one.span.end, f"“{one.text}”") for one in export.said)
+    return merge(_pick_cues(export.rows), said, key=lambda cue: cue.start)
+
+
+def _pick_cues(rows: Iterable[ExportRow]) -> Iterator[Cue]:
+    for row in rows:
+        heard = f"[heard: {', '.join(row.tags)}]" if row.tags else ""
+        text = " ".join((heard if row.caption is None else row.caption).split())
+        if text:
+            yield Cue(row.start, row.end, text)
+
+
+def _times(cue: Cue, point: str) -> str:
+    """From when to when; `HH:MM:SS,mmm`, the hours may be more than two digits."""
+    times = []
+    for seconds in (cue.start, cue.end):
+        whole, thousandths = divmod(round(seconds * 1000), 1000)
+        clock = format_clock(whole, tenths=False, hours=True).zfill(8)
+        times.append(f"{clock}{point}{thousandths:03d}")
+    return " --> ".join(times)
+
+
 EXPORTERS: Registry[type[Exporter]] = Registry(
     "earmark.exporters",
     {
         "jsonl": JsonLines,
         "csv": Csv,
         "parquet": Parquet,
-        "edl": EditList,
+        "edl": "earmark.reporting.editing_formats:EditList",
         "srt": SubRip,
         "vtt": WebVtt,
         "corrections": Corrections,
-        "chapters": "earmark.reporting.chapter_marks:Chapters",
-        "mp4": "earmark.reporting.chapter_marks:ChapteredMp4",
-        "mkv": "earmark.reporting.chapter_marks:ChapteredMkv",
+        "chapters": "earmark.reporting.editing_formats:Chapters",
+        "mp4": "earmark.reporting.editing_formats:ChapteredMp4",
+        "mkv": "earmark.reporting.editing_formats:ChapteredMkv",
         "otio": "earmark.reporting.editing_formats:OpenTimeline",
         "fcpxml": "earmark.reporting.editing_formats:FinalCut",
         "premiere": "earmark.reporting.editing_formats:Premiere",

@@ -50,6 +50,11 @@ class ExportRow:
     evidence: str = ""
     """What is known of it without a vision model, in a line: heard, said, read, seen."""
 
+    @property
+    def said(self) -> str:
+        """What there is to say of it: the caption, else the tags, else why it was picked."""
+        return self.caption or ", ".join(self.tags) or self.reason
+
 
 @dataclass(frozen=True, slots=True)
 class CorrectedSpan:
@@ -112,6 +117,18 @@ class Exporter(Protocol):
     def __call__(self, export: Export, path: Path) -> None:
         """Write `export` to `path`."""
         ...
+
+
+class TextExporter(Exporter):
+    """Writes a file of text, piece by piece."""
+
+    def __call__(self, export: Export, path: Path) -> None:
+        """Write `export` to `path`."""
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(self._pieces(export))
+
+    def _pieces(self, export: Export) -> Iterable[str]:
+        raise NotImplementedError
 
 
 def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
