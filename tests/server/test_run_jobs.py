@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -52,6 +51,24 @@ def job_of(client: httpx.Client, key: str) -> dict[str, Any]:
     return client.get(f"/api/jobs/{key}").json()
 
 
+def wait_for_end(client: httpx.Client, key: str) -> dict[str, Any]:
+    return wait_for(lambda: (job := job_of(client, key))["state"] != "at work" and job)
+
+
+@pytest.fixture(scope="module")
+def done(place: SimpleNamespace) -> SimpleNamespace:
+    """A run that is over: where it lies, and the addresses of it and of its recording."""
+    client = place.client
+    (source,) = client.get("/api/sources").json()
+    wish = {"sources": [source["id"]], "budget": "20%", "name": "done"}
+    started = client.post("/api/runs", json=wish).json()
+    place.model.release(2)
+    run = f"/api/runs/{wait_for_end(client, started['id'])['run']}"
+    (page,) = client.get(f"{run}/recordings").json()["rows"]
+    where = f"{run}/recordings/{page['row']['id']}"
+    return SimpleNamespace(folder=place.folder / "runs" / "done", run=run, where=where)
+
+
 def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNamespace):
     client = place.client
     (source,) = client.get("/api/sources").json()
@@ -59,10 +76,10 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
     planned = client.post("/api/forecasts", json=wish)
     assert planned.status_code == 202
     key = planned.json()["id"]
-    done = wait_for(lambda: (job := job_of(client, key))["state"] != "at work" and job)
-    assert (done["state"], done["failure"]) == ("done", "")
-    assert done["result"]["windows"] == 10
-    assert done["result"]["rungs"][-1]["money"] > 0
+    forecast = wait_for_end(client, key)
+    assert (forecast["state"], forecast["failure"]) == ("done", "")
+    assert forecast["result"]["windows"] == 10
+    assert forecast["result"]["rungs"][-1]["money"] > 0
 
     started = client.post("/api/runs", json=wish).json()
     run = wait_for(lambda: job_of(client, started["id"])["run"])
@@ -80,21 +97,20 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
 
     client.post(f"/api/runs/{run}/stop")
     place.model.release(8)  # answers in flight are awaited and kept
-    stopped = wait_for(lambda: (job := job_of(client, started["id"]))["state"] != "at work" and job)
+    stopped = wait_for_end(client, started["id"])
     assert stopped["state"] in ("stopped", "done")
     continued = client.post(f"/api/runs/{run}/continue").json()
     place.model.release(8)
-    ended = wait_for(lambda: (job := job_of(client, continued["id"]))["state"] != "at work" and job)
+    ended = wait_for_end(client, continued["id"])
     assert (ended["state"], ended["failure"]) == ("done", "")
     totals = client.get(f"/api/runs/{run}").json()["totals"]
     assert (totals["answered"], totals["picks"]) == (4, 4)
 
 
-def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(place: SimpleNamespace):
-    client = place.client
-    (run,) = (run["id"] for run in client.get("/api/runs").json())
-    (page,) = client.get(f"/api/runs/{run}/recordings").json()["rows"]
-    where = f"/api/runs/{run}/recordings/{page['row']['id']}"
+def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(
+    place: SimpleNamespace, done: SimpleNamespace
+):
+    client, where = place.client, done.where
     picks = client.get(f"{where}/picks").json()["picks"]
     taken = {pick["pick"]["window"] for pick in picks}
     free = min(set(range(10)) - taken)
@@ -115,19 +131,15 @@ def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(place:
     assert client.get(f"{where}/quote", params={"time": 400}).status_code == 422
 
 
-def test_a_run_at_work_elsewhere_is_not_written_over(place: SimpleNamespace):
+def test_a_run_at_work_elsewhere_is_not_written_over(place: SimpleNamespace, done: SimpleNamespace):
     client = place.client
-    (run,) = (run["id"] for run in client.get("/api/runs").json())
-    folder: Path = place.folder / "runs" / "first_try"
-    with Run.open(folder) as read:
+    with Run.open(done.folder) as read:
         plan = read.plan()
-    (page,) = client.get(f"/api/runs/{run}/recordings").json()["rows"]
-    with Ledger.open(folder, plan):
-        assert client.get(f"/api/runs/{run}").json()["is_at_work"]
-        where = f"/api/runs/{run}/recordings/{page['row']['id']}"
-        refused = client.post(f"{where}/ask", json={"time": 1.0})
+    with Ledger.open(done.folder, plan):
+        assert client.get(done.run).json()["is_at_work"]
+        refused = client.post(f"{done.where}/ask", json={"time": 1.0})
         assert (refused.status_code, "in use by" in refused.json()["detail"]) == (409, True)
-    assert not client.get(f"/api/runs/{run}").json()["is_at_work"]
+    assert not client.get(done.run).json()["is_at_work"]
 
 
 @pytest.mark.parametrize("sources", [[], ["/etc"], ["../bench.mp4"], ["http://example.org/a.mp4"]])
