@@ -12,7 +12,15 @@ import pytest
 
 from earmark.errors import LedgerError
 from earmark.evaluation.annotations.readers import read_annotations
-from earmark.ledger.corrections import MOST_AUTHOR, MOST_TEXT, Agreement, correct, settle, withdraw
+from earmark.ledger.corrections import (
+    MOST_AUTHOR,
+    MOST_TEXT,
+    Agreement,
+    correct,
+    settle,
+    wilson_interval,
+    withdraw,
+)
 from earmark.ledger.records import Correction
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
@@ -109,12 +117,12 @@ def test_a_missed_moment_may_end_where_the_grid_does_a_little_after_the_recordin
 )
 def test_the_interval_is_wilsons(right: int, judged: int, low: float, high: float):
     """As tables of it have them."""
-    assert Agreement(right, judged).interval == pytest.approx((low, high), abs=0.001)
-    assert Agreement(right, judged).share == right / judged
+    assert wilson_interval(right, judged) == pytest.approx((low, high), abs=0.001)
 
 
 def test_where_nothing_is_judged_nothing_is_known():
-    assert (Agreement().share, Agreement().interval) == (None, None)
+    found = Agreement.of(said("Bo missed 2"))
+    assert (found.share, found.low, found.high) == (None, None, None)
 
 
 def test_who_corrects_has_a_name_of_bounded_length(folder: Path):
@@ -185,8 +193,7 @@ def test_how_often_the_model_was_right_has_an_interval():
     )
     assert (found.right, found.judged, found.reworded, found.missed) == (8, 10, 1, 1)
     assert found.share == 0.8
-    assert found.interval == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
-    assert (Agreement().share, Agreement().interval) == (None, None)
+    assert (found.low, found.high) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
 
 
 def test_merging_brings_corrections_together_once(folder: Path, tmp_path: Path):
@@ -223,9 +230,7 @@ def test_what_people_agree_on_is_read_as_annotations(folder: Path, tmp_path: Pat
 
 def test_the_share_of_those_who_agree_lies_between_nothing_and_all():
     for judged in range(1, 300):
-        low, high = Agreement(0, judged).interval
+        low, high = wilson_interval(0, judged)
         assert low == pytest.approx(0, abs=1e-12) and 0 <= low < high < 1
-        low, high = Agreement(judged, judged).interval
+        low, high = wilson_interval(judged, judged)
         assert high == pytest.approx(1) and 0 < low < high <= 1
-    assert Agreement(8, 10).interval == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert Agreement().interval is None and Agreement().share is None

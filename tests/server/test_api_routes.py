@@ -267,6 +267,7 @@ def test_no_request_without_the_token_reaches_data(served: SimpleNamespace):
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"},
         {"Sec-Fetch-Site": "same-site"},
         {"Host": "evil.example"},
+        {"Host": "localhost:80/x", "Sec-Fetch-Site": "cross-site", "Accept": "text/html"},
     ],
     ids=lambda headers: " ".join(headers.values()),
 )

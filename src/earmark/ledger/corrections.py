@@ -119,30 +119,30 @@ class Agreement:
     missed: int = 0
     """Moments marked that were not picked."""
 
+    share: float | None = None
+    """Of those judged that were right; None where none were."""
+    low: float | None = None
+    high: float | None = None
+    """Where the share of all answers lies, if those judged are typical; see `wilson_interval`."""
+
     @classmethod
     def of(cls, corrections: Iterable[Correction]) -> Agreement:
         """What `corrections` come to."""
         counts = Counter(one.verdict for one in settle(corrections))
-        judged = counts["right"] + counts["wrong"] + counts["reworded"]
-        return cls(counts["right"], judged, counts["reworded"], counts["missed"])
+        right, judged = counts["right"], sum(counts.values()) - counts["missed"]
+        shares = (right / judged, *wilson_interval(right, judged)) if judged else ()
+        return cls(right, judged, counts["reworded"], counts["missed"], *shares)
 
-    @property
-    def share(self) -> float | None:
-        """Of the answers judged, those that are right; None where none was judged."""
-        return self.right / self.judged if self.judged else None
 
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Where the share of all answers lies, with 95 % confidence, if those judged are typical.
+def wilson_interval(right: int, judged: int) -> tuple[float, float]:
+    """Where a share lies with 95 % confidence that is `right` of `judged`, which are not none.
 
-        Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
-        """
-        if not self.judged:
-            return None
-        z, n, share = 1.959964, self.judged, self.right / self.judged
-        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+    Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    """
+    z, n, share = 1.959964, judged, right / judged
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _majority(said: list[Correction]) -> Correction | None:

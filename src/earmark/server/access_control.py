@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from http.cookies import SimpleCookie
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -61,7 +57,7 @@ class Bucket:
 class AccessControl:
     """Lets requests through to `app` that may be answered."""
 
-    app: Asgi
+    app: ASGIApp
     token: str | None
     """None asks for none."""
     hosts: tuple[str, ...]
@@ -77,60 +73,48 @@ class AccessControl:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        refused = self._refuse(scope, headers)
-        if refused is None:
-            await self.app(scope, receive, _with_headers(send))
-        elif refused[0] == 303:
-            await _redirect(send, self._set_cookie(scope), refused[1])
-        else:
-            await _say(send, *refused, is_page=_is_navigation(scope, headers))
+        answer = self._refuse(Request(scope)) or self.app
+        await answer(scope, receive, _with_headers(send))
 
-    def _refuse(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        """Status and reason where the request may not be answered; 303 and where to go instead."""
-        client = (scope.get("client") or ("",))[0]
+    def _refuse(self, request: Request) -> Response | None:
+        """What is said to a request that may not be answered; where to go instead, of some."""
+        client = request.client.host if request.client else ""
         if len(self.clients) > 10_000:
             self.clients.clear()
-        if not self.clients.setdefault(client, Bucket(2 * self.rate)).take(
-            self.rate, 2 * self.rate
-        ):
-            return 429, "too many requests; wait a moment"
-        host = headers.get("host", "").lower()
+        bucket = self.clients.setdefault(client, Bucket(2 * self.rate))
+        if not bucket.take(self.rate, 2 * self.rate):
+            return _refusal(request, 429, "too many requests; wait a moment")
+        host = request.headers.get("host", "").lower()
         if _name_of(host) not in self.hosts:
-            return 421, f"this server does not answer to {host[:80]!r}; see --allow-host"
-        if _is_foreign(scope, headers, host):
-            return 403, "this request comes from another site"
-        if self.token is None:
-            return None
-        return self._check_token(scope, headers, client)
+            reason = f"this server does not answer to {host[:80]!r}; see --allow-host"
+            return _refusal(request, 421, reason)
+        if _is_foreign(request, host):
+            return _refusal(request, 403, "this request comes from another site")
+        return None if self.token is None else self._check_token(request, client)
 
-    def _check_token(
-        self, scope: Scope, headers: dict[str, str], client: str
-    ) -> tuple[int, str] | None:
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        cookies = SimpleCookie(headers.get("cookie", ""))
-        kept = cookies[self.cookie].value if self.cookie in cookies else ""
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        asked = query.get("token", [""])[0] if scope["path"] == "/" else ""
-        tries = [given if kind.lower() == "bearer" else "", kept, asked]
-        if any(self._is_token(one) for one in tries[:2]):
-            return None if not asked else (303, "/")
+    def _check_token(self, request: Request, client: str) -> Response | None:
+        kind, _, given = request.headers.get("authorization", "").partition(" ")
+        asked = request.query_params.get("token", "") if request.scope["path"] == "/" else ""
+        tries = [given if kind.lower() == "bearer" else "", request.cookies.get(self.cookie, "")]
+        if any(map(self._is_token, tries)):
+            return self._enter(request) if asked else None
         bucket = self.guesses.setdefault(client, Bucket(GUESSES))
-        if any(tries) and not bucket.take(GUESSES / GUESS_SECONDS, GUESSES):
-            return 429, "too many wrong tokens; wait a minute"
+        if any((*tries, asked)) and not bucket.take(GUESSES / GUESS_SECONDS, GUESSES):
+            return _refusal(request, 429, "too many wrong tokens; wait a minute")
         if self._is_token(asked):
-            return 303, "/"
-        return 401, "open the address that `earmark serve` printed: it carries the token"
+            return self._enter(request)
+        reason = "open the address that `earmark serve` printed: it carries the token"
+        return _refusal(request, 401, reason)
 
     def _is_token(self, given: str) -> bool:
         assert self.token is not None
         return bool(given) and hmac.compare_digest(given.encode(), self.token.encode())
 
-    def _set_cookie(self, scope: Scope) -> str:
-        secure = "; Secure" if scope.get("scheme") == "https" else ""
-        return f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax{secure}"
+    def _enter(self, request: Request) -> Response:
+        """The page without the token in its address: it is a cookie from here."""
+        secure = "; Secure" if request.scope.get("scheme") == "https" else ""
+        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax{secure}"
+        return RedirectResponse("/", 303, {"set-cookie": cookie, "cache-control": "no-store"})
 
 
 def cookie_name(port: int) -> str:
@@ -143,58 +127,41 @@ def _name_of(host: str) -> str:
     return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
-def _is_navigation(scope: Scope, headers: dict[str, str]) -> bool:
+def _is_navigation(request: Request) -> bool:
     """Whether a person opens a page, and no script asks."""
-    mode = headers.get("sec-fetch-mode", "navigate")
-    wants_page = "text/html" in headers.get("accept", "")
-    return scope["method"] == "GET" and mode == "navigate" and wants_page
+    mode = request.headers.get("sec-fetch-mode", "navigate")
+    wants_page = "text/html" in request.headers.get("accept", "")
+    return request.method == "GET" and mode == "navigate" and wants_page
 
 
-def _is_foreign(scope: Scope, headers: dict[str, str], host: str) -> bool:
+def _is_foreign(request: Request, host: str) -> bool:
     """Whether another site makes a browser ask; links to pages may come from anywhere."""
-    site, origin = headers.get("sec-fetch-site", "none"), headers.get("origin")
+    origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host:
         return True
-    if site in ("same-origin", "none"):
+    if request.headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
         return False
-    is_page = not scope["path"].startswith(("/api", "/media"))
-    return not (is_page and _is_navigation(scope, headers))
+    is_page = not request.scope["path"].startswith(("/api", "/media"))
+    return not (is_page and _is_navigation(request))
 
 
 def _with_headers(send: Send) -> Send:
-    async def told(message: MutableMapping[str, Any]) -> None:
+    async def told(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = {name for name, _ in message["headers"]}
-            message["headers"] = [
-                *message["headers"],
-                *(
-                    (name.encode(), value.encode())
-                    for name, value in HEADERS.items()
-                    if name.encode() not in given
-                ),
-            ]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return told
 
 
-async def _say(send: Send, status: int, reason: str, *, is_page: bool) -> None:
-    body = reason.encode() if is_page else json.dumps({"detail": reason}).encode()
-    kind = "text/plain; charset=utf-8" if is_page else "application/json"
-    headers = {"content-type": kind, "content-length": str(len(body)), "cache-control": "no-store"}
+def _refusal(request: Request, status: int, reason: str) -> Response:
+    headers = {"cache-control": "no-store"}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
     if status == 429:
         headers["retry-after"] = "60"
-    await _answer(send, status, headers, body)
-
-
-async def _redirect(send: Send, cookie: str, place: str) -> None:
-    headers = {"location": place, "set-cookie": cookie, "cache-control": "no-store"}
-    await _answer(send, 303, headers, b"")
-
-
-async def _answer(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
-    every = [(name.encode(), value.encode()) for name, value in (HEADERS | headers).items()]
-    await send({"type": "http.response.start", "status": status, "headers": every})
-    await send({"type": "http.response.body", "body": body})
+    if _is_navigation(request):
+        return PlainTextResponse(reason, status, headers)
+    return JSONResponse({"detail": reason}, status, headers)

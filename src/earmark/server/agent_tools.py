@@ -23,17 +23,15 @@ from earmark.media.prefetch import FrameRequest, prefetch
 from earmark.media.source import is_remote, name_of
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.ask_window import open_again, window_at
-from earmark.pipeline.plan import plan as make_forecast
 from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as search_run
 from earmark.selection import Pick
-from earmark.selection.cost_forecast import CallCost
 from earmark.server.archive_view import ArchiveQuery, find_rows
-from earmark.server.media_stream import files_of
 from earmark.server.recording_view import find_recording
 from earmark.server.run_library import ServedRun
+from earmark.server.run_process import forecast_of
 from earmark.server.service import Service
 from earmark.timeline import Span
 
@@ -165,12 +163,7 @@ class AgentTools:
         as 25% or a number of calls.
         """
         made = make_plan(self.sources(recordings), self.service.plan, budget=budget)
-        window = Pick(0, 0.0, made.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
-        request = made.question.request("", window, WindowSounds(), "")
-        cost = CallCost(money=made.limits.price_at_most(request))
-        forecast = make_forecast(plan=made, cost=cost).forecast
-        assert forecast is not None, "that is what planning gives"
-        return {"notice": NOTICE, "forecast": forecast.to_json()}
+        return {"notice": NOTICE, "forecast": forecast_of(made)}
 
     def sources(self, paths: Sequence[str]) -> list[Source]:
         """The recordings at `paths`, each of which lies below the folders.
@@ -214,7 +207,7 @@ class AgentTools:
         raise OutsideFolders(f"there is no {path[:200]!r} below the folders that are served")
 
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
-        self.check_held([path for path, _ in files_of(row)])
+        self.check_held([path for path, _ in row.files])
         request = question.request(row.id, pick, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from earmark.ledger.corrections import Agreement
 from earmark.ledger.records import (
     ChoiceRow,
     Correction,
@@ -43,31 +44,17 @@ class RunListing:
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementView:
-    """How often the model was right, as far as people have said."""
-
-    right: int
-    judged: int
-    reworded: int
-    missed: int
-    share: float | None
-    low: float | None
-    high: float | None
-    """The ends of a 95 % interval."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunDetail:
     """One run."""
 
     id: str
     name: str
-    opened: str
     is_at_work: bool
     can_continue: bool
     """Whether this server knows what it was started on."""
+    opened: str
     totals: Totals
-    agreement: AgreementView
+    agreement: Agreement
     plan: dict[str, Any]
     missed: list[FailedRecording]
     """Recordings that could not be worked on; the first hundred."""

@@ -17,7 +17,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import LedgerError
-from earmark.ledger.corrections import correct, withdraw
+from earmark.ledger.corrections import Agreement, correct, withdraw
 from earmark.ledger.records import Correction, Totals
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.run_reader import Run
@@ -28,7 +28,7 @@ from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
-from earmark.reporting.report_page import name_of, title_of
+from earmark.reporting.report_page import name_of
 from earmark.server.api_records import (
     ArchivePage,
     AskedMoment,
@@ -47,10 +47,9 @@ from earmark.server.api_records import (
     TimelineView,
 )
 from earmark.server.archive_view import ArchiveQuery, read_page
-from earmark.server.media_stream import files_of, why_not
+from earmark.server.media_stream import why_not
 from earmark.server.recording_view import (
     UnknownRecording,
-    agreement_of,
     describe,
     find_recording,
     read_picks,
@@ -111,29 +110,19 @@ def list_runs(service: Services) -> list[RunListing]:
 def show_run(served: Served) -> RunDetail:
     """One run: what it has come to, and how often the model was right."""
 
-    def read(run: Run) -> tuple[Any, ...]:
-        return (
-            run.opened(),
-            run.totals(),
-            agreement_of(run.corrections()),
-            run.plan(),
-            run.failed_recordings(),
-        )
+    def read(run: Run) -> dict[str, Any]:
+        return {
+            "opened": run.opened(),
+            "totals": run.totals(),
+            "agreement": Agreement.of(run.corrections()),
+            "plan": run.plan(),
+            "missed": run.failed_recordings()[:100],
+        }
 
-    opened, totals, agreement, plan, missed = served.remember("detail", read)
-    can_continue = (served.folder / PLAN).is_file() or "ask" in plan
+    known = served.remember("detail", read)
+    can_continue = (served.folder / PLAN).is_file() or "ask" in known["plan"]
     at_work = is_at_work(served.folder)
-    return RunDetail(
-        served.key,
-        served.name,
-        opened,
-        at_work,
-        can_continue,
-        totals,
-        agreement,
-        plan,
-        missed[:100],
-    )
+    return RunDetail(served.key, served.name, at_work, can_continue, **known)
 
 
 @api.get("/runs/{run}/recordings", response_model=ArchivePage)
@@ -211,17 +200,15 @@ def cut_span(
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         row = find_recording(run, recording)
         if not 0 <= start < span.end <= row.duration + 1 or any(
-            why_not(path) for path, _ in files_of(row)
+            why_not(path) for path, _ in row.files
         ):
             raise UnknownRecording("there is no such stretch of a recording to cut")
         path = Path(scratch) / "clip.mp4"
         asked = service.plan
         cut_kept(run, row, span, path, blur=asked.question.blur, store=asked.store)
         content = path.read_bytes()
-    stem = re.sub(r"[^\w.-]+", "-", title_of(row).rpartition(".")[0], flags=re.ASCII)[:80]
-    name = f'attachment; filename="{stem or "clip"}-{start:.0f}s.mp4"'
-    headers = {"content-disposition": name, "cache-control": "private"}
-    return Response(content, media_type="video/mp4", headers=headers)
+    stem = re.sub(r"[^\w.-]+", "-", row.title.rpartition(".")[0], flags=re.ASCII)[:80]
+    return _attachment(content, "video/mp4", f"{stem or 'clip'}-{start:.0f}s.mp4", "private")
 
 
 @api.get("/runs/{run}/recordings/{recording}/corrections")
@@ -252,9 +239,7 @@ def withdraw_correction(
 @api.get("/runs/{run}/recordings/{recording}/quote")
 def quote(service: Services, served: Served, recording: str, time: Seconds) -> WindowQuote:
     """What asking about the window at a moment takes at most."""
-    model, reason = service.model()
-    if not model:
-        raise LedgerError(reason)
+    model = service.require_model()
     with served.open() as run:
         find_recording(run, recording)
         return quote_window(run, recording, time, service.plan, model)
@@ -263,9 +248,7 @@ def quote(service: Services, served: Served, recording: str, time: Seconds) -> W
 @api.post("/runs/{run}/recordings/{recording}/ask")
 def ask(service: Services, served: Served, recording: str, body: AskedMoment) -> PickPage:
     """Ask about the window at a moment, and keep it as a pick; the picks it has then."""
-    model, reason = service.model()
-    if not model:
-        raise LedgerError(reason)
+    model = service.require_model()
     with served.open() as run:
         find_recording(run, recording)
         quote_window(run, recording, body.time, service.plan, model)
@@ -293,17 +276,18 @@ def search(
 ) -> list[HitView]:
     """Windows whose caption and tags hold all of the words, the best match first."""
     with served.open() as run:
-        return [
-            HitView(
-                hit.recording,
-                name_of(hit.path),
-                hit.span.start,
-                hit.span.end,
-                hit.caption or hit.text,
-                list(hit.tags),
-            )
-            for hit in run.search(words, most=limit)
-        ]
+        hits = run.search(words, most=limit)
+    return [
+        HitView(
+            recording=hit.recording,
+            name=name_of(hit.path),
+            start=hit.span.start,
+            end=hit.span.end,
+            caption=hit.caption or hit.text,
+            tags=list(hit.tags),
+        )
+        for hit in hits
+    ]
 
 
 @api.get("/runs/{run}/export", response_class=Response)
@@ -313,14 +297,14 @@ def export_run(served: Served, format: Annotated[str, Query(max_length=40)]) -> 
         raise ValueError(f"a run is exported as one file in another format than {format!r}")
     with served.open() as run, tempfile.TemporaryDirectory() as scratch:
         (path,) = write_export(run, Path(scratch) / f"run.{format}", format=format)
-        file = "corrections.jsonl" if format == "corrections" else f"run.{format}"
-        name = f'attachment; filename="{file}"'
         content = path.read_bytes()
-    return Response(
-        content,
-        media_type="application/octet-stream",
-        headers={"content-disposition": name, "cache-control": "no-store"},
-    )
+    file = "corrections.jsonl" if format == "corrections" else f"run.{format}"
+    return _attachment(content, "application/octet-stream", file, "no-store")
+
+
+def _attachment(content: bytes, kind: str, name: str, cache: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": cache}
+    return Response(content, media_type=kind, headers=headers)
 
 
 @api.get("/runs/{run}/events", response_class=StreamingResponse)
@@ -338,7 +322,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
         return {
             "is_at_work": is_at_work(served.folder),
             "totals": asdict(totals),
-            "agreement": asdict(agreement_of(said)),
+            "agreement": asdict(Agreement.of(said)),
             "said": [len(said), sum(bool(one.withdrawn) for one in said)],
             "job": asdict(job.view()) if job else None,
         }

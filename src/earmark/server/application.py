@@ -5,32 +5,26 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import ASGIApp
 
 from earmark.errors import EarmarkError, LedgerError, MediaError
 from earmark.redaction import redact
-from earmark.server.access_control import LOOPBACK, AccessControl, Asgi
+from earmark.server.access_control import LOOPBACK, AccessControl
 from earmark.server.api_routes import api
-from earmark.server.media_stream import files_of, read_range, why_not
+from earmark.server.media_stream import read_range, why_not
 from earmark.server.recording_view import UnknownRecording, find_recording
 from earmark.server.run_library import UnknownRun
 from earmark.server.service import Served, Service
 from earmark.version import VERSION
 
+OWN = ("app.js", "api.js", "archive.js", "recording.js", "timeline.js", "planning.js", "app.css")
 STATIC = {
-    "app.js": "earmark.server",
-    "api.js": "earmark.server",
-    "archive.js": "earmark.server",
-    "recording.js": "earmark.server",
-    "timeline.js": "earmark.server",
-    "planning.js": "earmark.server",
-    "app.css": "earmark.server",
-    "parts.js": "earmark.reporting",
-    "page.css": "earmark.reporting",
+    **dict.fromkeys(OWN, "earmark.server"),
+    **dict.fromkeys(("parts.js", "page.css"), "earmark.reporting"),
 }
 """Files of the page, and the package each lies in; no other is served."""
 
@@ -41,7 +35,7 @@ pages = APIRouter(include_in_schema=False)
 def play(request: Request, served: Served, recording: str, part: int) -> Response:
     """The bytes of a file of a recording that a run names, by ranges."""
     with served.open() as run:
-        every = files_of(find_recording(run, recording))
+        every = find_recording(run, recording).files
         hidden = served.hidden(run)
     if hidden:
         raise LedgerError(hidden)
@@ -82,7 +76,7 @@ def make_app(
     hosts: tuple[str, ...] = LOOPBACK,
     rate: float = 500.0,
     cookie: str = "earmark",
-) -> Asgi:
+) -> ASGIApp:
     """The application, behind its access control."""
 
     @asynccontextmanager
@@ -103,8 +97,8 @@ def make_app(
     app.include_router(api)
     app.include_router(pages)
     app.add_exception_handler(RequestValidationError, _explain_wish)
-    for kind, status in STATUSES.items():
-        app.add_exception_handler(kind, _explainer(status))
+    for kind in STATUSES:
+        app.add_exception_handler(kind, _explain)
     return AccessControl(app, token, hosts, rate=rate, cookie=cookie)
 
 
@@ -126,8 +120,6 @@ def _explain_wish(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": "; ".join(lines)[:1000]}, status_code=422)
 
 
-def _explainer(status: int) -> Any:
-    def explain(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": redact(str(error))}, status_code=status)
-
-    return explain
+def _explain(_: Request, error: Exception) -> JSONResponse:
+    status = next(status for kind, status in STATUSES.items() if isinstance(error, kind))
+    return JSONResponse({"detail": redact(str(error))}, status_code=status)

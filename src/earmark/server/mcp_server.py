@@ -12,7 +12,13 @@ from earmark.errors import EarmarkError, MissingExtra
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import redact
 from earmark.server.run_library import RunLibrary
-from earmark.server.web_server import ServeOptions, check_folders, listen, shown_host
+from earmark.server.web_server import (
+    ServeOptions,
+    answer_requests,
+    check_folders,
+    listen,
+    shown_host,
+)
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -37,8 +43,7 @@ def make_mcp_server(service: Service, *, calls: int) -> MCPServer[Any]:
     from mcp_types import ToolAnnotations
 
     from earmark.server.agent_tools import AgentTools
-    from earmark.server.call_allowance import CallAllowance
-    from earmark.server.paid_tools import PaidTools
+    from earmark.server.paid_tools import CallAllowance, PaidTools
 
     tools = AgentTools(service)
     paid = PaidTools(service, tools, CallAllowance(calls))
@@ -95,34 +100,18 @@ def serve_mcp(
     check_folders(folders)
     service = Service(RunLibrary(folders, blur=plan.question.blur), plan, api_key)
     server = make_mcp_server(service, calls=calls)
-    with suppress(KeyboardInterrupt):
-        if options is None:
+    if options is None:
+        with suppress(KeyboardInterrupt):
             server.run("stdio")
-        else:
-            _serve_http(server, options, on_start)
+    else:
+        from earmark.server.access_control import LOOPBACK, AccessControl
+
+        listening, shown = listen(options), shown_host(options)
+        app = server.streamable_http_app(host=options.host)
+        on_start(f"http://{shown}:{listening.getsockname()[1]}/mcp")
+        hosts = (*LOOPBACK, shown)
+        answer_requests(AccessControl(app, options.token, hosts, rate=options.rate), listening)
     service.library.close()
-
-
-def _serve_http(
-    server: MCPServer[Any], options: ServeOptions, on_start: Callable[[str], None]
-) -> None:
-    import uvicorn
-
-    from earmark.server.access_control import LOOPBACK, AccessControl
-
-    listening = listen(options)
-    shown, port = shown_host(options), listening.getsockname()[1]
-    app = AccessControl(
-        server.streamable_http_app(host=options.host),
-        options.token,
-        (*LOOPBACK, shown),
-        rate=options.rate,
-    )
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
-    )
-    on_start(f"http://{shown}:{port}/mcp")
-    uvicorn.Server(config).run(sockets=[listening])
 
 
 def _explained(tool: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from earmark.captioning.captioner import WrappedCaptioner
 from earmark.captioning.limits import CURRENCY
 from earmark.captioning.question import Question
-from earmark.errors import EarmarkError
-from earmark.evidence.window_sounds import WindowSounds
+from earmark.captioning.request import Answer, Request
+from earmark.errors import CallRejected, EarmarkError
 from earmark.ledger.run_lock import is_at_work
 from earmark.media import Source
 from earmark.media.source import name_of
@@ -25,15 +27,47 @@ from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.text_format import counted
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
-from earmark.selection import Pick
 from earmark.server.agent_tools import NOTICE, AgentTools, OutsideFolders
-from earmark.server.call_allowance import CallAllowance, MeteredCaptioner
 from earmark.server.run_library import key_of
+from earmark.server.run_process import any_request
 from earmark.server.service import Service
 
 
 class NotGranted(EarmarkError):
     """More calls are wanted than a person has granted."""
+
+
+@dataclass(slots=True, eq=False)
+class CallAllowance:
+    """Calls that were granted, and how many of them are left; for many threads."""
+
+    granted: int
+    left: int = field(init=False)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        if self.granted < 0:
+            raise ValueError(f"calls that are granted are 0 or more, not {self.granted}")
+        self.left = self.granted
+
+    def take(self) -> None:
+        """Spend one call; raises `CallRejected` where none is left."""
+        with self.lock:
+            if self.left < 1:
+                raise CallRejected(f"all {self.granted} calls that were granted are spent")
+            self.left -= 1
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredCaptioner(WrappedCaptioner):
+    """A captioner that spends an allowance: every attempt is a call, answered or not."""
+
+    allowance: CallAllowance
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The answer to `request`, for one call of the allowance."""
+        self.allowance.take()
+        return self.captioner(request, timeout=timeout)
 
 
 class PaidTools:
@@ -72,11 +106,8 @@ class PaidTools:
         served, plan = self.reading.library[run], self.service.plan
         tokens, money = _most(as_question(question, plan.question), plan, calls)
         text = MOST_ENTRIES * MOST_TEXT // 3
-        tokens, money = (
-            tokens + text + ANSWER_TOKENS,
-            money + plan.limits.price(text, ANSWER_TOKENS),
-        )
-        self._require(1 + calls, tokens, money)
+        money += plan.limits.price(text, ANSWER_TOKENS)
+        self._require(1 + calls, tokens + text + ANSWER_TOKENS, money)
         if calls:
             self.reading.sources(run_paths(served.folder))  # raises where one lies outside
         with self.service.asking:
@@ -127,9 +158,7 @@ class PaidTools:
 
     def _plan(self, plan: Plan) -> Plan:
         """The plan, asking within the allowance."""
-        model, reason = self.service.model()
-        if not model:
-            raise EarmarkError(reason)
+        self.service.require_model()
         return replace(plan, captioner=MeteredCaptioner(self.service.captioner, self.allowance))
 
     def _left(self) -> dict[str, int]:
@@ -150,7 +179,6 @@ class PaidTools:
 
 def _most(question: Question, plan: Plan, calls: int) -> tuple[int, float]:
     """Tokens and money that so many calls take at most."""
-    window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
-    request = question.request("", window, WindowSounds(), "")
+    request = any_request(plan, question)
     tokens = request.most_input_tokens + request.answer_tokens
     return calls * tokens, calls * plan.limits.price_at_most(request)

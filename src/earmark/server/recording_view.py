@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from earmark.errors import LedgerError
-from earmark.ledger.corrections import Agreement
 from earmark.ledger.records import Correction, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
-from earmark.reporting.report_data import expected_of
-from earmark.reporting.report_page import say_forecast, scale_curve, title_of
+from earmark.reporting.report_page import expected_of, say_forecast, scale_curve
 from earmark.server.api_records import (
-    AgreementView,
     LaneEntry,
     MediaPart,
     PickPage,
@@ -25,7 +22,7 @@ from earmark.server.api_records import (
     TimelineView,
 )
 from earmark.server.archive_view import shrink
-from earmark.server.media_stream import files_of, why_not
+from earmark.server.media_stream import why_not
 from earmark.timeline import FloatArray, Span
 
 MOST_ENTRIES = 2000
@@ -54,7 +51,7 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
     told = (choice.forecast, choice.forecast_range)
     return RecordingDetail(
         recording=row,
-        name=title_of(row),
+        name=row.title,
         window=heard.window,
         windows=len(heard.scores),
         expected=float(np.sum(heard.rates)),
@@ -63,7 +60,7 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
         warnings=list(heard.warnings),
         parts=[
             MediaPart(place, start, name_of(path), hidden or why_not(path))
-            for place, (path, start) in enumerate(files_of(row))
+            for place, (path, start) in enumerate(row.files)
         ],
     )
 
@@ -102,15 +99,6 @@ def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: s
             said[one.span].append(one)
     shown = every[offset : offset + limit]
     return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
-
-
-def agreement_of(said: Sequence[Correction]) -> AgreementView:
-    """How often the model was right, as far as people have said."""
-    found = Agreement.of(said)
-    low, high = found.interval or (None, None)
-    return AgreementView(
-        found.right, found.judged, found.reworded, found.missed, found.share, low, high
-    )
 
 
 def _holds(row: PickRow, parts: list[str]) -> bool:

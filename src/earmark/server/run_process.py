@@ -13,6 +13,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from earmark.captioning.question import Question
+from earmark.captioning.request import Request
 from earmark.errors import EarmarkError
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.pipeline.run_plan import Plan
@@ -52,11 +54,7 @@ def _do(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     if order["server"]:  # a plan is written without the key in an address
         plan = replace(plan, model_choice=replace(plan.model_choice, server=order["server"]))
     if order["kind"] == "forecast":
-        from earmark.pipeline.plan import plan as make_forecast
-
-        forecast = make_forecast(plan=plan, cost=_cost(plan), progress=progress).forecast
-        assert forecast is not None, "that is what planning gives"
-        return forecast.to_json()
+        return forecast_of(plan, progress)
     from earmark.pipeline.caption import caption
 
     folder, key = Path(order["run"]), order["api_key"]
@@ -64,11 +62,20 @@ def _do(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
     return {"totals": asdict(done.totals), "missed": done.missed, "stopped": done.tally.stopped}
 
 
-def _cost(plan: Plan) -> CallCost:
-    """What one call of `plan` costs at most, at its prices."""
+def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
+    """What budgets reach and, at the prices of `plan`, cost at most."""
+    from earmark.pipeline.plan import plan as make_forecast
+
+    cost = CallCost(money=plan.limits.price_at_most(any_request(plan, plan.question)))
+    forecast = make_forecast(plan=plan, cost=cost, progress=progress).forecast
+    assert forecast is not None, "that is what planning gives"
+    return forecast.to_json()
+
+
+def any_request(plan: Plan, question: Question) -> Request:
+    """What `question` asks of some window: the most that a call takes is known from it."""
     window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
-    request = plan.question.request("", window, WindowSounds(), "")
-    return CallCost(money=plan.limits.price_at_most(request))
+    return question.request("", window, WindowSounds(), "")
 
 
 if __name__ == "__main__":

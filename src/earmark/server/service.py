@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from earmark.captioning.captioner import Captioner, TagsCaptioner
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, LedgerError
 from earmark.media import Source
 from earmark.pipeline.run_plan import Plan
 from earmark.server.run_jobs import RunJobs
@@ -54,6 +54,17 @@ class Service:
         if isinstance(captioner, TagsCaptioner):
             return "", "no model: start the server with --vlm URL, --gguf FILE or --replay FILE"
         return captioner.model, ""
+
+    def require_model(self) -> str:
+        """The model that can be asked.
+
+        Raises:
+            LedgerError: none can, and why.
+        """
+        model, reason = self.model()
+        if not model:
+            raise LedgerError(reason)
+        return model
 
 
 def _key_of(source: Source) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from earmark.errors import EarmarkError, MissingExtra
 from earmark.pipeline.run_plan import Plan
@@ -49,7 +50,7 @@ def serve_folders(
         EarmarkError: a folder is missing, or the port is taken.
     """
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401 - said now and not when the socket is open
 
         from earmark.server.access_control import LOOPBACK, cookie_name
         from earmark.server.application import make_app
@@ -72,11 +73,18 @@ def serve_folders(
         rate=options.rate,
         cookie=cookie_name(port),
     )
+    query = f"?token={options.token}" if options.token else ""
+    on_start(f"http://{shown}:{port}/{query}")
+    answer_requests(app, listening)
+
+
+def answer_requests(app: Any, listening: socket.socket) -> None:
+    """Have `app` answer what comes to `listening` until a signal ends it."""
+    import uvicorn
+
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
     )
-    query = f"?token={options.token}" if options.token else ""
-    on_start(f"http://{shown}:{port}/{query}")
     with suppress(KeyboardInterrupt):  # it has shut down by then
         uvicorn.Server(config).run(sockets=[listening])
 
