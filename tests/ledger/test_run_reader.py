@@ -10,10 +10,9 @@ import pytest
 
 from drawing import SHORT, windows
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.ledger import Ledger
+from earmark.ledger.ledger import Ledger, StoredWindows
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.ledger.stored_windows import StoredWindows
 from earmark.media import Source, open_recording
 from earmark.selection.pick import explain
 from earmark.timeline import Span

@@ -57,8 +57,8 @@ class CallRecorder:
     def begin(self, request: Request) -> None:
         """A call is about to be sent."""
         tokens = request.most_input_tokens + request.answer_tokens
-        most = (tokens, self.limits.price_at_most(request))
-        self.ledger.begin(CallRow.of(request), reserve=most)
+        reserve = (tokens, self.limits.price_at_most(request))
+        self.ledger.begin(CallRow.of(request), reserve=reserve)
 
     def withdraw(self, request: Request) -> None:
         """A call was not sent after all."""
@@ -67,9 +67,8 @@ class CallRecorder:
 
     def lost(self, request: Request) -> None:
         """An attempt broke off: the most it can have cost is counted."""
-        tokens = (request.most_input_tokens, request.answer_tokens)
+        tokens, call = (request.most_input_tokens, request.answer_tokens), CallRow.of(request)
         reason, spend = "an attempt broke off", self.limits.price(*tokens)
-        call = CallRow.of(request)
         self.ledger.fail(call, reason, was_sent=None, tokens=tokens, spend=spend)
 
     def answered(self, request: Request, answer: Answer) -> None:

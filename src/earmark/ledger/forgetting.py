@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTrace
         pictures = [picture for (picture,) in database.execute(_PICTURES)]
     return StoredTraces(
         tuple(ids),
-        tuple({place for one in recordings for place in _places(one)}),
+        tuple({place for one in recordings for place, _ in (*one.files, (one.path, 0.0))}),
         tuple({one.name for one in recordings if one.name}),
         tuple(texts),
         tuple(pictures),
@@ -108,12 +108,6 @@ def delete_recordings(folder: Path, ids: Collection[str]) -> None:
             _count_forgotten(database, before)
         database.execute("VACUUM")
         _empty_journal(database, folder)
-
-
-def _places(recording: RecordingRow) -> Iterator[str]:
-    yield recording.path
-    for path, _ in recording.chapters:
-        yield path
 
 
 def _mark(database: sqlite3.Connection, ids: Collection[str]) -> None:
@@ -163,14 +157,14 @@ SELECT EXISTS (SELECT 1 FROM answers WHERE instr(text, ?1))
     OR EXISTS (SELECT 1 FROM frames WHERE thumbnail = ?1)
 """
 
+_OF_CALLS = "call IN (SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))"
+
 _DELETE = (
     "DELETE FROM corrections WHERE recording IN (SELECT number FROM gone)",
     "DELETE FROM picks WHERE recording IN (SELECT number FROM gone)",
     "DELETE FROM choices WHERE recording IN (SELECT number FROM gone)",
-    "DELETE FROM failures WHERE call IN ("
-    "SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))",
-    "DELETE FROM answers WHERE call IN ("
-    "SELECT id FROM calls WHERE recording IN (SELECT number FROM gone))",
+    f"DELETE FROM failures WHERE {_OF_CALLS}",  # noqa: S608 - of our own
+    f"DELETE FROM answers WHERE {_OF_CALLS}",  # noqa: S608
     "DELETE FROM calls WHERE recording IN (SELECT number FROM gone)",
     "DELETE FROM tags WHERE recording IN (SELECT number FROM gone)",
     "DELETE FROM frames WHERE recording IN (SELECT number FROM gone)",

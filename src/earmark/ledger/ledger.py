@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,17 +152,11 @@ class Ledger(RunWriter):
         warnings: Sequence[str] = (),
         audio_track: int = 0,
     ) -> None:
-        """Keep what listening gave, in place of what an earlier listening gave.
+        """Keep what listening gave, in place of what an earlier listening gave; see `HeardRow`.
 
-        Args:
-            recording: Its id.
-            windows: Its windows, scored and rated; kept exactly.
-            key: Names all that can change them (the content, the encoder, the gate, the grid).
-            level: Sound level in decibels; kept as coarse as the eye needs.
-            sound_bytes: Bytes read to listen.
-            access: How the sound was reached, in words.
-            warnings: What was odd about the recording or its sound, a line each.
-            audio_track: The one that was heard; not the one asked for where that is silent.
+        Windows are kept exactly, their `key` names all that can change them (the content, the
+        encoder, the gate, the grid); the level is kept as coarse as the eye needs. The audio track
+        is the one that was heard, not the one asked for where that is silent.
         """
         sketch = level.sketched() if level is not None else None
         grid = (windows.length, windows.duration, windows.calls, float(np.sum(windows.rates)))
@@ -181,23 +175,17 @@ class Ledger(RunWriter):
     ) -> Windows | None:
         """The windows kept for `recording` under `key`; None when it must be listened to.
 
-        Args:
-            recording: Its id.
-            key: Names all that can change the windows; None for whatever they are.
-            survival: How long actions last; not kept with each recording.
-            owned: Windows whose call is paid already.
+        Without a key, whatever they are. How long actions last, and which windows are paid already,
+        is not kept with a recording.
         """
-        rows = self._rows(
+        query = (
             "SELECT window, heard.duration, per_call, scores, instants, rates FROM heard"
-            " JOIN recordings ON number = recording WHERE id = ? AND key = coalesce(?, key)",
-            recording,
-            key,
+            " JOIN recordings ON number = recording WHERE id = ? AND key = coalesce(?, key)"
         )
-        if not rows:
-            return None
-        ((length, duration, per_call, *arrays),) = rows
-        scores, instants, rates = (unpack(array) for array in arrays)
-        return Windows(length, duration, scores, instants, rates, survival, owned, per_call)
+        for length, duration, per_call, *arrays in self._rows(query, recording, key):
+            scores, instants, rates = map(unpack, arrays)
+            return Windows(length, duration, scores, instants, rates, survival, owned, per_call)
+        return None
 
     def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
         """The ids of those of `sources` that were heard under `key`, and the track that was."""
@@ -220,18 +208,11 @@ class Ledger(RunWriter):
         notes: Sequence[str] = (),
         round: int | None = None,  # noqa: A002 - the word the command line uses
     ) -> None:
-        """Keep the picks of the present plan, in place of any it had.
+        """Keep the picks of the present plan, in place of any it had; see `ChoiceRow`.
 
-        With a `round`, a pick that is answered stays of its round, with the reason it had.
-
-        Args:
-            recording: Its id.
-            picks: The windows chosen.
-            tags: What is heard in words, by span.
-            rule: The rule that chose.
-            forecast: Share of actions the picks are to touch, a range where that was measured.
-            notes: What a reader should know: swaps, warnings.
-            round: The one the picks are asked in, from 1; None where all is asked at once.
+        `tags` are what is heard in words, by span. The `round` that they are asked in counts from
+        1, and is None where all is asked at once; with one, a pick that is answered stays of its
+        round, with the reason it had.
         """
         with self._transaction() as database:
             number = number_of(database, recording)
@@ -285,12 +266,8 @@ class Ledger(RunWriter):
     ) -> None:
         """Keep what is known of a recording, in place of what it had of the same sort.
 
-        Args:
-            recording: Its id.
-            entries: In any order; read while they are written.
-            kinds: What is replaced, together with the two below.
-            origin: Only what this model said is replaced; empty replaces that of every model.
-            within: Only what lies in it is replaced; None replaces that of the whole recording.
+        That is of these `kinds`, said by the model `origin` (by any where it is empty) of what lies
+        `within` (anywhere where that is None). Entries are read while they are written.
         """
         with self._transaction() as database:
             number = number_of(database, recording)
@@ -318,16 +295,12 @@ class Ledger(RunWriter):
     def answered(self, recording: str) -> list[CallRow]:
         """The calls about `recording` that a model has answered, under any plan."""
         rows = self._rows(
-            """
-            SELECT identity, calls.model, "start", "end" FROM calls
-            JOIN recordings ON number = recording JOIN answers ON call = calls.id
-            WHERE recordings.id = ? AND kind = 'caption' ORDER BY "start", "end"
-            """,
+            'SELECT identity, "start", "end", calls.model FROM calls'
+            " JOIN recordings ON number = recording JOIN answers ON call = calls.id"
+            " WHERE recordings.id = ? AND kind = 'caption' ORDER BY 2, 3",
             recording,
         )
-        return [
-            CallRow(identity, recording, Span(*times), model) for identity, model, *times in rows
-        ]
+        return [CallRow(key, recording, Span(*times), model) for key, *times, model in rows]
 
     def said(self, recording: str) -> dict[str, str | None]:
         """What models said is being done in `recording`, by the identity of the call.
@@ -348,12 +321,8 @@ class Ledger(RunWriter):
     def begin(self, call: CallRow, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Note that `call` is about to be sent; only then may it be.
 
-        Args:
-            call: Which.
-            reserve: The most tokens and money it can take: counted where nobody says what it took.
-
-        Raises:
-            LedgerError: There is no room to keep its answer.
+        The `reserve` is the most tokens and money it can take: counted where nobody says what it
+        took. A `LedgerError` says that there is no room to keep its answer.
         """
         if self._is_full:
             raise LedgerError(
@@ -420,15 +389,11 @@ class Ledger(RunWriter):
         tokens: tuple[int, int] = (0, 0),
         spend: float = 0.0,
     ) -> None:
-        """Note that `call` is not answered, and why; it may be asked again.
+        """Note that `call` is not answered, and why in a line; it may be asked again.
 
-        Args:
-            call: Which.
-            reason: Why, in a line.
-            was_sent: False where it never left, so that it does not count as asked; None where it
-                is still in flight, so that only the cost of an attempt is noted.
-            tokens: In and out, of an answer that could not be used and is paid for all the same.
-            spend: What that cost.
+        `was_sent` is False where it never left, so that it does not count as asked, and None where
+        it is still in flight, so that only the cost of an attempt is noted. Tokens in and out, and
+        what they cost, are those of an answer that could not be used and is paid for all the same.
         """
         paid = (*(as_count(n) or 0 for n in tokens), as_amount(spend) or 0)
 
@@ -489,3 +454,33 @@ class Ledger(RunWriter):
             (FREE,),
         )
         return {identity for (identity,) in answered}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWindows(Collection[Windows]):
+    """Windows that are in the ledger and not in memory, as often as they are gone over."""
+
+    ledger: Ledger
+    key: str
+    """Names all that can change windows."""
+    survival: Survival
+    recordings: Sequence[str]
+    """By id; each has been heard."""
+    paid: Sequence[tuple[int, ...]]
+    """Of each, the windows whose call is paid already."""
+
+    def __len__(self) -> int:
+        return len(self.recordings)
+
+    def __iter__(self) -> Iterator[Windows]:
+        for recording, paid in zip(self.recordings, self.paid, strict=True):
+            yield self.read(recording, owned=paid)
+
+    def __contains__(self, item: object) -> bool:
+        return any(windows is item for windows in self)
+
+    def read(self, recording: str, *, owned: tuple[int, ...] = ()) -> Windows:
+        """The windows of one recording."""
+        found = self.ledger.heard(recording, key=self.key, survival=self.survival, owned=owned)
+        assert found is not None, "only what was heard is read back"
+        return found

@@ -8,6 +8,7 @@ Readers are not held up: they never touch this file.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from earmark.errors import LedgerError
@@ -24,15 +25,12 @@ def is_at_work(folder: Path) -> bool:
     """Whether a process holds the run in `folder`; looking does not hold anybody up."""
     if not (folder / LOCK).is_file():
         return False
-    connection = sqlite3.connect(
-        f"{(folder / LOCK).resolve().as_uri()}?mode=ro", timeout=0, uri=True
-    )
-    try:
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.OperationalError as error:
-        return error.sqlite_errorcode == sqlite3.SQLITE_BUSY
-    finally:
-        connection.close()
+    address = f"{(folder / LOCK).resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, timeout=0, uri=True)) as connection:
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError as error:
+            return error.sqlite_errorcode == sqlite3.SQLITE_BUSY
     return False
 
 
@@ -40,11 +38,7 @@ class RunLock:
     """Holds a run until it is closed or the process ends."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the lock of the run in `folder`.
-
-        Raises:
-            LedgerError: Another process holds it; the message names its process id.
-        """
+        """Take the lock of the run in `folder`; a `LedgerError` names the process that holds it."""
         with clearly(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
@@ -70,9 +64,8 @@ def _holder(folder: Path) -> str:
     """The process that holds the run, as it noted itself."""
     try:
         address = f"{(folder / FILE).resolve().as_uri()}?mode=ro"
-        with sqlite3.connect(address, uri=True) as connection:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             row = connection.execute("SELECT value FROM notes WHERE name = 'holder'").fetchone()
-        connection.close()
     except sqlite3.Error:
         return "another process"  # it has not come as far as making the tables
     return str(row[0]) if row else "another process"

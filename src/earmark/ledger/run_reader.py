@@ -350,10 +350,7 @@ class Run:
     ) -> Iterator[EvidenceEntry]:
         """What is known of a recording without a vision model, in order of time.
 
-        Args:
-            recording: Its id.
-            kinds: Of evidence.
-            within: Only what shares more than nothing with it; None gives all.
+        `within` a span: only what shares more than nothing with it.
         """
         rows = self._rows(
             'SELECT "start", "end", kind, text, confidence, origin, data FROM evidence'

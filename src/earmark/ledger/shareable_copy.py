@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, clearly, copy_run
 from earmark.media.source import name_of
-from earmark.redaction import HIDDEN, redact
+from earmark.redaction import HIDDEN, map_texts, redact
 
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]+://[^\s\"'<>]+|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b|\blocalhost(?::\d+)?\b",
@@ -45,15 +45,10 @@ COLUMNS = {
 def shareable_copy(
     folder: Path, *, voices: bool = True, blur: FaceBlur | None = None
 ) -> Iterator[Run]:
-    """The run in `folder` as it may be shared, to read from, for a while.
+    """The run in `folder`, which stays as it is, as it may be shared: to read from, for a while.
 
-    Args:
-        folder: Of the run, which stays as it is.
-        voices: Whether what was said stays in it.
-        blur: What is blurred in its pictures, where the run has not done so.
-
-    Raises:
-        LedgerError: there is no run, or it cannot be read.
+    Without `voices`, without what was said; with what `blur` finds blurred, where the run has not
+    done so. A `LedgerError` says that there is no run, or that it cannot be read.
     """
     with TemporaryDirectory() as scratch:
         copy = Path(scratch)
@@ -84,35 +79,21 @@ def _make_shareable(database: sqlite3.Connection) -> None:
         for path, chapters in database.execute("SELECT path, chapters FROM recordings")
         for place in (path, *(one for one, _ in json.loads(chapters)))
     }
-    database.create_function("hide", 1, _hider(places), deterministic=True)
-    database.execute("UPDATE recordings SET id = 'failed ' || number WHERE failure IS NOT NULL")
-    for table, columns in COLUMNS.items():
-        changes = ", ".join(f'"{column}" = hide("{column}")' for column in columns)
-        database.execute(f"UPDATE {table} SET {changes}")  # noqa: S608 - names of our own
-
-
-def _hider(places: Collection[str]) -> Callable[[str | None], str | None]:
-    """What hides places in a column, be it text or JSON."""
+    clean = partial(hide_places, places=places)
 
     def hide(value: str | None) -> str | None:
+        """A column without places, be it text or JSON."""
         if value is None:
             return None
         if value in places:
             return name_of(value)
         if value[:1] in ("{", "["):
-            try:
-                return json.dumps(hide_within(json.loads(value)), ensure_ascii=False)
-            except ValueError:  # a text that begins so
-                pass
-        return hide_places(value, places)
+            with suppress(ValueError):  # a text that begins so
+                return json.dumps(map_texts(json.loads(value), clean), ensure_ascii=False)
+        return clean(value)
 
-    def hide_within(value: Any) -> Any:
-        if isinstance(value, str):
-            return hide_places(value, places)
-        if isinstance(value, list):
-            return [hide_within(one) for one in value]
-        if isinstance(value, dict):
-            return {key: hide_within(one) for key, one in value.items()}
-        return value
-
-    return hide
+    database.create_function("hide", 1, hide, deterministic=True)
+    database.execute("UPDATE recordings SET id = 'failed ' || number WHERE failure IS NOT NULL")
+    for table, columns in COLUMNS.items():
+        changes = ", ".join(f'"{column}" = hide("{column}")' for column in columns)
+        database.execute(f"UPDATE {table} SET {changes}")  # noqa: S608 - names of our own

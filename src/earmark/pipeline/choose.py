@@ -15,10 +15,9 @@ from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.kept_forecast import NOTE, error_text
-from earmark.ledger.ledger import Ledger
+from earmark.ledger.ledger import Ledger, StoredWindows
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
-from earmark.ledger.stored_windows import StoredWindows
 from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend
