@@ -32,11 +32,12 @@ def kill_and_resume(
     rng = random.Random(7)
     kept: dict[str, int] = {}
     for number in range(kills):
+        before = server.count()
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if number % 3 == 2:
             time.sleep(rng.uniform(0.0, 1.5))
         else:
-            _await_question(server, child)
+            _await_questions(server, child, before + 1)
             server.release(rng.randint(0, 1))
             time.sleep(rng.uniform(0.0, 0.1))
         assert child.poll() is None, "there was nothing to kill"
@@ -54,8 +55,7 @@ def kill_and_resume(
 def kill_when_asked(words: list[str], server: FaultServer, calls: int) -> None:
     """Start the command, and kill it while the server holds the last of so many calls."""
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while server.count() < calls:
-        _await_question(server, child)
+    _await_questions(server, child, calls)
     child.kill()
     child.wait()
 
@@ -78,10 +78,10 @@ def _check(run: Path, server: FaultServer, kept: dict[str, int], windows: int) -
     assert asked.total() - windows <= totals.interrupted, "more was asked twice than is counted"
 
 
-def _await_question(server: FaultServer, child: subprocess.Popen[bytes]) -> None:
-    """Until the server is asked something new."""
-    before, deadline = server.count(), time.monotonic() + PATIENCE
-    while server.count() == before:
+def _await_questions(server: FaultServer, child: subprocess.Popen[bytes], count: int) -> None:
+    """Until the server has been asked so often in all."""
+    deadline = time.monotonic() + PATIENCE
+    while server.count() < count:
         assert child.poll() is None, "the command ended by itself"
         assert time.monotonic() < deadline, "the command asked nothing"
         time.sleep(0.01)
