@@ -16,8 +16,7 @@ from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.reporting.near_duplicates import fold_repeats
-from earmark.reporting.run_overview import overview
+from earmark.reporting.run_overview import fold_repeats, overview
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track
 

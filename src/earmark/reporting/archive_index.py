@@ -6,12 +6,13 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError, as_range
+from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_range
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.kept_forecast import NOTE, read_error
@@ -61,8 +62,8 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     _write_pages(run, summaries, rows, path.parent / PAGES)
     error = read_error(run.note(NOTE))
     plain = describe_run(run, title) | {
-        "columns": COLUMNS,
-        "recordings": rows,
+        "columns": list(rows[0]) if rows else [],
+        "recordings": [list(row.values()) for row in rows],
         "curve": curve(run, error),
         "sure": MEASURED if error else "",
     }
@@ -91,35 +92,16 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
     actions = sum(float(windows.rates.sum()) for windows in many)
     told = partial(as_measured, error=error, actions=actions, duration=run.totals().duration)
     points = [(0, 0.0), *zip(budgets, reached, strict=True)]
-    return [(calls, *_rounded(share, told(share))) for calls, share in points]
-
-
-def _rounded(share: float, told: CoverageRange | None) -> tuple[float, ...]:
-    """A point of the curve: what is expected, and between what it is to lie where that is known."""
-    found = (share,) if told is None else (told.expected, told.low, told.high)
-    return tuple(round(each, 4) for each in found)
+    drawn: list[tuple[float, ...]] = []
+    for calls, share in points:
+        found = told(share)
+        shares = (found.expected, found.low, found.high) if found else (share,)
+        drawn.append((calls, *(round(each, 4) for each in shares)))
+    return drawn
 
 
 MEASURED = f"The range around the line held {CONFIDENCE:.0%} of the recordings it was measured on."
 """Beneath the curve."""
-
-COLUMNS = (
-    "name",
-    "path",
-    "page",
-    "duration",
-    "windows",
-    "picks",
-    "answered",
-    "failed",
-    "coverage",
-    "low",
-    "high",
-    "words",
-    "spend",
-    "active",
-)
-"""Of a recording in the index, in order."""
 
 
 def page_name(summary: RecordingSummary) -> str:
@@ -129,25 +111,27 @@ def page_name(summary: RecordingSummary) -> str:
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _plain(run: Run, summary: RecordingSummary) -> list[Any]:
+def _plain(run: Run, summary: RecordingSummary) -> dict[str, Any]:
+    """A recording in the index."""
     row, totals = summary.recording, summary.totals
     active, choice = overview_of(run, row).active, run.choice(row.id)
     share, told = choice.forecast, choice.forecast_range
-    return [
-        row.title,
-        row.path,
-        f"{PAGES}/{quote(page_name(summary))}",
-        round(row.duration, 1),
-        totals.windows,
-        totals.picks,
-        totals.answered,
-        totals.failed,
-        None if share is None else round(share, 4),
-        *((round(told.low, 4), round(told.high, 4)) if told else (None, None)),
-        as_range(share, told),
-        round(totals.spend, 6),
-        None if active is None else round(active, 1),
-    ]
+    return {
+        "name": row.title,
+        "path": row.path,
+        "page": f"{PAGES}/{quote(page_name(summary))}",
+        "duration": round(row.duration, 1),
+        "windows": totals.windows,
+        "picks": totals.picks,
+        "answered": totals.answered,
+        "failed": totals.failed,
+        "coverage": None if share is None else round(share, 4),
+        "low": round(told.low, 4) if told else None,
+        "high": round(told.high, 4) if told else None,
+        "words": as_range(share, told),
+        "spend": round(totals.spend, 6),
+        "active": None if active is None else round(active, 1),
+    }
 
 
 def _windows(heard: HeardRow, duration: float, survival: Survival) -> Windows:
@@ -158,7 +142,7 @@ def _windows(heard: HeardRow, duration: float, survival: Survival) -> Windows:
 
 
 def _write_pages(
-    run: Run, summaries: Sequence[RecordingSummary], rows: Sequence[list[Any]], folder: Path
+    run: Run, summaries: Sequence[RecordingSummary], rows: Sequence[dict[str, Any]], folder: Path
 ) -> None:
     """Write the page of every recording that has changed since its page was written.
 
@@ -166,24 +150,16 @@ def _write_pages(
     are noted beside the pages; or with why its calls failed, so a page with failures is not kept.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    noted = folder / "written.json"
-    before = _noted(noted)
+    noted, before = folder / "written.json", {}
+    with suppress(FileNotFoundError, ValueError):
+        before = json.loads(noted.read_text(encoding="utf-8"))
     edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
     now: dict[str, list[Any]] = {}
     for summary, row in zip(summaries, rows, strict=True):
         name = page_name(summary)
-        now[name] = [edition, *row]
-        is_told = before.get(name) == now[name] and not summary.totals.failed
-        if not is_told or not (folder / name).exists():
+        now[name] = [edition, *row.values()]
+        is_told = isinstance(before, dict) and before.get(name) == now[name]
+        if summary.totals.failed or not is_told or not (folder / name).exists():
             write_recording(run, summary.recording, summary.totals, folder / name)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")
-
-
-def _noted(path: Path) -> dict[str, list[Any]]:
-    """What was told of each page when it was written; nothing where that cannot be read."""
-    try:
-        before = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return before if isinstance(before, dict) else {}

@@ -57,16 +57,13 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 class _SafeConsole(Console):
     """Prints what is printable and not secret, whoever wrote it."""
 
     def print(self, *objects: Any, **choices: Any) -> None:
         """Plain text as it is, where nobody looks: rich takes half a millisecond a line."""
-        if self.is_terminal or set(choices) - {"style"} or not all(map(_is_text, objects)):
+        is_plain = all(isinstance(each, str) for each in objects)
+        if self.is_terminal or set(choices) - {"style"} or not is_plain:
             super().print(*objects, **choices)
         else:
             self.file.write(printable(redact(" ".join(objects))) + "\n")
@@ -84,16 +81,12 @@ class _SafeConsole(Console):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 
 
-out = _SafeConsole(
-    soft_wrap=True,
-    highlight=False,
-    markup=False,
-    emoji=False,
-    width=None if sys.stdout.isatty() else _WIDE,
-)
+_PLAIN: dict[str, Any] = {"soft_wrap": True, "highlight": False, "markup": False, "emoji": False}
+
+out = _SafeConsole(**_PLAIN, width=None if sys.stdout.isatty() else _WIDE)
 """For results."""
 
-err = _SafeConsole(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+err = _SafeConsole(**_PLAIN, stderr=True)
 """For everything else."""
 
 
@@ -149,13 +142,13 @@ def _align(
     if sum(widths) + 2 * len(widths) - 2 > out.width:
         return None
     sides = [name in words for name in columns]
-    return ["  ".join(map(_pad, row, widths, sides)) for row in cells]
 
+    def pad(cell: str, width: int, is_left: bool) -> str:
+        cell = cell if is_left else cell.rstrip(" ")
+        room = " " * (width - cell_len(cell))
+        return cell + room if is_left else room + cell
 
-def _pad(cell: str, width: int, is_left: bool) -> str:
-    cell = cell if is_left else cell.rstrip(" ")
-    room = " " * (width - cell_len(cell))
-    return cell + room if is_left else room + cell
+    return ["  ".join(map(pad, row, widths, sides)) for row in cells]
 
 
 def warn(message: str) -> None:

@@ -39,15 +39,10 @@ def assemble(
     data: Any = None,
     has_files: bool = False,
 ) -> str:
-    """A page as HTML.
+    """A page as HTML: its title as text, its body as markup, style and script from us alone.
 
-    Args:
-        title: As text; it is escaped here.
-        body: As markup.
-        style: CSS, from us and nobody else.
-        script: JavaScript, likewise; it finds `data` as JSON in the element of that id.
-        data: Anything JSON can hold; left out where there is no script.
-        has_files: Whether it shows pictures that lie beside it.
+    The script finds `data`, anything JSON can hold, in the element of that id. With `has_files`,
+    the page shows pictures that lie beside it.
     """
     scripts = ""
     if script:

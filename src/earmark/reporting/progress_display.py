@@ -84,29 +84,21 @@ def bars() -> Iterator[Callable[[Progress], None]]:
         current = bar.add_task("s", total=0, visible=False, verb="listening")
         asking = bar.add_task("calls", total=0, visible=False, verb="asking")
 
-        def show(progress: Progress) -> None:
-            failed = f", {progress.missed} failed" if progress.missed else ""
-            bar.update(
-                hearing,
-                completed=progress.heard + progress.missed,
-                total=progress.recordings,
-                description=f"recordings{failed}",
-                visible=progress.recordings > 1,
-            )
-            bar.update(
-                current,
-                completed=progress.at_seconds[0],
-                total=progress.at_seconds[1],
-                description=f"s of {progress.at_work}",
-                visible=bool(progress.at_work) and progress.asked is None,
-            )
-            bar.update(
-                asking,
-                completed=progress.done,
-                total=progress.calls,
-                description=f"calls{_spent(progress)}",
-                visible=progress.calls > 0,
-            )
+        def show(now: Progress) -> None:
+            failed = f", {now.missed} failed" if now.missed else ""
+            (done, of), heard = now.at_seconds, now.heard + now.missed
+            for task, completed, total, words, visible in (
+                (hearing, heard, now.recordings, f"recordings{failed}", now.recordings > 1),
+                (current, done, of, f"s of {now.at_work}", now.at_work and now.asked is None),
+                (asking, now.done, now.calls, f"calls{_spent(now)}", now.calls > 0),
+            ):
+                bar.update(
+                    task,
+                    completed=completed,
+                    total=total,
+                    description=words,
+                    visible=bool(visible),
+                )
 
         yield show
 

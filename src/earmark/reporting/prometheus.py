@@ -35,15 +35,10 @@ def exposition(progress: Progress) -> str:
 
 @contextmanager
 def serve_metrics(progress: Progress, port: int, *, host: str = "127.0.0.1") -> Iterator[int]:
-    """Serves `progress` at `/metrics`; the port, chosen freely if 0 was asked.
+    """Serves `progress`, as it is when it is asked for, at `/metrics`; the port, free if it is 0.
 
-    Args:
-        progress: What to tell; read whenever it is asked for.
-        port: Where.
-        host: The interface to listen on; this machine alone unless told otherwise.
-
-    Raises:
-        BackendError: The port is taken or not allowed.
+    To this machine alone unless another `host` is given. A `BackendError` says that the port is
+    taken or not allowed.
     """
 
     class Handler(BaseHTTPRequestHandler):

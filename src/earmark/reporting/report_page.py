@@ -31,8 +31,7 @@ from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.redaction import is_redacted
 from earmark.reporting.html_document import assemble
-from earmark.reporting.near_duplicates import fold_repeats
-from earmark.reporting.run_overview import RecordingOverview, overview_of
+from earmark.reporting.run_overview import RecordingOverview, fold_repeats, overview_of
 from earmark.timeline import FloatArray
 from earmark.version import VERSION
 
@@ -77,9 +76,8 @@ def write_page(
 
 def write_recording(run: Run, recording: RecordingRow, totals: Totals, path: Path) -> Path:
     """Write a page about one `recording` of `run`, which has come to `totals`, to `path`."""
-    heard, choice = run.heard(recording.id) or HeardRow(recording.id), run.choice(recording.id)
-    forecast = ((choice.forecast, choice.forecast_range), expected_of(run, recording, heard))
-    heading = _heading(run, recording.title, totals, say_forecast(*forecast))
+    heard = run.heard(recording.id) or HeardRow(recording.id)
+    heading = _heading(run, recording.title, totals, forecast_of(run, recording, heard))
     return _save(run, path, heading, [(recording, overview_of(run, recording))], None)
 
 
@@ -185,8 +183,8 @@ def _part(name: str) -> str:
 def _plain_recording(
     run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
 ) -> dict[str, Any]:
-    heard, choice = run.heard(recording.id) or HeardRow(recording.id), run.choice(recording.id)
-    actions, level = expected_of(run, recording, heard), heard.level
+    heard = run.heard(recording.id) or HeardRow(recording.id)
+    level = heard.level
     if level is not None:
         level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
     return {
@@ -204,14 +202,21 @@ def _plain_recording(
         "scores": scale_curve(heard.scores),
         "level": scale_curve(level.values) if level else [],
         "hop": level.hop if level else 1.0,
-        **asdict(choice),
-        "coverage": say_forecast((choice.forecast, choice.forecast_range), actions),
+        **asdict(run.choice(recording.id)),
+        "coverage": forecast_of(run, recording, heard),
         "access": heard.access,
         "heard": heard.sound_bytes,
         "picks": _plain_picks(run, list(run.picks(recording.id)), album),
         "evidence": [_plain_evidence(one) for one in _each_once(run.evidence(recording.id))],
         "overview": list(overview.lines()),
     }
+
+
+def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str, Any]:
+    """The forecast of one recording of `run`, as a page shows it."""
+    choice, expected = run.choice(recording.id), float(heard.rates.sum())
+    actions = actions_of(expected, recording.duration, read_error(run.note(NOTE)))
+    return say_forecast((choice.forecast, choice.forecast_range), actions)
 
 
 def say_forecast(
@@ -227,14 +232,6 @@ def say_forecast(
         "words": as_range(share, told),
         "actions": as_count(*actions),
     }
-
-
-def expected_of(
-    run: Run, recording: RecordingRow, heard: HeardRow
-) -> tuple[float | None, ActionRange | None]:
-    """How many actions a recording of `run` is expected to hold, as `actions_of` says it."""
-    expected = float(heard.rates.sum())
-    return actions_of(expected, recording.duration, read_error(run.note(NOTE)))
 
 
 def link_to(path: str, *, beside: Path) -> str | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.evidence.sound_ontology import family_of, narrower
+from earmark.evidence.word_stems import stems
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.reporting.near_duplicates import fold_repeats
 from earmark.reporting.text_format import counted
 from earmark.timeline import Span, format_clock, merge
 
@@ -36,6 +38,15 @@ MOST_SOUNDS = 8
 """Sounds told, those heard most often first."""
 
 MOST_ACTIVITIES = 12
+
+SAME = 0.85
+"""Share of the words of both that two answers must have in common."""
+
+FEWEST = 3
+"""Answers in a row that are folded; two are shown."""
+
+COMPARED = 10_000
+"""Characters of an answer that are compared; a server may send megabytes."""
 
 SPEECH = frozenset({"Speech"}) | narrower("Speech")
 
@@ -82,7 +93,7 @@ class SoughtThing:
     def __str__(self) -> str:
         if not self.seen:
             return f"“{self.question}” in none of {counted(self.asked, 'window')} asked about"
-        times = ", ".join(f"{clock(s.start)} – {clock(s.end)}" for s in self.seen[:MOST_TIMES])
+        times = ", ".join(map(_from_to, self.seen[:MOST_TIMES]))
         rest = len(self.seen) - MOST_TIMES
         more = f" and {rest} more" if rest > 0 else ""
         return f"“{self.question}” {len(self.seen)}× at {times}{more}"
@@ -122,27 +133,33 @@ class RecordingOverview:
         if self.active is not None:
             yield "Active", (f"{lasting(self.active)} of {lasting(self.duration)}",)
         if self.sounds:
-            rest = len(self.sounds) - MOST_SOUNDS
-            more = (f"{rest} other sounds",) if rest > 0 else ()
-            yield "Heard", (*map(str, self.sounds[:MOST_SOUNDS]), *more)
+            yield "Heard", _first(map(str, self.sounds), MOST_SOUNDS, "{} other sounds")
         elif self.active is not None and not self.speech:
             unnamed = "sounds have no names here: `earmark models get yamnet`"
             yield "Heard", ("nothing that has a name" if self.is_named else unnamed,)
         if self.speech:
-            spans = [f"{clock(each.start)} – {clock(each.end)}" for each in self.speech]
-            more = (f"{len(spans) - MOST_TIMES} more times",) if len(spans) > MOST_TIMES else ()
-            yield "Speech", (*spans[:MOST_TIMES], *more)
+            yield "Speech", _first(map(_from_to, self.speech), MOST_TIMES, "{} more times")
         if self.busiest:
-            yield "Busiest", tuple(f"{clock(s.start)} – {clock(s.end)}" for s in self.busiest)
+            yield "Busiest", tuple(map(_from_to, self.busiest))
         if self.activities:
-            rest = len(self.activities) - MOST_ACTIVITIES
-            more = (f"… and {rest} more",) if rest > 0 else ()
-            yield "Activities", (*map(str, self.activities[:MOST_ACTIVITIES]), *more)
+            told = map(str, self.activities)
+            yield "Activities", _first(told, MOST_ACTIVITIES, "… and {} more")
 
 
 def clock(seconds: float) -> str:
     """A time as a clock shows it, without tenths."""
     return format_clock(seconds, tenths=False)
+
+
+def _from_to(span: Span) -> str:
+    return f"{clock(span.start)} – {clock(span.end)}"
+
+
+def _first(lines: Iterable[str], most: int, rest: str) -> tuple[str, ...]:
+    """No more than `most` of the lines, and how many more there are."""
+    every = tuple(lines)
+    more = len(every) - most
+    return (*every[:most], rest.format(more)) if more > 0 else every
 
 
 def lasting(seconds: float) -> str:
@@ -231,9 +248,9 @@ def _tally(entries: Iterable[EvidenceEntry]) -> list[SoundTally]:
     """Sounds by family, the most often heard first, then the longest."""
     every = list(entries)
     present = {entry.text for entry in every}
-    families: dict[str, list[EvidenceEntry]] = {}
+    families: dict[str, list[EvidenceEntry]] = defaultdict(list)
     for entry in every:
-        families.setdefault(family_of(entry.text, present), []).append(entry)
+        families[family_of(entry.text, present)].append(entry)
     tallies = []
     for name, own in families.items():
         kinds = tuple(sorted({entry.text for entry in own} - {name}))
@@ -261,19 +278,40 @@ def _busiest(
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
     """What captions say in order, those that repeat each other once."""
-    said = [row for row in picks if row.kept is not None]
-    texts = [row.kept.answer.text if row.kept else "" for row in said]
-    before: Activity | None = None
-    for place, leader in enumerate(fold_repeats(texts)):
-        span = said[place].span
-        if before is not None and leader != place:
-            before = replace(before, span=Span(before.span.start, span.end), picks=before.picks + 1)
+    said = [(row.span, row.kept.answer.text) for row in picks if row.kept is not None]
+    leaders = fold_repeats([text for _, text in said])
+    for leader, places in groupby(range(len(said)), key=leaders.__getitem__):
+        *_, last = same = list(places)
+        span = Span(said[leader][0].start, said[last][0].end)
+        yield Activity(span, first_sentence(said[leader][1]), len(same))
+
+
+def fold_repeats(texts: Sequence[str | None]) -> list[int]:
+    """For each of `texts`, in order of time, the place of the one it is folded into.
+
+    That is its own place where it is not folded. What has no text ends a row.
+
+    >>> fold_repeats(["A bench.", "a bench", "The bench, a bench!", "A hammer strikes."])
+    [0, 1, 2, 3]
+    >>> fold_repeats(["A bench.", "a bench", "A bench!", "A hammer strikes."])
+    [0, 0, 0, 3]
+    """
+    words = [None if text is None else frozenset(stems(text[:COMPARED])) for text in texts]
+    leaders = list(range(len(texts)))
+    first = 0
+    for place in range(1, len(texts) + 1):
+        if place < len(texts) and _are_same(words[first], words[place]):
             continue
-        if before is not None:
-            yield before
-        before = Activity(span, first_sentence(texts[place]))
-    if before is not None:
-        yield before
+        if place - first >= FEWEST:
+            leaders[first:place] = [first] * (place - first)
+        first = place
+    return leaders
+
+
+def _are_same(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    if not one or not other:
+        return False
+    return len(one & other) >= SAME * len(one | other)
 
 
 def first_sentence(text: str, most: int = 120) -> str:
