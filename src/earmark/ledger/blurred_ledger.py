@@ -29,9 +29,7 @@ def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | N
 def open_ledger(folder: Path, described: Mapping[str, Any], question: Question) -> Ledger:
     """The ledger of the run in `folder`, whose pictures are blurred if those of `question` are.
 
-    Raises:
-        LedgerError: another process has it, or it cannot be used.
-        ModelMissing: what finds faces is not here.
+    Raises as `Ledger.open` and `blur_run` do.
     """
     ledger = Ledger.open(folder, described)
     try:

@@ -72,9 +72,7 @@ def correct(folder: Path, correction: Correction) -> Correction:
 def withdraw(folder: Path, key: int) -> None:
     """Take a correction back by its number; it stays in the run and counts no longer.
 
-    Raises:
-        ValueError: there is none with that number.
-        LedgerError: there is no such run, or it cannot be written.
+    A `ValueError` says that there is none with that number.
     """
     with _writing(folder) as database:
         found = database.execute(

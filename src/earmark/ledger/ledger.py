@@ -96,8 +96,7 @@ class Ledger(RunWriter):
     def open(cls, folder: Path, plan: Mapping[str, Any]) -> Ledger:
         """Create the run in `folder`, or resume it under `plan` (anything JSON can hold).
 
-        Raises:
-            LedgerError: Another process has it, it is damaged or of another version, no room.
+        A `LedgerError`: another process has it, it is damaged or of another version, no room.
         """
         lock = RunLock(folder)
         try:

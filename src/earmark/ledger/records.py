@@ -267,17 +267,11 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
-    """What one recording has come to under the present plan."""
+    """What one recording has come to under the present plan, and what an archive is sorted by."""
 
     recording: RecordingRow
     totals: Totals
     """Calls, tokens and spend are those of the answers its picks are shown with."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordingFacts:
-    """What an archive is sorted by beside the totals of a recording."""
-
     best_score: float | None = None
     """Of its picks; None where there are none."""
     said: int = 0
@@ -286,17 +280,6 @@ class RecordingFacts:
     """Stretches of a named sound."""
     corrections: int = 0
     """Of people, those withdrawn left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class StripFacts:
-    """What the strips of some recordings are drawn from."""
-
-    scores: list[FloatArray]
-    """Of the windows of each; none before it was heard."""
-    marks: list[tuple[int, float, float, str]]
-    """The place of the recording among those asked for; from and to when it has something that is
-    `picked`, `answered`, `failed` or `corrected`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,37 +303,3 @@ class Correction:
     """That answer, as it is read back."""
     withdrawn: str = ""
     """When it was taken back; empty where it counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchHit:
-    """A stretch whose caption, tags or evidence are what was looked for."""
-
-    recording: str
-    path: str
-    window: int | None
-    """Place on the grid it was picked from; None where no pick of it is left."""
-    span: Span
-    caption: str
-    """Empty where no answer was asked or kept."""
-    tags: tuple[str, ...]
-    model: str
-    thumbnail: bytes
-    kind: str = "caption"
-    """`caption` or `tags`, of a window; else the kind of evidence."""
-    text: str = ""
-    """The words themselves, of evidence."""
-    confidence: float | None = None
-    """Of evidence; None where there is none."""
-    rank: float = 0.0
-    """How well it matches; lower is better, and only hits of one search can be compared."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchableText:
-    """A text of the run that can be searched, and where it stands."""
-
-    is_evidence: bool
-    place: int
-    """Of evidence its number; else that of the call it answers, or the negative one of tags."""
-    text: str

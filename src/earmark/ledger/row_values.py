@@ -9,6 +9,7 @@ import os
 import platform
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,26 +52,16 @@ def count_interrupted(database: sqlite3.Connection) -> int:
     Those in flight, and those that are answered and have no answer: only damage from outside can
     leave any, and they are asked again.
     """
+    lose = "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1 WHERE state = "
     broken = 0
-    if database.execute(_IS_BROKEN).fetchone()[0]:
-        broken = database.execute(_LOSE).rowcount
+    # By their numbers alone, from two small indexes: an answer cannot be kept to a call that is not
+    # answered then.
+    answers = "SELECT (SELECT count(*) FROM calls WHERE state = 'answered') - count(*) FROM answers"
+    if database.execute(answers).fetchone()[0]:
+        unkept = "'answered' AND NOT EXISTS (SELECT 1 FROM answers WHERE call = calls.id)"
+        broken = database.execute(lose + unkept).rowcount
         logger.warning("%d calls are said to be answered and have no answer: asked again", broken)
-    in_flight = database.execute(
-        "UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1"
-        " WHERE state = 'in flight'"
-    )
-    return broken + in_flight.rowcount
-
-
-_LOSE = """
-UPDATE calls SET state = 'interrupted', interrupted = interrupted + 1
-WHERE state = 'answered' AND NOT EXISTS (SELECT 1 FROM answers WHERE call = calls.id)
-"""
-_IS_BROKEN = """
-SELECT (SELECT count(*) FROM calls WHERE state = 'answered') <> (SELECT count(*) FROM answers)
-"""
-"""By their numbers alone, from two small indexes: an answer cannot be kept to a call that is not
-answered then."""
+    return broken + database.execute(f"{lose} 'in flight'").rowcount
 
 
 SPENT = """
@@ -94,7 +85,8 @@ about recordings that were forgotten since, too."""
 ADD_RECORDING = """
 INSERT INTO recordings (
     id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (
+    :id, :path, :duration, :size_bytes, :frame_rate, :frame_count, :name, :chapters, :began, :marks)
 ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duration,
     size_bytes = excluded.size_bytes, frame_rate = excluded.frame_rate,
     frame_count = excluded.frame_count, name = excluded.name, chapters = excluded.chapters,
@@ -111,21 +103,15 @@ ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name,
 """Takes the id, path and name of a recording, and why there is no more of it."""
 
 
-def recording_values(recording: RecordingRow) -> tuple[object, ...]:
-    """The columns of a recording, in order."""
+def recording_values(recording: RecordingRow) -> dict[str, object]:
+    """The columns of a recording, by name."""
     chapters = [(as_place(path), start) for path, start in recording.chapters]
-    return (
-        recording.id,
-        as_place(recording.path),
-        recording.duration,
-        recording.size_bytes,
-        recording.frame_rate,
-        recording.frame_count,
-        redact(as_text(recording.name)),
-        json.dumps(chapters, ensure_ascii=False),
-        recording.began,
-        json.dumps(recording.marks),
-    )
+    return asdict(recording) | {
+        "path": as_place(recording.path),
+        "name": redact(as_text(recording.name)),
+        "chapters": json.dumps(chapters, ensure_ascii=False),
+        "marks": json.dumps(recording.marks),
+    }
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:

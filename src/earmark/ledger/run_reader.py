@@ -22,12 +22,9 @@ from earmark.ledger.records import (
     FailedRecording,
     HeardRow,
     PickRow,
-    RecordingFacts,
     RecordingRow,
     RecordingSummary,
-    SearchHit,
     StoredAnswer,
-    StripFacts,
     Totals,
 )
 from earmark.ledger.row_values import split_tags, unpack
@@ -37,7 +34,7 @@ from earmark.timeline import FloatArray, Span, Track
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
-    from earmark.ledger.text_index import TextIndex
+    from earmark.ledger.text_index import SearchHit, TextIndex
 
 BLURRED = "blur"
 """The note in which a run says what is blurred in it."""
@@ -126,7 +123,11 @@ SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.na
     coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
     coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
     coalesce(f.faces, 0) AS faces_blurred,
-    coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read
+    coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read, max(p.score) AS best_score,
+    (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'said') AS said,
+    (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'heard') AS sounds,
+    (SELECT count(*) FROM corrections WHERE recording = r.number AND withdrawn IS NULL)
+        AS corrections
 FROM present r LEFT JOIN heard h ON h.recording = r.number
     LEFT JOIN (
         SELECT recording, sum(frames_decoded) AS decoded, sum(frames_sent) AS sent,
@@ -138,6 +139,8 @@ FROM present r LEFT JOIN heard h ON h.recording = r.number
 GROUP BY r.number ORDER BY r.path, r.id
 """
 
+
+_SORTED_BY = ("best_score", "said", "sounds", "corrections")
 
 _MARKS = """
 SELECT w.key, p."start", p."end",
@@ -171,8 +174,7 @@ class Run:
     def open(cls, folder: Path, *, blur: FaceBlur | None = None) -> Run:
         """The run in `folder`; `blur` is done to pictures that it keeps without.
 
-        Raises:
-            LedgerError: No run there, damaged, or of another version.
+        A `LedgerError` says that no run is there, or that it is damaged or of another version.
         """
         return cls(folder, connect(folder, to_write=False), blur)
 
@@ -225,6 +227,7 @@ class Run:
         """What each of the recordings has come to, by path."""
         for values in self._named(_SUMMARIES):
             recording = _recording(tuple(values.pop(field.name) for field in fields(RecordingRow)))
+            facts = {name: values.pop(name) for name in _SORTED_BY}
             totals = Totals(
                 recordings=1,
                 duration=recording.duration,
@@ -233,22 +236,17 @@ class Run:
                 asked=values["answered"] + values["failed"],
                 **values,
             )
-            yield RecordingSummary(recording, totals)
+            yield RecordingSummary(recording, totals, **facts)
 
-    def facts(self) -> dict[str, RecordingFacts]:
-        """What an archive is sorted by beside its totals, by recording."""
-        rows = self._rows(
-            "SELECT id, (SELECT max(score) FROM picks WHERE plan = ? AND recording = number),"
-            " (SELECT count(*) FROM evidence WHERE recording = number AND kind = 'said'),"
-            " (SELECT count(*) FROM evidence WHERE recording = number AND kind = 'heard'),"
-            " (SELECT count(*) FROM corrections WHERE recording = number AND withdrawn IS NULL)"
-            " FROM present",
-            self._plan,
-        )
-        return {key: RecordingFacts(*values) for key, *values in rows}
+    def strips(
+        self, recordings: Sequence[str]
+    ) -> tuple[list[FloatArray], list[tuple[int, float, float, str]]]:
+        """What the strips of `recordings` are drawn from, read in one go.
 
-    def strips(self, recordings: Sequence[str]) -> StripFacts:
-        """What the strips of `recordings` are drawn from, read in one go."""
+        The scores of the windows of each, none before it was heard. And what each has that is
+        `picked`, `answered`, `failed` or `corrected`: its place among `recordings`, from and to
+        when, and which of these.
+        """
         wanted = json.dumps(list(recordings))
         scores: list[FloatArray] = [np.zeros(0) for _ in recordings]
         for place, blob in self._rows(
@@ -257,7 +255,7 @@ class Run:
             wanted,
         ):
             scores[place] = unpack(blob)
-        return StripFacts(scores, list(self._rows(_MARKS, wanted, self._plan)))
+        return scores, list(self._rows(_MARKS, wanted, self._plan))
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""

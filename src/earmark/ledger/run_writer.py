@@ -31,11 +31,7 @@ class RunWriter:
     """Writes one run, which it holds; safe to use from several threads."""
 
     def __init__(self, folder: Path, lock: RunLock) -> None:
-        """Open the run in `folder`, or make it; `lock` is held, and closed with this.
-
-        Raises:
-            LedgerError: It is damaged or of another version, or there is no room.
-        """
+        """Open the run in `folder`, or make it; `lock` is held, and closed with this."""
         self.folder = folder
         self._lock = lock
         self._thread_lock = threading.RLock()
@@ -91,7 +87,10 @@ class RunWriter:
             raise errors[0]
 
     def _surely(self, write: Write) -> None:
-        """Write what became of a call; twice if need be, on a full disk into the reserve."""
+        """Write what became of a call; twice if need be.
+
+        On a full disk into the reserve, with the log folded into the database to start again.
+        """
         if self._waiting is not None:
             self._waiting.append(write)
             return
@@ -103,15 +102,11 @@ class RunWriter:
                 raise
             if is_full(error.__cause__) and not self._is_full:
                 self._is_full = True
-                self._make_room()
+                self._reserve.unlink(missing_ok=True)
+                with self._thread_lock, suppress(sqlite3.Error):  # the reserve was room enough
+                    self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             with self._transaction(is_synced=True) as database:
                 write(database)
-
-    def _make_room(self) -> None:
-        """Give up the disk reserve, and fold the log into the database so that it starts again."""
-        self._reserve.unlink(missing_ok=True)
-        with self._thread_lock, suppress(sqlite3.Error):  # then there is the room of the reserve
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._thread_lock, clearly(self.folder):

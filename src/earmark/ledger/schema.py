@@ -194,22 +194,14 @@ def version_of(folder: Path) -> int:
 
 
 def copy_run(folder: Path, into: Path) -> None:
-    """Copy the database of the run in `folder` as it stands now, whoever is writing to it.
-
-    Raises:
-        LedgerError: As `connect` does.
-    """
+    """Copy the database of the run in `folder` as it stands now, whoever is writing to it."""
     with clearly(folder):
         _move_to((into / FILE).resolve().as_uri(), connect(folder, to_write=False)).close()
 
 
 @contextmanager
 def present_file(folder: Path) -> Iterator[Path]:
-    """The database of a run in the present version: its own file, or a migrated copy for a while.
-
-    Raises:
-        LedgerError: As `connect` does.
-    """
+    """The database of a run in the present version: its own file, or a copy for a while."""
     with closing(connect(folder, to_write=False)) as connection, TemporaryDirectory() as scratch:
         (_, _, file), *_ = connection.execute("PRAGMA database_list")
         path = Path(file or Path(scratch) / FILE)
@@ -244,7 +236,7 @@ def transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 def is_full(error: BaseException | None) -> bool:
     """Whether SQLite failed because there was no room to write."""
-    code = getattr(error, "sqlite_errorcode", 0) or 0
+    code = _code_of(error)
     # SQLITE_FULL, or SQLITE_IOERR while writing, as a quota or a size limit shows, or while the
     # file is made that processes share, as opening a run on a full disk does.
     lacks_room = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
@@ -253,8 +245,11 @@ def is_full(error: BaseException | None) -> bool:
 
 def is_disk_error(error: BaseException | None) -> bool:
     """Whether SQLite failed because the disk did, for want of room or otherwise."""
-    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
-    return code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    return _code_of(error) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+
+
+def _code_of(error: BaseException | None) -> int:
+    return getattr(error, "sqlite_errorcode", 0) or 0
 
 
 def _address(path: Path, to_write: bool) -> str:
@@ -270,7 +265,12 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if to_write and _is_new(connection):
-        _create(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        # All the tables in one transaction: a killed process leaves all of them or none.
+        connection.executescript(
+            f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+            f"{TABLES} COMMIT;"
+        )
         return VERSION
     if application != APPLICATION:
         raise LedgerError(f"{folder / FILE} is not a run of earmark; choose another folder")
@@ -286,18 +286,9 @@ def _is_new(connection: sqlite3.Connection) -> bool:
     return not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    """All the tables in one transaction: a killed process leaves all of them or none."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(
-        f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
-        f"{TABLES} COMMIT;"
-    )
-
-
 def _explain(error: sqlite3.Error, folder: Path) -> str:
     """What went wrong in a run's database, and what now."""
-    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
+    code = _code_of(error) & 0xFF
     if is_full(error):
         return f"no room left for the run in {folder}: free some space and run it again"
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

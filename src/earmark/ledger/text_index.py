@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from earmark.ledger.records import SearchableText, SearchHit
 from earmark.ledger.row_values import split_tags
 from earmark.timeline import Span
 
@@ -64,6 +63,40 @@ SELECT id FROM present WHERE number IN (
     UNION SELECT recording FROM evidence WHERE kind = 'heard' AND id IN (
         SELECT rowid FROM evidence_words WHERE evidence_words MATCH ?1))
 """
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHit:
+    """A stretch whose caption, tags or evidence are what was looked for."""
+
+    recording: str
+    path: str
+    window: int | None
+    """Place on the grid it was picked from; None where no pick of it is left."""
+    span: Span
+    caption: str
+    """Empty where no answer was asked or kept."""
+    tags: tuple[str, ...]
+    model: str
+    thumbnail: bytes
+    kind: str = "caption"
+    """`caption` or `tags`, of a window; else the kind of evidence."""
+    text: str = ""
+    """The words themselves, of evidence."""
+    confidence: float | None = None
+    """Of evidence; None where there is none."""
+    rank: float = 0.0
+    """How well it matches; lower is better, and only hits of one search can be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchableText:
+    """A text of the run that can be searched, and where it stands."""
+
+    is_evidence: bool
+    place: int
+    """Of evidence its number; else that of the call it answers, or the negative one of tags."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

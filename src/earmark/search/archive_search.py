@@ -11,9 +11,9 @@ from typing import Any
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.records import SearchHit
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.ledger.schema import FILE
+from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.search.meaning_index import MeaningIndex, Told
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.ledger.records import SearchableText, SearchHit
 from earmark.ledger.run_reader import Run
+from earmark.ledger.text_index import SearchableText, SearchHit
 from earmark.media.atomic_file import replacing
 from earmark.models.sentence_encoder import WIDTH, SentenceEncoder
 from earmark.timeline import FloatArray

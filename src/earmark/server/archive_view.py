@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from earmark.ledger.records import RecordingFacts, RecordingSummary, StripFacts
+from earmark.ledger.records import RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.reporting.report_page import scale_curve
-from earmark.server.api_records import ArchiveRow, StripRow
 from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray
 
@@ -30,22 +29,55 @@ CELLS = 120
 MOST_STRIPS = 50_000
 """Kept of one run, less than a kilobyte each."""
 
-COLUMNS = (
-    "found",
-    "name",
-    "began",
-    "duration",
-    "picks",
-    "answered",
-    "failed",
-    "activity",
-    "doubt",
-    "score",
-    "said",
-    "sounds",
-    "corrections",
-)
+_NAMES = "name began duration picks answered failed activity doubt score said sounds corrections"
+COLUMNS = ("found", *_NAMES.split())
 """What an archive is sorted by; `found` begins with recordings that have something."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRow:
+    """One recording of an archive, and what it is sorted by."""
+
+    id: str
+    name: str
+    path: str
+    began: str
+    duration: float
+    windows: int
+    picks: int
+    answered: int
+    failed: int
+    activity: float | None
+    """Actions expected an hour; None before it was heard."""
+    doubt: float | None
+    """Actions expected that no pick touches; None before it was heard."""
+    score: float | None
+    """Of the best pick."""
+    said: int
+    sounds: int
+    corrections: int
+
+
+@dataclass(frozen=True, slots=True)
+class StripRow:
+    """A recording of an archive with its strip."""
+
+    row: ArchiveRow
+    scores: list[int]
+    """From 0 to 100 along the recording."""
+    marks: str
+    """Along the recording: `.` nothing, `p` picked, `a` answered, `f` failed, `c` corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePage:
+    """Some rows of an archive, as sorted and filtered."""
+
+    total: int
+    found: int
+    offset: int
+    rows: list[StripRow]
+
 
 FILTERS: dict[str, Callable[[ArchiveRow], bool]] = {
     "all": lambda row: True,  # noqa: ARG005
@@ -125,7 +157,7 @@ def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int
     missing = [row for row in shown if row not in strips]
     if missing:
         with served.open() as run:
-            fresh = draw_strips(missing, run.strips([row.id for row in missing]))
+            fresh = draw_strips(missing, *run.strips([row.id for row in missing]))
         strips |= {strip.row: _STRIP.dump_json(strip) for strip in fresh}
         if len(drawn) > MOST_STRIPS:
             drawn.clear()
@@ -136,18 +168,21 @@ def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int
 
 def read_rows(run: Run) -> list[ArchiveRow]:
     """Every recording of a run, by path."""
-    facts = run.facts()
-    return [_row(one, facts[one.recording.id]) for one in run.summaries()]
+    return list(map(_row, run.summaries()))
 
 
-def draw_strips(rows: Sequence[ArchiveRow], facts: StripFacts) -> list[StripRow]:
+def draw_strips(
+    rows: Sequence[ArchiveRow],
+    scores: Sequence[FloatArray],
+    marks: Sequence[tuple[int, float, float, str]],
+) -> list[StripRow]:
     """The strips of rows: scores along each recording, and what was picked and found."""
-    curves = [scale_curve(shrink(scores, CELLS)) for scores in facts.scores]
-    marks = _draw_marks(np.array([row.duration for row in rows]), facts.marks)
-    return [StripRow(*each) for each in zip(rows, curves, marks, strict=True)]
+    curves = [scale_curve(shrink(each, CELLS)) for each in scores]
+    lines = _draw_marks(np.array([row.duration for row in rows]), marks)
+    return [StripRow(*each) for each in zip(rows, curves, lines, strict=True)]
 
 
-def _draw_marks(durations: FloatArray, marks: list[tuple[int, float, float, str]]) -> list[str]:
+def _draw_marks(durations: FloatArray, marks: Sequence[tuple[int, float, float, str]]) -> list[str]:
     """A letter for each cell of each recording."""
     codes = np.zeros((len(durations), CELLS), dtype=np.uint8)
     if marks:
@@ -172,10 +207,9 @@ def shrink(values: FloatArray, most: int) -> FloatArray:
     return np.maximum.reduceat(values, edges)
 
 
-def _row(summary: RecordingSummary, facts: RecordingFacts) -> ArchiveRow:
-    row, totals = summary.recording, summary.totals
+def _row(summary: RecordingSummary) -> ArchiveRow:
+    row, totals, score = summary.recording, summary.totals, summary.best_score
     is_heard = totals.windows > 0 and row.duration > 0
-    score = facts.best_score
     return ArchiveRow(
         id=row.id,
         name=row.title,
@@ -189,9 +223,9 @@ def _row(summary: RecordingSummary, facts: RecordingFacts) -> ArchiveRow:
         activity=totals.expected / row.duration * 3600 if is_heard else None,
         doubt=max(0.0, totals.expected - totals.touched) if is_heard else None,
         score=score if score is not None and math.isfinite(score) else None,
-        said=facts.said,
-        sounds=facts.sounds,
-        corrections=facts.corrections,
+        said=summary.said,
+        sounds=summary.sounds,
+        corrections=summary.corrections,
     )
 
 
