@@ -13,6 +13,7 @@ from typing import Any
 
 from earmark.captioning.question import Question
 from earmark.errors import EarmarkError, LedgerError
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.ledger.blurred_ledger import blur_of
 from earmark.ledger.records import RecordingRow
@@ -148,13 +149,13 @@ class AgentTools:
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
     ) -> dict[str, Any]:
         """The named sounds of a recording between two seconds of it, in order of time."""
-        return self._evidence(run, recording, ("heard",), Span(start, max(start, end)))
+        return self._evidence(run, recording, "heard", Span(start, max(start, end)))
 
     def transcript(
         self, run: str, recording: str, start: float = 0.0, end: float = 1e7
     ) -> dict[str, Any]:
         """What is said in a recording between two seconds of it, where the run wrote that down."""
-        return self._evidence(run, recording, ("said",), Span(start, max(start, end)))
+        return self._evidence(run, recording, "said", Span(start, max(start, end)))
 
     def plan(self, recordings: list[str], budget: str = "25%") -> dict[str, Any]:
         """What budgets of calls are expected to reach and cost; it listens, and asks nothing.
@@ -166,12 +167,7 @@ class AgentTools:
         return {"notice": NOTICE, "forecast": forecast_of(made)}
 
     def sources(self, paths: Sequence[str]) -> list[Source]:
-        """The recordings at `paths`, each of which lies below the folders.
-
-        Raises:
-            ValueError: none is named.
-            OutsideFolders: one does not, or is not there.
-        """
+        """The recordings at `paths`; raises `OutsideFolders` where one is not below the folders."""
         if not paths:
             raise ValueError("name recordings by their paths, as list_recordings lists them")
         found = find_sources([self._within(path) for path in paths])
@@ -214,12 +210,11 @@ class AgentTools:
             raise EarmarkError(decoded.failure)
         return [picture.jpeg for picture in request.showing(decoded.frames).pictures]
 
-    def _evidence(
-        self, run: str, recording: str, kinds: Sequence[str], span: Span
-    ) -> dict[str, Any]:
+    def _evidence(self, run: str, recording: str, kind: str, span: Span) -> dict[str, Any]:
         with self.library[run].open() as kept:
             find_recording(kept, recording)
-            every = [_plain(entry) for entry in kept.evidence(recording, kinds=kinds, within=span)]
+            found = kept.evidence(recording, kinds=(kind,), within=span)
+            every = [_plain(entry) for entry in found]
         rest = {"more_from": every[MOST]["start"]} if len(every) > MOST else {}
         return {"notice": NOTICE, "entries": every[:MOST], **rest}
 
@@ -227,9 +222,8 @@ class AgentTools:
 def _tell(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
     """What is known of `span`."""
     captions = [
-        {
-            "start": one.span.start,
-            "end": one.span.end,
+        asdict(one.span)
+        | {
             "status": one.status,
             "caption": one.kept.answer.text if one.kept else None,
             "model": one.kept.answer.model if one.kept else None,
@@ -238,22 +232,16 @@ def _tell(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
         for one in run.picks(row.id)
         if one.span.overlaps(span)
     ]
-    evidence = [_plain(entry) for entry in run.evidence(row.id, within=span)]
-    times = {"start": span.start, "end": span.end, "duration": row.duration}
     return {
         "notice": NOTICE,
         "recording": row.name or name_of(row.path),
-        **times,
+        **asdict(span),
+        "duration": row.duration,
         "captions": captions,
-        "evidence": evidence[:MOST],
+        "evidence": [_plain(entry) for entry in run.evidence(row.id, within=span)][:MOST],
     }
 
 
-def _plain(entry: Any) -> dict[str, Any]:
-    return {
-        "start": entry.span.start,
-        "end": entry.span.end,
-        "kind": entry.kind,
-        "text": entry.text,
-        "confidence": round(entry.confidence, 3),
-    }
+def _plain(entry: EvidenceEntry) -> dict[str, Any]:
+    told = {"kind": entry.kind, "text": entry.text, "confidence": round(entry.confidence, 3)}
+    return asdict(entry.span) | told

@@ -30,32 +30,30 @@ from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.report_page import name_of
 from earmark.server.api_records import (
-    ArchivePage,
     AskedMoment,
     HitView,
-    JobView,
     NewCorrection,
     NewRun,
-    PickPage,
     Problem,
-    RecordingDetail,
     RunDetail,
     RunListing,
     SessionView,
     SoundCount,
     SourceView,
-    TimelineView,
 )
-from earmark.server.archive_view import ArchiveQuery, read_page
+from earmark.server.archive_view import ArchivePage, ArchiveQuery, read_page
 from earmark.server.media_stream import why_not
 from earmark.server.recording_view import (
+    PickPage,
+    RecordingDetail,
+    TimelineView,
     UnknownRecording,
     describe,
     find_recording,
     read_picks,
     read_timeline,
 )
-from earmark.server.run_jobs import PLAN, plan_again, run_folder
+from earmark.server.run_jobs import PLAN, JobView, plan_again, run_folder
 from earmark.server.run_library import ServedRun, UnknownRun
 from earmark.server.service import Served, Service, Services
 from earmark.timeline import Span

@@ -77,17 +77,8 @@ def serve_mcp(
 ) -> None:
     """Serve the runs and recordings below `folders` to agents until they, or a signal, end it.
 
-    Args:
-        folders: Where the runs and recordings lie.
-        plan: Whom to ask, at what price, and how to listen.
-        options: Where to listen for HTTP, and to whom; None for stdin and stdout.
-        calls: That may be spent in all.
-        api_key: For a model server that wants one.
-        on_start: Told the address, of HTTP.
-
-    Raises:
-        MissingExtra: the protocol's library is not installed.
-        EarmarkError: a folder is missing, or the port is taken.
+    Over HTTP where `options` say at which address, which `on_start` is told; else over stdin and
+    stdout. They may spend so many `calls` in all. Raises as `serve_folders` does.
     """
     try:
         import mcp.server.mcpserver  # noqa: F401 - said now and not by the first tool

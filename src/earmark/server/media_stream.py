@@ -61,11 +61,7 @@ def why_not(path: str) -> str:
 
 
 def read_range(path: str, wanted: str | None, *, is_head: bool = False) -> RangeReply:
-    """The bytes that the header `wanted` asks for; all of them where there is none.
-
-    Raises:
-        MediaError: it cannot be read.
-    """
+    """The bytes that the header `wanted` asks for; all of them where there is none."""
     storage = open_storage(path, Meter())
     size = storage.size_bytes
     kind = TYPES.get(suffix_of(path), "application/octet-stream")

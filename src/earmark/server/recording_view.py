@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from earmark.errors import LedgerError
-from earmark.ledger.records import Correction, HeardRow, PickRow, RecordingRow
+from earmark.ledger.records import ChoiceRow, Correction, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
-from earmark.reporting.report_page import expected_of, say_forecast, scale_curve
-from earmark.server.api_records import (
-    LaneEntry,
-    MediaPart,
-    PickPage,
-    PickView,
-    RecordingDetail,
-    TimelineView,
-)
+from earmark.reporting.report_page import forecast_of, scale_curve
+from earmark.selection.pick import Pick
 from earmark.server.archive_view import shrink
 from earmark.server.media_stream import why_not
 from earmark.timeline import FloatArray, Span
@@ -29,16 +24,93 @@ MOST_ENTRIES = 2000
 """Of one lane at a time: more than a screen has columns for."""
 
 
+@dataclass(frozen=True, slots=True)
+class MediaPart:
+    """A file of a recording."""
+
+    part: int
+    start: float
+    """The second of the recording that it begins at."""
+    name: str
+    why_not: str = ""
+    """Why it cannot be played from here; empty where it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingDetail:
+    """One recording."""
+
+    recording: RecordingRow
+    name: str
+    window: float
+    windows: int
+    expected: float
+    """Actions that it is expected to hold."""
+    coverage: dict[str, Any]
+    """The forecast in numbers and words: share, range, sure, words, actions."""
+    choice: ChoiceRow
+    warnings: list[str]
+    parts: list[MediaPart]
+
+
+@dataclass(frozen=True, slots=True)
+class PickView:
+    """A pick, and what became of it."""
+
+    pick: Pick
+    status: str
+    tags: list[str]
+    caption: str | None
+    model: str
+    failure: str | None
+    note: str
+    has_picture: bool
+    verdicts: list[Correction]
+    """What people say of its answer, the latest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickPage:
+    """Some picks of a recording, in order of time."""
+
+    total: int
+    offset: int
+    picks: list[PickView]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneEntry:
+    """Something that lasts from one second to another."""
+
+    start: float
+    end: float
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineView:
+    """A stretch of a recording, as fine as a screen can show it."""
+
+    start: float
+    end: float
+    level: list[int]
+    """From 0 to 100, as many as were asked for; empty where the level is not known."""
+    score: list[int]
+    picks: list[LaneEntry]
+    sounds: list[LaneEntry]
+    speech: list[LaneEntry]
+    corrections: list[Correction]
+    is_whole: bool
+    """False where there is more than can be shown: every so many are left out."""
+
+
 class UnknownRecording(LedgerError):
     """The run has no recording of that name."""
 
 
 def find_recording(run: Run, recording: str) -> RecordingRow:
-    """The recording with that id.
-
-    Raises:
-        UnknownRecording: the run has none.
-    """
+    """The recording with that id; raises `UnknownRecording` where the run has none."""
     row = run.recording(recording)
     if row is None:
         raise UnknownRecording(f"there is no recording {recording[:80]!r} in this run")
@@ -47,16 +119,15 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 
 def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
     """What is known of a recording as a whole; it is not played where it is `hidden`, and why."""
-    heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
-    told = (choice.forecast, choice.forecast_range)
+    heard = run.heard(row.id) or HeardRow(row.id)
     return RecordingDetail(
         recording=row,
         name=row.title,
         window=heard.window,
         windows=len(heard.scores),
         expected=float(np.sum(heard.rates)),
-        coverage=say_forecast(told, expected_of(run, row, heard)),
-        choice=choice,
+        coverage=forecast_of(run, row, heard),
+        choice=run.choice(row.id),
         warnings=list(heard.warnings),
         parts=[
             MediaPart(place, start, name_of(path), hidden or why_not(path))

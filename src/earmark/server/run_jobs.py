@@ -17,13 +17,11 @@ from typing import Any
 from earmark.captioning.question import Question
 from earmark.errors import EarmarkError
 from earmark.ledger.run_lock import is_at_work
-from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE
 from earmark.media import Source
 from earmark.media.atomic_file import replacing
 from earmark.media.source import name_of
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.server.api_records import JobView
 from earmark.server.run_library import ServedRun, key_of
 
 PLAN = "plan.json"
@@ -34,6 +32,22 @@ MOST_JOBS = 100
 
 PATIENCE = 20.0
 """Seconds a process has to end in before it is killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """Something that takes a while."""
+
+    id: str
+    kind: str
+    """`forecast` or `run`."""
+    state: str
+    """`at work`, `done`, `stopped` or `failed`."""
+    run: str
+    """The id of the run it works on; empty for a forecast."""
+    progress: dict[str, Any]
+    result: dict[str, Any] | None
+    failure: str
 
 
 @dataclass(slots=True, eq=False)
@@ -66,10 +80,8 @@ class Job:
             self.result = line.get("result", self.result)
             self.failure = line.get("failure", self.failure)
         self.child.wait()
-        if self.failure:
-            self.state = "failed"
-        else:
-            self.state = "done" if self.result is not None else "stopped"
+        ended = "done" if self.result is not None else "stopped"
+        self.state = "failed" if self.failure else ended
 
     def stop(self) -> None:
         """Ask the process to end; what it has kept stays."""
@@ -100,11 +112,7 @@ class RunJobs:
         return self._start("forecast", make_plan(sources, self.plan, budget=budget), None)
 
     def start(self, folder: Path, plan: Plan) -> Job:
-        """Begin or continue the run in `folder`.
-
-        Raises:
-            EarmarkError: somebody is at work on it.
-        """
+        """Begin or continue the run in `folder`; an `EarmarkError` where it is at work already."""
         if is_at_work(folder):
             raise EarmarkError(f"{folder.name} is at work already")
         folder.mkdir(parents=True, exist_ok=True)
@@ -154,10 +162,8 @@ class RunJobs:
 def plan_again(served: ServedRun, plan: Plan) -> Plan:
     """The plan a run was started under, asking whom `plan` asks.
 
-    Of a run that was started elsewhere: its recordings, and what its ledger says of the rest.
-
-    Raises:
-        ValueError: the run says too little of how it was made.
+    Of a run that was started elsewhere: its recordings, and what its ledger says of the rest; a
+    `ValueError` where that is too little.
     """
     kept = served.folder / PLAN
     if kept.is_file():
@@ -166,18 +172,14 @@ def plan_again(served: ServedRun, plan: Plan) -> Plan:
         asked = replace(made, model_choice=plan.model_choice, limits=plan.limits)
         return replace(asked, question=question)
     with served.open() as run:
-        said, paths = run.plan(), _paths_of(run)
+        said, paths = run.plan(), [row.source for row in run.recordings()]
+        paths += [Source((row.path,), row.name) for row in run.failed_recordings()]
     names = ("budget", "rule", "frontline", "window", "across", "audio_track")
     if any(name not in said for name in (*names, "ask")):
         raise ValueError("the run does not say how it was made; run its command again")
     choices = {name: said[name] for name in names}
     question = replace(Question.from_json(said["ask"]), blur=plan.question.blur)
     return make_plan(paths, plan, question=question, sounds=bool(said["sounds"]), **choices)
-
-
-def _paths_of(run: Run) -> list[Source]:
-    known = [row.source for row in run.recordings()]
-    return known + [Source((row.path,), row.name) for row in run.failed_recordings()]
 
 
 def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:

@@ -56,11 +56,7 @@ class Service:
         return captioner.model, ""
 
     def require_model(self) -> str:
-        """The model that can be asked.
-
-        Raises:
-            LedgerError: none can, and why.
-        """
+        """The model that can be asked; a `LedgerError` says why none can."""
         model, reason = self.model()
         if not model:
             raise LedgerError(reason)

@@ -36,18 +36,11 @@ def serve_folders(
     api_key: str | None = None,
     on_start: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve the runs below `folders` until a signal ends it.
+    """Serve the runs and recordings below `folders` until a signal ends it.
 
-    Args:
-        folders: Where the runs and recordings lie.
-        plan: Whom to ask, at what price, and how to listen; its paths may be worked on.
-        options: Where to listen, and to whom.
-        api_key: For a model server that wants one.
-        on_start: Told the address to open.
-
-    Raises:
-        MissingExtra: the server's libraries are not installed.
-        EarmarkError: a folder is missing, or the port is taken.
+    The paths of `plan` may be worked on, and it says whom to ask, at what price, and how to listen.
+    `on_start` is told the address to open. An `EarmarkError` says that a folder is missing, the
+    port is taken, or the server's libraries are not installed.
     """
     try:
         import uvicorn  # noqa: F401 - said now and not when the socket is open
@@ -103,11 +96,7 @@ def shown_host(options: ServeOptions) -> str:
 
 
 def listen(options: ServeOptions) -> socket.socket:
-    """The socket, at which connections wait already.
-
-    Raises:
-        EarmarkError: the port is taken.
-    """
+    """The socket, at which connections wait already; an `EarmarkError` where the port is taken."""
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
