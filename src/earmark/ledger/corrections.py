@@ -152,7 +152,6 @@ def _majority(said: list[Correction]) -> Correction | None:
 
 
 def _checked(correction: Correction) -> Correction:
-    """The correction as it can be kept."""
     text, author = (
         redact(as_text(words.strip())) for words in (correction.text, correction.author)
     )

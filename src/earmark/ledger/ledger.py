@@ -85,7 +85,6 @@ class Ledger(RunWriter):
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any], lock: RunLock) -> None:
-        """Use `Ledger.open`; this expects the lock to be held."""
         super().__init__(folder, lock)
         with self._transaction() as database:
             self._plan = remember_plan(database, plan)

@@ -172,6 +172,16 @@ class PickRow:
     """The round it was asked in."""
 
     @property
+    def answer(self) -> Answer | None:
+        """What a model answered; None where none did."""
+        return self.kept.answer if self.kept else None
+
+    @property
+    def caption(self) -> str | None:
+        """That in words."""
+        return self.kept.answer.text if self.kept else None
+
+    @property
     def activity(self) -> str | None:
         """What the answer says is being done: empty for nothing, None where it does not say."""
         return activity_of(self.kept.answer) if self.kept else None

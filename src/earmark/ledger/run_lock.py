@@ -61,7 +61,6 @@ class RunLock:
 
 
 def _holder(folder: Path) -> str:
-    """The process that holds the run, as it noted itself."""
     try:
         address = f"{(folder / FILE).resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:

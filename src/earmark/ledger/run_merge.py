@@ -182,10 +182,8 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
             for folder in runs:
                 _take(database, folder, plan)
     with Run.open(into) as run:
-        totals = run.totals()
-        return MergeResult(
-            len(runs), totals.recordings, len(run.failed_recordings()), totals.answered
-        )
+        totals, missed = run.totals(), len(run.failed_recordings())
+    return MergeResult(len(runs), totals.recordings, missed, totals.answered)
 
 
 def _is_begun(folder: Path) -> bool:
@@ -194,7 +192,6 @@ def _is_begun(folder: Path) -> bool:
 
 
 def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
-    """The plan all runs share."""
     first, *others = runs
     plan = _plan_of(first)
     for folder in others:

@@ -163,7 +163,6 @@ class Run:
     def __init__(
         self, folder: Path, connection: sqlite3.Connection, blur: FaceBlur | None = None
     ) -> None:
-        """Use `Run.open`."""
         self.folder = folder
         self._connection = connection
         self._plan = 0
@@ -190,13 +189,13 @@ class Run:
 
     def refresh(self) -> None:
         """Read the plan of whoever opened the run last: it is the present one from here."""
-        row = self._row("SELECT value FROM notes WHERE name = 'plan'")
-        self._plan = int(row[0]) if row else 0
+        self._plan = int(self.note("plan") or 0)
 
     def plan(self) -> dict[str, Any]:
         """The plan the run was last opened under; empty before the first."""
-        row = self._row("SELECT plan FROM plans WHERE id = ?", self._plan)
-        return dict(json.loads(row[0])) if row else {}
+        return dict(
+            json.loads(self._value("SELECT plan FROM plans WHERE id = ?", self._plan) or "{}")
+        )
 
     @property
     def is_blurred(self) -> bool:
@@ -210,8 +209,7 @@ class Run:
 
     def opened(self) -> str:
         """When the present plan was first used, in UTC."""
-        row = self._row("SELECT opened FROM plans WHERE id = ?", self._plan)
-        return str(row[0]) if row else ""
+        return str(self._value("SELECT opened FROM plans WHERE id = ?", self._plan) or "")
 
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
@@ -264,8 +262,7 @@ class Run:
 
     def note(self, name: str) -> str:
         """What is kept under `name`; empty where nothing is."""
-        row = self._row("SELECT value FROM notes WHERE name = ?", name)
-        return str(row[0]) if row else ""
+        return str(self._value("SELECT value FROM notes WHERE name = ?", name) or "")
 
     def failed_recordings(self) -> list[FailedRecording]:
         """The recordings that could not be worked on, by path."""
@@ -323,14 +320,14 @@ class Run:
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
         """The JPEG kept for a pick; empty when there is none."""
-        row = self._row(f"SELECT thumbnail {_FRAMES_OF}", recording, span.start, span.end)
-        picture = bytes(row[0]) if row else b""
+        place = (recording, span.start, span.end)
+        picture = bytes(self._value(f"SELECT thumbnail {_FRAMES_OF}", *place) or b"")
         return self._blur.jpeg(picture) if self._blur else picture
 
     def has_thumbnail(self, recording: str, span: Span) -> bool:
         """Whether a picture is kept for a pick."""
-        row = self._row(f"SELECT length(thumbnail) {_FRAMES_OF}", recording, span.start, span.end)
-        return bool(row and row[0])
+        place = (recording, span.start, span.end)
+        return bool(self._value(f"SELECT length(thumbnail) {_FRAMES_OF}", *place))
 
     def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
         """Every answer ever kept for a span, the latest first: other prompts, other models."""
@@ -391,11 +388,11 @@ class Run:
 
     def last_model(self) -> str:
         """The model that was asked for the latest answer kept; empty where none was."""
-        row = self._row(
+        query = (
             "SELECT calls.model FROM answers JOIN calls ON id = call WHERE kind = 'caption'"
             " ORDER BY at DESC LIMIT 1"
         )
-        return str(row[0]) if row else ""
+        return str(self._value(query) or "")
 
     def totals(self) -> Totals:
         """What the run has come to."""
@@ -431,6 +428,10 @@ class Run:
 
     def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
         return next(self._rows(query, *values), None)
+
+    def _value(self, query: str, *values: object) -> Any:
+        """What the first row of a query begins with; None where there is none."""
+        return next(self._rows(query, *values), (None,))[0]
 
 
 def find_runs(folder: Path) -> list[Path]:

@@ -112,7 +112,6 @@ def page_name(summary: RecordingSummary) -> str:
 
 
 def _plain(run: Run, summary: RecordingSummary) -> dict[str, Any]:
-    """A recording in the index."""
     row, totals = summary.recording, summary.totals
     active, choice = overview_of(run, row).active, run.choice(row.id)
     share, told = choice.forecast, choice.forecast_range

@@ -127,7 +127,6 @@ class OpenTimeline(TextExporter):
         yield otio.adapters.write_to_string(timeline, adapter_name=self.adapter)
 
     def _countable(self, rate: float) -> float:
-        """The nearest rate that the format can count in."""
         return min(self.rates, key=lambda one: abs(one - rate), default=rate)
 
 
@@ -281,7 +280,6 @@ def _rate_of(recordings: Iterable[RecordingRow]) -> float:
 
 
 def _chapters(export: Export) -> Iterator[Chapter]:
-    """Chapters that fill a recording."""
     last = round(1000 * max((one.duration for one in export.recordings), default=0.0))
     place = 0
     for row in export.rows:

@@ -78,7 +78,6 @@ class Parquet(Exporter):
 
 
 def _parquet_types(pyarrow: Any) -> Iterator[tuple[str, Any]]:
-    """A type for each field, from how it is declared."""
     kinds = {
         "str": pyarrow.string(),
         "int": pyarrow.int64(),

@@ -156,9 +156,8 @@ def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[Correct
 
 
 def _row(recording: RecordingRow, row: PickRow, evidence: str) -> ExportRow:
-    answer = row.kept.answer if row.kept else None
     names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
-    said: dict[str, Any] = {name: getattr(answer, name, None) for name in names}
+    said: dict[str, Any] = {name: getattr(row.answer, name, None) for name in names}
     return ExportRow(
         recording=recording.id,
         id=recording.name,
@@ -166,7 +165,7 @@ def _row(recording: RecordingRow, row: PickRow, evidence: str) -> ExportRow:
         **asdict(row.pick),
         tags=row.tags,
         status=row.status,
-        caption=answer.text if answer else None,
+        caption=row.caption,
         **said,
         spend=row.kept.spend if row.kept else None,
         failure=row.failure,

@@ -176,7 +176,6 @@ def draw(name: str, data: Any, *, styles: Sequence[str], has_files: bool = False
 
 
 def _part(name: str) -> str:
-    """The text of a file of this package."""
     return files("earmark.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -281,7 +280,7 @@ def _plain_picks(
     run: Run, rows: Sequence[PickRow], album: PictureFiles | None
 ) -> list[dict[str, Any]]:
     """The picks, each with the place of the one it is folded into: its own where it is not."""
-    leaders = fold_repeats([row.kept.answer.text if row.kept else None for row in rows])
+    leaders = fold_repeats([row.caption for row in rows])
     pictures = (run.thumbnail(row.recording, row.span) for row in rows)
     return [
         _plain_pick(row)
@@ -294,7 +293,7 @@ def _plain_picks(
 
 
 def _plain_pick(row: PickRow) -> dict[str, Any]:
-    pick, answer = row.pick, row.kept.answer if row.kept else None
+    pick, answer = row.pick, row.answer
     return {
         "window": pick.window,
         "start": pick.start,

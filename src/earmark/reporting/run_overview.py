@@ -212,7 +212,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
 
 def _is_seen(row: PickRow) -> bool | None:
     """What was answered where `find` asked; None where it did not."""
-    data = row.kept.answer.data if row.kept is not None else None
+    data = row.answer.data if row.answer else None
     return bool(data["seen"]) if isinstance(data, dict) and "seen" in data else None
 
 
@@ -278,7 +278,7 @@ def _busiest(
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
     """What captions say in order, those that repeat each other once."""
-    said = [(row.span, row.kept.answer.text) for row in picks if row.kept is not None]
+    said = [(row.span, row.caption) for row in picks if row.caption is not None]
     leaders = fold_repeats([text for _, text in said])
     for leader, places in groupby(range(len(said)), key=leaders.__getitem__):
         *_, last = same = list(places)

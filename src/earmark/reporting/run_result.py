@@ -87,7 +87,7 @@ def _as_html(run: Run, recording: RecordingRow) -> str:
     for place, row in enumerate(picks):
         picture = run.thumbnail(recording.id, row.span) if place < MOST_ROWS else b""
         image = f'<img alt="" src="{embed_image(picture)}">' if picture else ""
-        said = row.kept.answer.text if row.kept else row.failure or row.status
+        said = row.caption if row.kept else row.failure or row.status
         span = f"{format_clock(row.span.start)} – {format_clock(row.span.end)}"
         rows.append({"": Markup(image), "span": span, "caption": said, "tags": ", ".join(row.tags)})
     strip = draw_strip(recording.duration, (row.span for row in picks))

@@ -123,7 +123,6 @@ def cookie_name(port: int) -> str:
 
 
 def _name_of(host: str) -> str:
-    """A host without its port."""
     return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 

@@ -54,7 +54,6 @@ class AgentTools:
     """Tools that only read; each gives plain values, the notice first where it holds data."""
 
     def __init__(self, service: Service) -> None:
-        """Tools for the folders of `service`."""
         self.service = service
         self.library = service.library
 
@@ -220,13 +219,12 @@ class AgentTools:
 
 
 def _tell(run: Run, row: RecordingRow, span: Span) -> dict[str, Any]:
-    """What is known of `span`."""
     captions = [
         asdict(one.span)
         | {
             "status": one.status,
-            "caption": one.kept.answer.text if one.kept else None,
-            "model": one.kept.answer.model if one.kept else None,
+            "caption": one.caption,
+            "model": one.answer.model if one.answer else None,
             "tags": list(one.tags),
         }
         for one in run.picks(row.id)

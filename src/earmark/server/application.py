@@ -114,7 +114,6 @@ STATUSES: dict[type[Exception], int] = {
 
 
 def _explain_wish(_: Request, error: Exception) -> JSONResponse:
-    """What is wrong with a request, in one line."""
     assert isinstance(error, RequestValidationError)
     lines = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
     return JSONResponse({"detail": "; ".join(lines)[:1000]}, status_code=422)

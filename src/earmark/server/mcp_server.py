@@ -106,7 +106,6 @@ def serve_mcp(
 
 
 def _explained(tool: Callable[..., Any]) -> Callable[..., Any]:
-    """The tool, whose errors an agent can read."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(tool)

@@ -20,16 +20,13 @@ MOST_AT_ONCE = 1 << 24
 """Bytes of one answer to an open range: the browser asks for the rest as it plays on."""
 
 TYPES = {
-    ".mp4": "video/mp4",
-    ".m4v": "video/mp4",
-    ".mov": "video/mp4",  # the same boxes: browsers play it under this name only
+    # The boxes of .mov are the same: browsers play it under this name only.
+    **dict.fromkeys((".mp4", ".m4v", ".mov"), "video/mp4"),
     ".3gp": "video/3gpp",
     ".webm": "video/webm",
     ".mkv": "video/x-matroska",
     ".ogv": "video/ogg",
-    ".ogg": "audio/ogg",
-    ".oga": "audio/ogg",
-    ".opus": "audio/ogg",
+    **dict.fromkeys((".ogg", ".oga", ".opus"), "audio/ogg"),
     ".mp3": "audio/mpeg",
     ".m4a": "audio/mp4",
     ".aac": "audio/aac",

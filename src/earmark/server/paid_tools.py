@@ -74,7 +74,6 @@ class PaidTools:
     """Tools that spend calls, one at a time; each says beforehand where it may not."""
 
     def __init__(self, service: Service, reading: AgentTools, allowance: CallAllowance) -> None:
-        """Tools that ask whom `service` asks, within `allowance`."""
         self.service, self.reading, self.allowance = service, reading, allowance
 
     def find(self, question: str, recordings: list[str], calls: int = 20) -> dict[str, Any]:
@@ -157,7 +156,6 @@ class PaidTools:
         )
 
     def _plan(self, plan: Plan) -> Plan:
-        """The plan, asking within the allowance."""
         self.service.require_model()
         return replace(plan, captioner=MeteredCaptioner(self.service.captioner, self.allowance))
 

@@ -173,25 +173,24 @@ def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: s
 
 
 def _holds(row: PickRow, parts: list[str]) -> bool:
-    said = row.kept.answer.text if row.kept else ""
-    text = " ".join([said, *row.tags]).casefold()
+    text = " ".join([row.caption or "", *row.tags]).casefold()
     return all(part in text for part in parts)
 
 
 def _picked(run: Run, row: RecordingRow, span: Span) -> Iterator[LaneEntry]:
     for pick in run.picks(row.id):
         if pick.span.overlaps(span):
-            text = pick.kept.answer.text if pick.kept else ", ".join(pick.tags)
+            text = pick.caption if pick.caption is not None else ", ".join(pick.tags)
             yield LaneEntry(pick.span.start, pick.span.end, text[:200], pick.status)
 
 
 def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
-    answer = row.kept.answer if row.kept else None
+    answer = row.answer
     return PickView(
         pick=row.pick,
         status=row.status,
         tags=list(row.tags),
-        caption=answer.text if answer else None,
+        caption=row.caption,
         model=answer.model if answer else "",
         failure=row.failure,
         note=answer.note if answer else "",

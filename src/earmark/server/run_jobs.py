@@ -93,7 +93,6 @@ class RunJobs:
     """All forecasts and runs started here."""
 
     def __init__(self, plan: Plan, api_key: str | None = None) -> None:
-        """Those of a server that asks as `plan` says."""
         self.plan = plan
         self._api_key = api_key
         self._jobs: dict[str, Job] = {}

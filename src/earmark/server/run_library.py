@@ -125,7 +125,6 @@ class RunLibrary:
     def __init__(
         self, folders: Sequence[Path], *, blur: FaceBlur | None = None, is_local: bool = True
     ) -> None:
-        """Those below `folders`; a folder that is no folder holds none."""
         self._blur, self._is_local = blur, is_local
         self.folders = tuple(folder.resolve() for folder in folders)
         self._runs: dict[str, ServedRun] = {}
