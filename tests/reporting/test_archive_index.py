@@ -15,7 +15,6 @@ from archive_runs import PLAN, tell_archive
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import CoverageRange, ForecastError, Miss, log_density
-from earmark.ledger.kept_forecast import NOTE, error_text
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -145,7 +144,7 @@ def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
     with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
         density = log_density(run.totals().expected, run.totals().duration)
         misses = tuple(Miss(density + place / 1e3, 0.0, place / 10) for place in range(40))
-        ledger.note(NOTE, error_text(ForecastError(misses=misses)))
+        ledger.foretell_by(ForecastError(misses=misses))
         first, second, third = (row.id for row in run.recordings()[:3])
         ledger.choose(first, [], forecast=CoverageRange(0.31, 0.5, 0.69, 0.8))
         ledger.choose(second, [], forecast=CoverageRange(0.0, 0.4, 1.0, 0.8, is_unlike=True))

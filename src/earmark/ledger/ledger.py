@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,9 @@ from earmark.captioning.activity import stored_activity
 from earmark.captioning.request import FREE, Answer
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.forecast_error import CoverageRange
+from earmark.gate.forecast_error import CoverageRange, ForecastError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.kept_forecast import CHOOSE, forecast_values
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
     ADD_RECORDING,
@@ -41,6 +40,7 @@ from earmark.ledger.row_values import (
     as_lines,
     call_number,
     count_interrupted,
+    forecast_values,
     keep_tags,
     now,
     number_of,
@@ -53,7 +53,7 @@ from earmark.ledger.row_values import (
     unpack,
 )
 from earmark.ledger.run_lock import RunLock
-from earmark.ledger.run_reader import Run
+from earmark.ledger.run_reader import FORECAST_ERROR, Run
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
 from earmark.media.source import as_place, as_text
@@ -138,6 +138,10 @@ class Ledger(RunWriter):
         """Note how long actions last, as the recordings are rated by."""
         self.note("survival", json.dumps([survival.times, survival.shares]))
 
+    def foretell_by(self, error: ForecastError | None) -> None:
+        """Note how far the forecasts of the present plan may be off; None where nobody measured."""
+        self.note(FORECAST_ERROR, json.dumps(asdict(error)) if error else "")
+
     def hear(
         self,
         recording: str,
@@ -215,8 +219,9 @@ class Ledger(RunWriter):
         with self._transaction() as database:
             number = number_of(database, recording)
             place = (self._plan, number)
-            told = (*place, rule, as_lines(notes), *forecast_values(forecast))
-            database.execute(CHOOSE, told)
+            share, *sure = forecast_values(forecast)
+            told = (*place, rule, share, as_lines(notes), *sure)
+            database.execute("INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?)", told)
             earlier = rounds_of_answered(database, number) if round else {}
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',

@@ -12,9 +12,10 @@ from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.level_words import describe
 from earmark.evidence.window_sounds import WindowSounds, said_in
-from earmark.gate.forecast_error import CoverageRange
+from earmark.gate.forecast_error import ActionRange, CoverageRange, ForecastError
 from earmark.media import Recording, Source
 from earmark.media.prefetch import DecodedFrames
+from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
 
@@ -273,6 +274,23 @@ class Totals:
     """Actions expected in the recordings."""
     touched: float = 0.0
     """Actions the picks are expected to touch."""
+
+    def coverage(self, error: ForecastError | None) -> tuple[float | None, CoverageRange | None]:
+        """The share of actions that the picks are to touch, and between what it is to lie."""
+        if not self.expected:
+            return None, None
+        share = self.touched / self.expected
+        told = as_measured(share, error, actions=self.expected, duration=self.duration)
+        return (told.expected if told else share), told
+
+    def actions(self, error: ForecastError | None) -> tuple[float | None, ActionRange | None]:
+        """The number of actions expected, and between what it is to lie.
+
+        None where none are expected, and where nobody has measured how far such numbers are off.
+        """
+        if not self.expected:
+            return None, None
+        return self.expected, error.count(self.expected, self.duration) if error else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import math
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,8 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
+from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError
 from earmark.gate.survival import Survival
-from earmark.ledger.kept_forecast import read_forecast
 from earmark.ledger.records import (
     ChoiceRow,
     Correction,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
     from earmark.ledger.text_index import SearchHit, TextIndex
 
-BLURRED = "blur"
-"""The note in which a run says what is blurred in it."""
+BLURRED, FORECAST_ERROR = "blur", "forecast error"
+"""The notes in which a run says what is blurred in it, and how far its forecasts may be off."""
 
 _RECORDING = "id, path, duration, size_bytes, frame_rate, frame_count, name, chapters, began, marks"
 _ANSWER = (
@@ -260,6 +261,10 @@ class Run:
         kept = self.note("survival")
         return Survival(*map(tuple, json.loads(kept))) if kept else None
 
+    def forecast_error(self) -> ForecastError | None:
+        """How far the forecasts of the present plan may be off; None where nobody measured it."""
+        return _read_error(self.note(FORECAST_ERROR))
+
     def note(self, name: str) -> str:
         """What is kept under `name`; empty where nothing is."""
         return str(self._value("SELECT value FROM notes WHERE name = ?", name) or "")
@@ -310,8 +315,11 @@ class Run:
         )
         if row is None:
             return ChoiceRow()
-        rule, notes, *foretold = row
-        return ChoiceRow(rule, foretold[0], tuple(json.loads(notes)), read_forecast(foretold))
+        rule, notes, expected, low, high, sure = row
+        told = None
+        if low is not None:
+            told = CoverageRange(low, expected, high, sure or CONFIDENCE, is_unlike=sure is None)
+        return ChoiceRow(rule, expected, tuple(json.loads(notes)), told)
 
     def picks(self, recording: str) -> Iterator[PickRow]:
         """The picks of a recording in order, each with its answer or failure."""
@@ -437,6 +445,11 @@ class Run:
 def find_runs(folder: Path) -> list[Path]:
     """The folder itself if it is a run, and every run in its subfolders, by name."""
     return sorted(path.parent for path in folder.rglob(FILE) if path.is_file())
+
+
+@lru_cache(maxsize=1)
+def _read_error(kept: str) -> ForecastError | None:
+    return ForecastError.from_json(json.loads(kept)) if kept else None
 
 
 def _recording(row: tuple[Any, ...]) -> RecordingRow:

@@ -19,7 +19,6 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Tally
 from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.call_recorder import CallRecorder
-from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.media import Recording, Source
@@ -90,8 +89,8 @@ def caption(
             seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
         page, totals = publish(ledger)
         with ledger.run() as kept:
-            error = read_error(kept.note(NOTE))
-        told = coverage_of(totals, error), actions_of(totals.expected, totals.duration, error)
+            error = kept.forecast_error()
+        told = totals.coverage(error), totals.actions(error)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
-from earmark.ledger.kept_forecast import NOTE, error_text
 from earmark.ledger.ledger import Ledger, StoredWindows
 from earmark.ledger.records import CallRow
 from earmark.ledger.run_reader import Run
@@ -52,7 +51,7 @@ def choose_tasks(
     """
     tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
     tasks.lost, tasks.error = turn.lost, plan.forecast_error
-    ledger.note(NOTE, error_text(tasks.error))
+    ledger.foretell_by(tasks.error)
     windows, paid = read_answers(plan, tasks, backend)
     weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
     spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)

@@ -15,7 +15,6 @@ from urllib.parse import quote
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_range
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.kept_forecast import NOTE, read_error
 from earmark.ledger.records import HeardRow, RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale, replacing
@@ -60,7 +59,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     summaries = list(run.summaries())
     rows = [_plain(run, summary) for summary in summaries]
     _write_pages(run, summaries, rows, path.parent / PAGES)
-    error = read_error(run.note(NOTE))
+    error = run.forecast_error()
     plain = describe_run(run, title) | {
         "columns": list(rows[0]) if rows else [],
         "recordings": [list(row.values()) for row in rows],

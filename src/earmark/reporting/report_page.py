@@ -25,7 +25,6 @@ import numpy as np
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ActionRange, CoverageRange, as_count, as_range, how_sure
 from earmark.grid import count_windows
-from earmark.ledger.kept_forecast import NOTE, actions_of, coverage_of, read_error
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
@@ -83,9 +82,8 @@ def write_recording(run: Run, recording: RecordingRow, totals: Totals, path: Pat
 
 def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
     """What begins the page of a run, or its index: what it has come to, as plain values."""
-    totals, error = run.totals(), read_error(run.note(NOTE))
-    actions = actions_of(totals.expected, totals.duration, error)
-    coverage = say_forecast(coverage_of(totals, error), actions)
+    totals, error = run.totals(), run.forecast_error()
+    coverage = say_forecast(totals.coverage(error), totals.actions(error))
     missed = [asdict(missed) for missed in run.failed_recordings()]
     return _heading(run, title or run.folder.resolve().name, totals, coverage) | {"missed": missed}
 
@@ -213,8 +211,9 @@ def _plain_recording(
 
 def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str, Any]:
     """The forecast of one recording of `run`, as a page shows it."""
-    choice, expected = run.choice(recording.id), float(heard.rates.sum())
-    actions = actions_of(expected, recording.duration, read_error(run.note(NOTE)))
+    choice = run.choice(recording.id)
+    own = Totals(duration=recording.duration, expected=float(heard.rates.sum()))
+    actions = own.actions(run.forecast_error())
     return say_forecast((choice.forecast, choice.forecast_range), actions)
 
 
