@@ -13,7 +13,7 @@ from archive_runs import windows_of
 from earmark.gate.listener import Heard
 from earmark.grid import ScoredRecording
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.waiting_calls import Tasks
+from earmark.ledger.run_calls import Tasks
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.choose import choose_tasks

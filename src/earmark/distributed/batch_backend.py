@@ -9,7 +9,7 @@ from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.openai_batch import write_batch
 from earmark.captioning.request import Request, Task
 from earmark.distributed.worker_pool import WorkerPool
-from earmark.ledger.call_recorder import CallRecorder
+from earmark.ledger.run_calls import CallRecorder
 from earmark.pipeline.batch import decoded_requests, requests_within
 from earmark.pipeline.run_plan import BackendOptions
 

@@ -21,7 +21,7 @@ from earmark.distributed.ray_captioner import RayCaptioner
 from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
 from earmark.distributed.worker_process import ATTEMPTS
 from earmark.errors import BackendError, EarmarkError, internal_error
-from earmark.ledger.call_recorder import CallRecorder
+from earmark.ledger.run_calls import CallRecorder
 from earmark.pipeline.backend import (
     Item,
     Outcomes,

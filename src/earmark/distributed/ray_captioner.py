@@ -27,8 +27,8 @@ from earmark.errors import (
     ModelMissing,
     UnreadableFile,
 )
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
+from earmark.ledger.run_calls import CallRecorder
 from earmark.media.prefetch import DecoderPool, FrameRequest
 from earmark.version import VERSION
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
     from earmark.captioning.limits import Limits, Tally
     from earmark.captioning.request import Task
-    from earmark.ledger.call_recorder import CallRecorder
+    from earmark.ledger.run_calls import CallRecorder
 
 DEADLINE = 1800.0
 """Seconds a worker may spend on one item before it is ended; ten hours of sound take 100 on a slow

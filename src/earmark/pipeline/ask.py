@@ -11,8 +11,8 @@ from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
 from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.request import Request, Task
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import PickFrames
+from earmark.ledger.run_calls import CallRecorder
 from earmark.media.prefetch import (
     DecodedFrames,
     Decoder,

@@ -16,8 +16,8 @@ from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
 from earmark.ledger.blurred_ledger import open_ledger
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
+from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source, open_recording
 from earmark.pipeline.ask import ask_here
@@ -25,7 +25,6 @@ from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.blurred_run import question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
-from earmark.reporting.progress import Progress
 from earmark.selection.pick import Pick, explain
 from earmark.timeline import Span
 
@@ -84,7 +83,7 @@ def ask_window(
     with open_ledger(folder, described, question) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
         waiting = ledger.unanswered([CallRow.of(request)])
-        log = CallRecorder(plan.limits, ledger, Progress(), len(waiting))
+        log = CallRecorder(plan.limits, ledger, len(waiting))
         tasks = [Task(opened, request)] if waiting else []
         return ask_here(tasks, captioner, plan.limits, log)
 

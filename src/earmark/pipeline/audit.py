@@ -25,9 +25,9 @@ from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.blurred_ledger import blur_run
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
+from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
@@ -161,7 +161,7 @@ def audit(
         parts = _drawn(run, ledger, calls, seed)
         draws = [one for part in parts for one in part.draws]
         tasks = list(_tasks(run, ledger, draws, asking, captioner.model))
-        log = CallRecorder(asking.limits, ledger, progress or Progress(), len(tasks))
+        log = CallRecorder(asking.limits, ledger, len(tasks), (progress or Progress()).count_calls)
         waiting = [task for task in tasks if not _is_answered(ledger, task)]
         tally = ask_here(waiting, captioner, asking.limits, log)
         said = iter(_found(ledger, tasks))

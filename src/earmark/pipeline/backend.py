@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from earmark.captioning.captioner import Captioner
     from earmark.captioning.limits import Limits, Tally
     from earmark.captioning.request import Task
-    from earmark.ledger.call_recorder import CallRecorder
+    from earmark.ledger.run_calls import CallRecorder
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

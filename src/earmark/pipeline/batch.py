@@ -17,11 +17,10 @@ from earmark.captioning.request import Answer, Request, Task
 from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.blurred_ledger import open_ledger
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.run_calls import CallRecorder, requests_about
 from earmark.ledger.run_reader import Run
-from earmark.ledger.waiting_calls import requests_about
 from earmark.media import Recording, Source, open_recording
 from earmark.media.prefetch import Decoder, HeldRecordingDecoder
 from earmark.pipeline.ask import decode
@@ -29,7 +28,6 @@ from earmark.pipeline.blurred_run import question_of
 from earmark.pipeline.caption import publish
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
-from earmark.reporting.progress import Progress
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
     with open_ledger(folder, described, question) as ledger:
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
-        log, failures = CallRecorder(Limits(), ledger, Progress(), len(wanted)), list[Failure]()
+        log, failures = CallRecorder(Limits(), ledger, len(wanted)), list[Failure]()
         look = picture_evidence(described.get("pictures"), asking.store)
         written = write_batch(decoded_requests(tasks, log, failures, look), path)
     left_out = [failure.reason for failure in failures]

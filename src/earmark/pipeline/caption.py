@@ -18,9 +18,9 @@ from typing import Any
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Tally
 from earmark.ledger.blurred_ledger import open_ledger
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
+from earmark.ledger.run_calls import CallRecorder
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.blurred_run import blurred_like
@@ -109,7 +109,7 @@ def ask_in_rounds(
     stop, or where answers come later (a batch). What is asked next follows from the ledger alone,
     so the same command then goes on, and so does a run that was killed.
     """
-    log = CallRecorder(plan.limits, ledger, progress, 0)
+    log = CallRecorder(plan.limits, ledger, 0, progress.count_calls)
     for each in turns(plan.rounds):
         turn = replace(each, lost=frozenset(log.unanswered))
         tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend, turn=turn)

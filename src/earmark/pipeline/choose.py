@@ -16,8 +16,8 @@ from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger, StoredWindows
 from earmark.ledger.records import CallRow
+from earmark.ledger.run_calls import Tasks
 from earmark.ledger.run_reader import Run
-from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan

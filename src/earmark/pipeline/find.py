@@ -24,12 +24,11 @@ from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
 from earmark.ledger.blurred_ledger import open_ledger
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
+from earmark.ledger.run_calls import CallRecorder, Tasks
 from earmark.ledger.run_reader import Run
-from earmark.ledger.waiting_calls import Tasks
 from earmark.media import Recording, Source
 from earmark.media.clip_writer import cut_clip
 from earmark.models import ModelStore
@@ -166,7 +165,7 @@ def find(
         recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)
         search = _Search(question, plan, recordings, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, now, calls)
+        log = CallRecorder(plan.limits, ledger, calls, now.count_calls)
         search.read_answers()
         before = -1
         while before < search.spent < calls and not log.tally.stopped:

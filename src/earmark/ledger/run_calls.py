@@ -1,26 +1,65 @@
-"""What becomes of each call of a run, kept as it becomes known."""
+"""The calls of a run: those still to make, and what becomes of each, kept as it is known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from earmark.captioning.limits import Failure, Limits, Tally
+from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.gate.forecast_error import ForecastError
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow
+from earmark.ledger.records import CallRow, PickRow
+from earmark.ledger.run_reader import Run
+from earmark.media import Recording
 from earmark.timeline import Span
 
 
-class CallProgress(Protocol):
-    """Is told how far the calls have come."""
+@dataclass(slots=True, eq=False)
+class Tasks:
+    """The picks without an answer; read from the ledger as they are come to, as often as asked."""
 
-    def count_calls(self, tally: Tally, calls: int) -> None:
-        """What they have come to so far, of so many."""
-        ...
+    question: Question
+    model: str
+    """To be asked."""
+    ledger: Ledger
+    recordings: Mapping[str, Recording]
+    """By key."""
+    open: dict[str, int] = field(default_factory=dict)
+    """Picks without an answer, by recording."""
+    lost: Collection[tuple[str, Span]] = ()
+    """Calls that failed in an earlier round, by recording and span: not asked again."""
+    error: ForecastError | None = None
+    """How far forecasts may be off, where that was measured."""
+    is_whole: bool = True
+    """Whether nothing is left for a later round."""
+
+    def __len__(self) -> int:
+        return sum(self.open.values())
+
+    def __iter__(self) -> Generator[Task, None, None]:
+        with self.ledger.run() as run:
+            for key in (key for key, count in self.open.items() if count):
+                rows = list(run.picks(key))
+                waiting = (
+                    row for row in rows if not row.is_settled and (key, row.span) not in self.lost
+                )
+                for request in requests_about(run, key, waiting, self.question, self.model):
+                    yield Task(self.recordings[key], request)
+
+
+def requests_about(
+    run: Run, recording: str, rows: Iterator[PickRow], question: Question, model: str
+) -> Iterator[Request]:
+    """The requests about picks of a run, the same as when they were picked."""
+    heard = run.heard(recording)
+    level = heard.level if heard else None
+    said = list(run.evidence(recording, kinds=("said",)))
+    for row in rows:
+        yield question.request(recording, row.pick, row.sounds(level, said), model)
 
 
 @dataclass(slots=True, eq=False)
@@ -29,9 +68,10 @@ class CallRecorder:
 
     limits: Limits
     ledger: Ledger
-    progress: CallProgress
     calls: int
     """To make."""
+    count_calls: Callable[[Tally, int], None] = lambda *_: None
+    """Told what the calls have come to so far, of so many."""
     tally: Tally = field(init=False)
     """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
     tasks: dict[str, Task] = field(default_factory=dict)
@@ -77,7 +117,7 @@ class CallRecorder:
         self.ledger.keep(CallRow.of(request), answer, spend=spend)
         self.note_evidence(request, answer.evidence)
         del self.tasks[request.identity]
-        self.progress.count_calls(self.tally, self.calls)
+        self.count_calls(self.tally, self.calls)
 
     def note_evidence(self, request: Request, found: Sequence[EvidenceEntry]) -> None:
         """Small models found this in the frames of a call."""
@@ -97,4 +137,4 @@ class CallRecorder:
             tokens=failure.tokens,
             spend=self.limits.price(*failure.tokens),
         )
-        self.progress.count_calls(self.tally, self.calls)
+        self.count_calls(self.tally, self.calls)

@@ -11,26 +11,15 @@ from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.question import Question
 from earmark.captioning.request import Task
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.call_recorder import CallRecorder
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
-from earmark.ledger.waiting_calls import Tasks
+from earmark.ledger.run_calls import CallRecorder, Tasks
 from earmark.media import Recording, open_recording
 from earmark.timeline import Span
 from ledger_runs import answer, cell, fill, open_run
 from making import make_video
 
 PRICES = Limits(input_price=1e4, output_price=1e5)
-
-
-class Told:
-    """Remembers how far calls had come."""
-
-    def __init__(self) -> None:
-        self.counts: list[tuple[int, int]] = []
-
-    def count_calls(self, tally: Tally, calls: int) -> None:
-        self.counts.append((tally.calls, calls))
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +32,16 @@ def tasks_of(ledger: Ledger, recording: Recording, **options) -> Tasks:
     return Tasks(Question(), "m1", ledger, {"a": recording}, {"a": 2, "b": 0}, **options)
 
 
-def recorder(ledger: Ledger, recording: Recording) -> tuple[CallRecorder, list[Task]]:
-    log = CallRecorder(PRICES, ledger, Told(), 2)
+def recorder(
+    ledger: Ledger, recording: Recording, told: list[tuple[int, int]] | None = None
+) -> tuple[CallRecorder, list[Task]]:
+    """A recorder of two calls, which notes in `told` how far they had come."""
+
+    def count(tally: Tally, calls: int) -> None:
+        if told is not None:
+            told.append((tally.calls, calls))
+
+    log = CallRecorder(PRICES, ledger, 2, count)
     tasks = [log.add(task) for task in tasks_of(ledger, recording)]
     ledger.unanswered([CallRow.of(task.request) for task in tasks])
     return log, tasks
@@ -68,7 +65,7 @@ def test_the_picks_without_an_answer_are_the_calls_to_make(tmp_path: Path, recor
 
 def test_an_answer_is_kept_with_its_cost_and_told(tmp_path: Path, recording: Recording):
     with open_run(tmp_path) as ledger:
-        log, (task, other) = recorder(ledger, recording)
+        log, (task, other) = recorder(ledger, recording, told := [])
         found = EvidenceEntry(Span(5.0, 6.0), "read", "EXIT", 0.9, "reader")
         log.begin(task.request)
         assert statuses(ledger) == ["in flight", "not asked"]
@@ -77,11 +74,11 @@ def test_an_answer_is_kept_with_its_cost_and_told(tmp_path: Path, recording: Rec
             assert statuses(ledger) == ["in flight", "not asked"], "once for all within"
         assert statuses(ledger) == ["answered", "not asked"]
         assert list(log.tasks.values()) == [other]
-        assert log.progress.counts == [(0, 2)]
+        assert told == [(0, 2)]
         with ledger.run() as run:
             assert next(run.picks("a")).kept.spend == pytest.approx(2.0)
             assert list(run.evidence("a")) == [found]
-        again = CallRecorder(PRICES, ledger, Told(), 2)
+        again = CallRecorder(PRICES, ledger, 2)
         assert (again.tally.calls_before, again.tally.tokens_before) == (1, 110)
         assert again.tally.spend_before == pytest.approx(2.0)
 
@@ -99,7 +96,7 @@ def test_evidence_of_one_window_leaves_that_of_others(tmp_path: Path, recording:
 
 def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, recording: Recording):
     with open_run(tmp_path) as ledger:
-        log, (task, other) = recorder(ledger, recording)
+        log, (task, other) = recorder(ledger, recording, told := [])
         log.begin(task.request)
         log.failed(Failure(task.request, "no JSON", 1, 100, 10))
         log.failed(Failure(other.request, "cut off", 0))
@@ -107,7 +104,7 @@ def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, reco
         assert log.unanswered == {("a", cell(1)), ("a", cell(3))}
         assert log.tasks == {}
         assert log.tally.last_reason == f"{other}: cut off"
-        assert log.progress.counts == [(0, 2)] * 2
+        assert told == [(0, 2)] * 2
         with ledger.run() as run:
             assert [row.failure for row in run.picks("a")] == ["no JSON", "cut off"]
         spent = ledger.spent()
@@ -146,7 +143,7 @@ def test_a_call_in_doubt_counts_at_the_most_it_can_have_taken(tmp_path: Path, re
         log, (task, _) = recorder(ledger, recording)
         log.begin(task.request)
     with Ledger.open(tmp_path, {}) as ledger:
-        tally = CallRecorder(PRICES, ledger, Told(), 2).tally
+        tally = CallRecorder(PRICES, ledger, 2).tally
         most = task.request.most_input_tokens, task.request.answer_tokens
         assert (tally.calls_before, tally.tokens_before) == (1, sum(most))
         assert tally.spend_before == pytest.approx(PRICES.price(*most))
