@@ -17,23 +17,23 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from earmark.evaluation.annotations.media_match import find_media
+from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
-from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundTrack
 from earmark.grid import Windows
 from earmark.media import open_recording
+from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
-from earmark.search.sound_relevance import on_windows
-from earmark.search.target_windows import TargetWindows, estimate_missed, next_windows
+from earmark.search.sound_relevance import NamedSounds, sound_finders
+from earmark.search.target_windows import TargetWindows, estimate_missed, lifts, next_windows
 from earmark.selection import Budget, Coverage, allocate
 from earmark.selection.rules.strata import Strata
 from earmark.timeline import Span
@@ -98,41 +98,57 @@ class Heard:
     windows: Windows
     track: SoundTrack
 
-    def target(self, matches: Mapping[str, SoundMatch]) -> TargetWindows:
-        """Its windows, by how likely the sounds are that are meant."""
-        names = self.track.names
-        weights = np.array([matches[n].weight if n in matches else 0.0 for n in names])
-        relevance = on_windows(self.track, weights, 4.0)[: len(self.windows)]
-        return TargetWindows(self.name, self.windows, relevance)
+
+def targets(heard: list[Heard], finder: NamedSounds) -> list[TargetWindows]:
+    """The windows of each, by how likely the sounds are that are meant, as `find` has them."""
+    found = [finder.in_track(one.track) for one in heard]
+    lift = lifts(
+        {one.name: own.hints[: len(one.windows)] for one, own in zip(heard, found, strict=True)}
+    )
+    return [
+        TargetWindows(one.name, one.windows, own.likely[: len(one.windows)], lift=lift[one.name])
+        for one, own in zip(heard, found, strict=True)
+    ]
 
 
-def hear(media: Path, count: int, first: int, cache: Path | None) -> list[Heard]:
-    """So many recordings, evenly taken from all."""
+def hear(
+    media: Path, count: int, first: int, cache: Path | None
+) -> tuple[list[Heard], SoundListener]:
+    """So many recordings, evenly taken from all, and what heard them."""
     found = find_media([media])
     names = sorted(found)[first :: max(1, len(found) // count)][:count]
     namer = sound_namer(True, cache)
     assert namer is not None and namer.listener is not None
     listening = make_plan(cache=cache).listening
+    listener = namer.listener
     return [
         Heard(
             name,
             listen(found[name], listening).windows,
-            namer.listener(open_recording(found[name])),
+            listener(open_recording(found[name])),
         )
         for name in names
-    ]
+    ], listener
 
 
-def print_recall(heard: list[Heard], truths: Truths) -> None:
+def finder(question: str, listener: SoundListener) -> NamedSounds:
+    """What hears the sounds that are meant, by name and by meaning."""
+    meaning = SentenceEncoder.at_hand()
+    made = next(sound_finders(question, listener, length=4.0, meaning=meaning, store=ModelStore()))
+    assert isinstance(made, NamedSounds)
+    return made
+
+
+def print_recall(heard: list[Heard], truths: Truths, listener: SoundListener) -> None:
     """One row a question and a rule."""
-    encoder, windows = SentenceEncoder.at_hand(), [one.windows for one in heard]
+    windows = [one.windows for one in heard]
     print("class | question | events | rule | " + " | ".join(map(str, CALLS)))
     for label, question in QUESTIONS.items():
-        matches = match_sounds(question, heard[0].track.names, encoder)
+        meant = finder(question, listener)
         truth = [truths.get((label, one.name), []) for one in heard]
         rows: dict[str, list[str]] = {"find": [], "select": [], "even": []}
         for calls in CALLS:
-            asked = find([one.target(matches) for one in heard], truth, calls)
+            asked = find(targets(heard, meant), truth, calls)
             rows["find"].append(f"{recall(asked, truth):.2f}")
             for name, rule in (("select", Coverage()), ("even", Strata())):
                 chosen = allocate(rule, windows, Budget(count=calls), across=True)
@@ -158,18 +174,18 @@ def missed(one: TargetWindows, truth: list[Span]) -> int:
     return sum(settled.isdisjoint(moment) for moment in moments)
 
 
-def print_ranges(heard: list[Heard], truths: Truths, trials: int) -> None:
+def print_ranges(heard: list[Heard], truths: Truths, listener: SoundListener, trials: int) -> None:
     """How often the range of what was missed holds, by the calls that were made."""
-    rng, encoder = np.random.default_rng(0), SentenceEncoder.at_hand()
+    rng = np.random.default_rng(0)
     labels = sorted({label for label, _ in truths})
-    matches = {label: match_sounds(label, heard[0].track.names, encoder) for label in labels}
+    meant = {label: finder(label, listener) for label in labels}
     found: dict[str, list[tuple[float, float, float, float]]] = {}
     for _ in range(trials):
         label, calls = str(rng.choice(labels)), int(rng.choice((5, 10, 20, 40)))
         size = int(rng.choice((1, 3, len(heard))))
         some = [heard[place] for place in sorted(rng.choice(len(heard), size, replace=False))]
         truth = [truths.get((label, one.name), []) for one in some]
-        many = [one.target(matches[label]) for one in some]
+        many = targets(some, meant[label])
         find(many, truth, calls)
         left = sum(missed(one, own) for one, own in zip(many, truth, strict=True))
         told = estimate_missed(many)
@@ -197,13 +213,15 @@ def main() -> None:
     parser.add_argument("--ranges", type=int, default=0, help="trials of the range")
     parser.add_argument("--cache", type=Path, default=None)
     said = parser.parse_args()
-    heard = hear(said.media or said.data / "resound", said.recordings, said.first, said.cache)
+    heard, listener = hear(
+        said.media or said.data / "resound", said.recordings, said.first, said.cache
+    )
     truths = events(said.data, {one.name for one in heard})
     print(f"{len(heard)} recordings, {sum(len(one.windows) for one in heard)} windows of 4 s")
     if said.ranges:
-        print_ranges(heard, truths, said.ranges)
+        print_ranges(heard, truths, listener, said.ranges)
     else:
-        print_recall(heard, truths)
+        print_recall(heard, truths, listener)
 
 
 if __name__ == "__main__":

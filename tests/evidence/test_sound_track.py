@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from earmark.evidence.sound_ontology import broader, family_of, kinds, narrower
-from earmark.evidence.sound_track import CELL, SoundTrack, SoundTracker
+from earmark.evidence.sound_track import CELL, LEAST, SoundTrack, SoundTracker
 from earmark.features.yamnet import YAMNet
 from earmark.media import Meter, Sound, open_recording
 from earmark.models import ModelStore
@@ -81,6 +81,14 @@ def test_a_weight_a_class_makes_one_track_of_all():
     made = track(Drill=".D..", Speech="..D.")
     weights = np.array([1.0, 0.6, 0.0, 0.0, 0.0])
     assert made.strongest(weights).values == pytest.approx([0, 0.9, 0, 0])
+
+
+def test_faint_sounds_count_by_how_much_of_the_question_they_mean():
+    heard = track(Drill="..d.D.", Speech="....D.").mean_logits(np.array([0.75, 0, 0.25, 0, 0]))
+    least, faint, loud = (np.log(p / (1 - p)) for p in (LEAST, 0.2, 0.9))
+    assert heard.values == pytest.approx(
+        [least, least, 0.75 * faint + 0.25 * least, least, loud, least], abs=1e-5
+    )
 
 
 def test_every_name_of_the_table_is_a_class_and_none_is_a_kind_of_itself():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from drawing import SHORT
 from earmark.grid import Windows
-from earmark.search.target_windows import TargetWindows, estimate_missed, next_windows
+from earmark.search.target_windows import TargetWindows, estimate_missed, lifts, next_windows
 from earmark.timeline import Span
 
 LIKELY = {".": 0.0, "d": 0.4, "D": 0.9}
@@ -49,6 +49,17 @@ def test_a_no_makes_its_sound_doubtful():
 def test_neighbours_of_a_yes_are_confirmed_where_nothing_else_is_worth_more():
     asked = drawn(target("..DDD.................", w3=True), calls=2)
     assert "^" in asked[:2] and "^" in asked[5:7]
+
+
+def test_what_faintly_sounds_like_it_comes_before_what_does_not_and_after_what_is_heard():
+    one, hints = target("......................D......"), np.full(29, -4.0)
+    hints[7] = -1.0
+    one.lift = lifts({"a": hints})["a"]
+    assert one.lift.mean() == pytest.approx(1.0)
+    assert drawn(one, calls=1)[22] == "^"
+    assert drawn(one, calls=2)[7] == "^"
+    assert one.chances[7] < one.chances[22]
+    assert lifts({}) == {}
 
 
 def test_some_calls_go_where_nothing_is_heard_and_never_more_than_there_are():

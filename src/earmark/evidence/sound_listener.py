@@ -21,7 +21,7 @@ from earmark.media.content_file import content_file
 SOUNDS = "sounds"
 """Folder of what was heard, in the cache."""
 
-LAYOUT = 2
+LAYOUT = 3
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
 
 
@@ -80,7 +80,8 @@ class SoundListener:
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 hop, duration = (float(value) for value in kept["times"])
-                arrays = kept["cells"].astype(np.intp), kept["classes"], kept["logits"]
+                cells, logits = kept["cells"].astype(np.intp), kept["logits"].astype(np.float32)
+                arrays = cells, kept["classes"], logits
         except (FileNotFoundError, zipfile.BadZipFile, KeyError, ValueError, EOFError):
             return None
         return SoundTrack(self.encoder.classes, hop, duration, *arrays)
@@ -96,7 +97,7 @@ class SoundListener:
                         times=np.array([track.hop, track.duration]),
                         cells=track.cells.astype(np.int32),
                         classes=track.classes,
-                        logits=track.logits,
+                        logits=track.logits.astype(np.float16),
                     )
             except OSError as error:
                 raise EarmarkError(

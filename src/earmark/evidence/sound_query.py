@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+import numpy as np
+
 from earmark.evidence.sound_ontology import broader, narrower
 from earmark.evidence.word_stems import stems
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -20,6 +22,9 @@ SAME = 0.6
 
 NEAR = 0.45
 """Cosine that is enough for the nearest name of all, where none is as near as `SAME`."""
+
+SHARPNESS = 0.05
+"""Cosine less by which a name counts e times less for what is meant."""
 
 WIDER = 0.6
 """Weight of a broad sound where one of its kinds is meant: it may be another kind."""
@@ -58,6 +63,16 @@ def match_sounds(
             said = f"takes in {name.lower()}"
             found.setdefault(broad, SoundMatch(broad, WIDER * match.weight, said))
     return dict(sorted(found.items(), key=lambda pair: (-pair[1].weight, pair[1].reason, pair[0])))
+
+
+def likeness(words: str, names: Sequence[str], encoder: SentenceEncoder) -> FloatArray:
+    """How much each of `names` counts for what `words` mean, all together 1.
+
+    Finer than `match_sounds`: what nobody would call a hammer may still sound more like one than
+    the rest of the recording does.
+    """
+    found = np.exp(_meanings(tuple(names), encoder) @ encoder([words])[0] / SHARPNESS)
+    return np.asarray(found / found.sum())
 
 
 def matches_in_words(matches: Mapping[str, SoundMatch], *, most: int = 6) -> str:

@@ -3,11 +3,12 @@
     cells     .  .  d  D  D  D  d  .  .  D  D  .      probability of one class, a cell of 0.96 s
     events          [=========]        [====]         begins above `ON`, goes on above `OFF`
 
-What is kept of a cell is the few classes that are likely at all, so an hour takes some 100 kB.
+What is kept of a cell is the few classes that are likely at all, so an hour takes 0.5 MB at most.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,8 +40,8 @@ QUIET_DB = -50.0
 ONE_IN = 4
 """Of a room that is never quiet, so many cells to one that is heard; less than `GAP`."""
 
-LEAST = 0.1
-"""Probability below which nothing of a class is kept."""
+LEAST = 0.02
+"""Probability below which nothing of a class is kept: too little to tell of, enough to look for."""
 
 ON = 0.4
 """Probability that a sound must reach once to be told."""
@@ -50,6 +51,11 @@ OFF = 0.15
 
 GAP = 4.0
 """Seconds that a sound may fall silent and still be the same event."""
+
+
+def logit(share: float) -> float:
+    """The log odds of a probability."""
+    return math.log(share / (1 - share))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,16 +104,25 @@ class SoundTrack:
         best = np.full(len(self.names), -np.inf, dtype=np.float32)
         np.maximum.at(best, self.classes[low:high], self.logits[low:high])
         best[self.names.index(BACKGROUND) :] = -np.inf
-        floor = np.log(least / (1 - least))
+        floor = logit(least)
         likeliest = np.argsort(-best, kind="stable")[:most].tolist()
         return tuple(self.names[place] for place in likeliest if best[place] >= floor)
 
     def strongest(self, weights: FloatArray) -> Track:
         """The greatest of probability times weight in each cell; one weight a class."""
-        values = np.zeros(int(np.ceil(self.duration / self.hop - 1e-6)), dtype=np.float32)
-        if len(self.cells):
-            np.maximum.at(values, self.cells, self.probabilities * weights[self.classes])
+        values = np.zeros(self._count, dtype=np.float32)
+        np.maximum.at(values, self.cells, self.probabilities * weights[self.classes])
         return Track(values, hop=self.hop)
+
+    def mean_logits(self, shares: FloatArray) -> Track:
+        """The mean log odds of all classes in each cell, by their `shares`; never below `LEAST`."""
+        above = shares[self.classes] * (self.logits - logit(LEAST))
+        cells = np.bincount(self.cells, above, minlength=self._count)
+        return Track(logit(LEAST) * shares.sum() + cells, hop=self.hop)
+
+    @property
+    def _count(self) -> int:
+        return int(np.ceil(self.duration / self.hop - 1e-6))
 
     def events(self) -> list[SoundEvent]:
         """From when until when each sound is heard, by time; rooms and noise are no sounds.
@@ -218,7 +233,7 @@ class SoundTracker:
     def _note(self, heard: tuple[int, int, IndexArray, FloatArray]) -> None:
         first, steps, places, rows = heard
         self._steps += steps
-        cells, classes = np.nonzero(rows >= np.log(LEAST / (1 - LEAST)))
+        cells, classes = np.nonzero(rows >= logit(LEAST))
         self._cells.append(places[cells] + first)
         self._classes.append(classes.astype(np.int16))
         self._logits.append(rows[cells, classes].astype(np.float32))

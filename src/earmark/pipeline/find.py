@@ -7,7 +7,7 @@ question ──▶ sounds that are meant ──▶ chances ──▶ exact rule 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -47,6 +47,7 @@ from earmark.search.target_windows import (
     MissedEstimate,
     TargetWindows,
     estimate_missed,
+    lifts,
     next_windows,
 )
 from earmark.selection.pick import explain
@@ -246,41 +247,40 @@ class _Search:
         if not self.matches:
             why = "no sound that has a name means it" if finders else "sounds have no names here"
             self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
-        relevance = self._relevance([one for one in finders if one.matches], backend)
         key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
         self.many = []
         for name in self.recordings:
             windows = ledger.heard(name, key=key, survival=listening.survival)
             assert windows is not None, "it was stored"
-            likely = relevance.get(name)
-            spread = np.zeros(len(windows.scores)) if likely is None else likely
-            self.many.append(TargetWindows(name, windows, spread[: len(windows.scores)]))
+            self.many.append(TargetWindows(name, windows, np.zeros(len(windows))))
+        self._by_key = {one.key: one for one in self.many}
+        for finder in finders if self.matches or encoder else ():
+            self._listen_for(finder, backend)
         self._read_captions(question, encoder)
 
-    def _relevance(self, finders: Sequence[SoundFinder], backend: Backend) -> dict[str, FloatArray]:
-        """How likely a sound that is meant is in each window, by recording."""
-        heard = [one for one in self.recordings.values() if one.has_audio]
-        found: dict[str, FloatArray] = {}
-        for finder in finders:
-            for one, likely in backend.map(finder, heard):
-                if isinstance(likely, EarmarkError):
-                    self.notes.append(f"{one.source.name}: its sounds have no names: {likely}")
-                elif one.key in found:
-                    size = min(len(found[one.key]), len(likely))
-                    found[one.key] = np.maximum(found[one.key][:size], likely[:size])
-                else:
-                    found[one.key] = likely
-        return found
+    def _listen_for(self, finder: SoundFinder, backend: Backend) -> None:
+        """Make windows likelier that hold a sound that is meant, or faintly sound like one."""
+        hints: dict[str, FloatArray] = {}
+        for recording, found in backend.map(
+            finder, [one for one in self.recordings.values() if one.has_audio]
+        ):
+            if isinstance(found, EarmarkError):
+                self.notes.append(f"{recording.source.name}: its sounds have no names: {found}")
+                continue
+            one = self._by_key[recording.key]
+            one.relevance = np.maximum(one.relevance, found.likely[: len(one.windows)])
+            hints[one.key] = found.hints[: len(one.windows)]
+        for name, lift in lifts(hints).items():
+            self._by_key[name].lift = self._by_key[name].lift * lift
 
     def _read_captions(self, question: str, encoder: SentenceEncoder | None) -> None:
         """Captions that are paid for already and mean the same make their windows likely."""
         if encoder is None:
             return
-        by_key = {one.key: one for one in self.many}
         with self.ledger.run() as run:
             hits = MeaningIndex.of(run, encoder).search(run, question, most=200)
         for hit in hits:
-            one = by_key.get(hit.recording)
+            one = self._by_key.get(hit.recording)
             if hit.kind == "caption" and one is not None and -hit.rank >= 0.5:
                 one.told[one.windows.window_at(hit.span.start)] = PAID
 

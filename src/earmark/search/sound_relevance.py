@@ -6,14 +6,15 @@ an open-vocabulary model is at hand (DASM).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from earmark.evidence.sound_listener import SoundListener
-from earmark.evidence.sound_query import SoundMatch, match_sounds
+from earmark.evidence.sound_query import SoundMatch, likeness, match_sounds
 from earmark.evidence.sound_track import SoundTrack
 from earmark.features.pretrained.query_encoder import QueryEncoder
 from earmark.media import Meter, Recording
@@ -22,50 +23,65 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.timeline import FloatArray, Track
 
 
-class SoundFinder(Protocol):
-    """Hears recordings for the sounds a question means; can be pickled."""
+class Relevance(NamedTuple):
+    """What is heard of a question in each window of a recording, and one value more."""
 
-    @property
-    def matches(self) -> Mapping[str, SoundMatch]:
-        """The sounds that are meant, by name; none where it knows none."""
-        ...
-
-    def __call__(self, recording: Recording) -> FloatArray:
-        """How likely any of them is in each window, and one value more."""
-        ...
+    likely: FloatArray
+    """How likely any sound is that it means."""
+    hints: FloatArray
+    """Log odds of all sounds there are, weighed by how much of the question each means."""
 
 
 @dataclass(frozen=True, slots=True)
-class NamedSounds:
+class SoundFinder(ABC):
+    """Hears recordings for the sounds a question means; can be pickled."""
+
+    matches: Mapping[str, SoundMatch]
+    """The sounds that are meant, by name; none where it knows none."""
+    weights: FloatArray
+    """How much each sound there is a name for is what is meant, from 0 to 1."""
+    shares: FloatArray
+    """How much each counts for what the question means; all 0 without a model of meaning."""
+    length: float
+    """Seconds of a window."""
+
+    @abstractmethod
+    def __call__(self, recording: Recording) -> Relevance:
+        """What is heard of them in each window."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSounds(SoundFinder):
     """The sounds that a network has names for; what was heard before is not heard again."""
 
     listener: SoundListener
-    matches: Mapping[str, SoundMatch]
-    length: float
-    """Seconds of a window."""
 
-    def __call__(self, recording: Recording) -> FloatArray:
-        """How likely any of them is in each window."""
-        weights = _weights(self.listener.encoder.classes, self.matches)
-        return on_windows(self.listener(recording), weights, self.length)
+    def __call__(self, recording: Recording) -> Relevance:
+        """What is heard of them in each window."""
+        return self.in_track(self.listener(recording))
+
+    def in_track(self, track: SoundTrack) -> Relevance:
+        """What is heard of them in each window of what was followed."""
+        rows = track.strongest(self.weights), track.mean_logits(self.shares)
+        empty = _empty(rows[0].duration, self.length)
+        for row, found in zip(rows, empty, strict=True):
+            _spread(row, self.length, found)
+        return empty
 
 
 @dataclass(frozen=True, slots=True)
-class QueriedSounds:
+class QueriedSounds(SoundFinder):
     """The sounds that the user's model of queries listens for."""
 
     encoder: QueryEncoder
-    matches: Mapping[str, SoundMatch]
-    length: float
-    """Seconds of a window."""
 
-    def __call__(self, recording: Recording) -> FloatArray:
-        """How likely any of them is in each window."""
-        weights = _weights(self.encoder.classes, self.matches)
-        found = np.zeros(int(np.ceil(recording.duration / self.length)) + 1)
+    def __call__(self, recording: Recording) -> Relevance:
+        """What is heard of them in each window."""
+        found = _empty(recording.duration, self.length)
         for track in self.encoder(recording, meter=Meter()):
-            likely = (weights / (1 + np.exp(-track.values))).max(axis=1)
-            _spread(Track(likely, hop=track.hop, start=track.start), self.length, found)
+            likely = (self.weights / (1 + np.exp(-track.values))).max(axis=1)
+            for values, own in ((likely, found.likely), (track.values @ self.shares, found.hints)):
+                _spread(Track(values, hop=track.hop, start=track.start), self.length, own)
         return found
 
 
@@ -78,28 +94,28 @@ def sound_finders(
     store: ModelStore,
 ) -> Iterator[SoundFinder]:
     """All that can hear the sounds `question` means, in windows of so many seconds."""
+
+    def meant(names: tuple[str, ...]) -> tuple[Mapping[str, SoundMatch], FloatArray, FloatArray]:
+        matches = match_sounds(question, names, meaning)
+        weights = np.array([matches[name].weight if name in matches else 0.0 for name in names])
+        shares = likeness(question, names, meaning) if meaning else np.zeros(len(names))
+        return matches, weights, shares
+
     if listener is not None:
-        matches = match_sounds(question, listener.encoder.classes, meaning)
-        yield NamedSounds(listener, matches, length)
+        yield NamedSounds(*meant(listener.encoder.classes), length, listener)
     if all(store.state(name) == "here" for name in ("dasm", "dasm-queries")):
         encoder = QueryEncoder(store=str(store.folder))
-        yield QueriedSounds(encoder, match_sounds(question, encoder.classes, meaning), length)
+        yield QueriedSounds(*meant(encoder.classes), length, encoder)
 
 
-def on_windows(track: SoundTrack, weights: FloatArray, length: float) -> FloatArray:
-    """The strongest of the weighted sounds in each window of so many seconds."""
-    cells = track.strongest(weights)
-    return _spread(cells, length, np.zeros(int(np.ceil(cells.duration / length)) + 1))
+def _empty(duration: float, length: float) -> Relevance:
+    count = int(np.ceil(duration / length)) + 1
+    return Relevance(np.zeros(count), np.full(count, -np.inf))
 
 
-def _spread(rows: Track, length: float, found: FloatArray) -> FloatArray:
-    """`found` with the greatest of `rows` in each window; a row may reach into two."""
+def _spread(rows: Track, length: float, found: FloatArray) -> None:
+    """Raises `found` to the greatest of `rows` in each window; a row may reach into two."""
     places = rows.start + np.arange(len(rows)) * rows.hop
     for edge in (places, places + rows.hop - 1e-9):
         inside = np.minimum((edge / length).astype(int), len(found) - 1)
         np.maximum.at(found, inside, rows.values)
-    return found
-
-
-def _weights(names: tuple[str, ...], matches: Mapping[str, SoundMatch]) -> FloatArray:
-    return np.array([matches[name].weight if name in matches else 0.0 for name in names])

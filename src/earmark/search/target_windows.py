@@ -7,7 +7,7 @@ answers      yes             no           a yes settles its moment, a no makes i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -28,6 +28,10 @@ UNHEARD = 0.002
 
 ACTIVE = 0.02
 """How much likelier where the gate expects an action."""
+
+STEEP, FAINT = 1.5, 0.09
+"""What log odds of sounds that mean a little of the question make of a window's chance: e times
+more for each 1 / `STEEP` of them, and no more than `FAINT`, less than a telling sound."""
 
 SAME = 0.8
 """How much of a window's chance is the moment of the window before it, going on."""
@@ -71,11 +75,14 @@ class TargetWindows:
     """Windows whose call failed."""
     told: dict[int, float] = field(default_factory=dict)
     """Chances that captions already paid for give."""
+    lift: FloatArray = field(default_factory=lambda: np.ones(1))
+    """How many times likelier than others each window is by what it faintly sounds like."""
 
     @property
     def chances(self) -> FloatArray:
         """How likely each window is to show what is meant, before any is asked."""
-        base = UNHEARD + ACTIVE * np.minimum(1.0, self.windows.rates)
+        base = self.lift * (UNHEARD + ACTIVE * np.minimum(1.0, self.windows.rates))
+        base = np.minimum(FAINT, base)
         chances = 1 - (1 - base) * (1 - TRUSTED * self.relevance)
         for window, chance in self.told.items():
             chances[window] = max(chances[window], chance)
@@ -129,6 +136,18 @@ class TargetWindows:
                 around = self.stretch(window)
                 is_open[around.start : around.stop] = False
         return self.chances[is_open]
+
+
+def lifts(hints: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """How many times likelier than the mean of all windows each is, by recording.
+
+    `hints` are log odds of what a window sounds like, weighed by how much of the question it means.
+    """
+    if not hints:
+        return {}
+    steep = {key: np.exp(STEEP * own) for key, own in hints.items()}
+    mean = np.concatenate(list(steep.values())).mean()
+    return {key: own / mean for key, own in steep.items()}
 
 
 @dataclass(frozen=True, slots=True)
