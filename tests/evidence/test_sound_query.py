@@ -55,6 +55,14 @@ def test_one_who_names_a_kind_does_not_mean_all_the_others():
     assert found["Musical instrument"].weight < 1 and "Snare drum" not in found
 
 
+@pytest.mark.slow
+def test_a_guess_by_meaning_is_told_as_one_and_takes_nothing_with_it():
+    require_yamnet()
+    names = class_names(ModelStore().find("yamnet"))
+    (guess,) = match_sounds("xyzzy", names, require_minilm()).values()
+    assert guess.reason == "is nearest in meaning to 'xyzzy'"
+
+
 def test_nothing_is_meant_by_nothing_and_by_other_words():
     assert match_sounds("  ", NAMES) == {}
     assert match_sounds("violin", NAMES) == {}

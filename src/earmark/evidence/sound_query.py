@@ -51,15 +51,17 @@ def match_sounds(
     if encoder is not None:
         wider = {broad for name in found for broad in broader(name)}
         for name, weight in _by_meaning(words, tuple(names), encoder).items():
-            said = f"means much the same as {words!r}"
+            means = "means much the same as" if weight >= SAME else "is nearest in meaning to"
             if name not in wider:
-                found.setdefault(name, SoundMatch(name, weight, said))
+                found.setdefault(name, SoundMatch(name, weight, f"{means} {words!r}"))
     surest = max((match.weight for match in found.values()), default=0.0)
     for name, match in list(found.items()):
+        if match.weight < max(surest, SAME):  # a guess has no kinds, and is a kind of nothing
+            continue
         for kind in narrower(name) & set(names):
             said = f"a kind of {name.lower()}"
             found.setdefault(kind, SoundMatch(kind, match.weight, said))
-        for broad in broader(name) & set(names) if match.weight == surest else ():
+        for broad in broader(name) & set(names):
             said = f"takes in {name.lower()}"
             found.setdefault(broad, SoundMatch(broad, WIDER * match.weight, said))
     return dict(sorted(found.items(), key=lambda pair: (-pair[1].weight, pair[1].reason, pair[0])))
