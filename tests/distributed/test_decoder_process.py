@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from earmark.distributed.decoder_process import DecoderProcess
+from earmark.distributed.worker_pool import DecoderProcess
 from earmark.errors import ModelMissing
 from earmark.media import open_recording
 from earmark.media.prefetch import FrameRequest, HeldRecordingDecoder, prefetch

@@ -26,9 +26,8 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, Correction, PickFrames, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Source, open_recording
-from earmark.pipeline.forget import forget
+from earmark.pipeline.forget import forget, search_files
 from earmark.pipeline.run_plan import make_plan
-from earmark.pipeline.trace_search import search_files
 from earmark.reporting.archive_index import MOST_ON_A_PAGE, write_report
 from earmark.selection.pick import Pick
 from earmark.timeline import Span

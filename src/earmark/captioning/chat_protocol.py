@@ -62,13 +62,20 @@ def body(request: Request, *, form: Form) -> dict[str, Any]:
 
 
 def image_parts(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-    """Each picture as an image; its time before it where there are several."""
+    """Each picture as an image."""
+    urls = [(one.time, f"data:image/jpeg;base64,{_encoded(one)}") for one in pictures]
+    return timed_parts(
+        [(time, {"type": "image_url", "image_url": {"url": url}}) for time, url in urls]
+    )
+
+
+def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Parts of a message that show something; the time before each where there are several."""
     parts: list[dict[str, Any]] = []
-    for picture in pictures:
-        if len(pictures) > 1:
-            parts.append({"type": "text", "text": f"{clock(picture.time)}:"})
-        url = f"data:image/jpeg;base64,{_encoded(picture)}"
-        parts.append({"type": "image_url", "image_url": {"url": url}})
+    for time, part in shown:
+        if len(shown) > 1:
+            parts.append({"type": "text", "text": f"{clock(time)}:"})
+        parts.append(part)
     return parts
 
 
@@ -149,14 +156,11 @@ class Usage:
     def of(cls, reply: Mapping[str, Any]) -> Usage:
         """What `reply` says."""
         said = reply.get("usage")
-        if said is None:
-            return cls()
         counts = said if isinstance(said, dict) else {}
-        names = ("prompt_tokens", "completion_tokens")
-        taken, given = (_token_count(counts.get(name)) for name in names)
-        if taken is not None and given is not None:
-            return cls(taken, given)
-        if any(counts.get(name) is not None for name in names) or not isinstance(said, dict):
+        told = [counts.get("prompt_tokens"), counts.get("completion_tokens")]
+        taken, given = map(_token_count, told)
+        is_odd = said != counts if told == [None, None] else None in (taken, given)
+        if said is not None and is_odd:
             return cls(taken, given, "the server's usage makes no sense, so the most is counted")
         return cls(taken, given)
 

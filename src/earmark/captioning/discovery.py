@@ -83,8 +83,9 @@ def _look(name: str, url: str, *, timeout: float, models_asked: int) -> list[Dis
     try:
         models = endpoint.models(timeout=min(2.0, timeout))
     except CallTimeout as error:
-        state: State = "silent" if "cannot be reached" in str(error) else "unwell"
-        return [Discovery("server", name, state, url, detail=_brief(error, state))]
+        if "cannot be reached" in str(error):
+            return [Discovery("server", name, "silent", url, detail="nothing listens there")]
+        return [Discovery("server", name, "unwell", url, detail=str(error))]
     except CallError as error:
         return [Discovery("server", name, "unwell", url, detail=str(error))]
     if not models:
@@ -104,10 +105,6 @@ def _ask(name: str, endpoint: Endpoint, model: str, *, timeout: float) -> Discov
         return Discovery("server", name, "unwell", url, model, str(error))
     state: State = "ready" if verdict.yes else "no pictures"
     return Discovery("server", name, state, url, model, verdict.why)
-
-
-def _brief(error: CallError, state: State) -> str:
-    return "nothing listens there" if state == "silent" else str(error)
 
 
 def _extra(name: str, libraries: Sequence[str]) -> Discovery:

@@ -68,13 +68,7 @@ class ModelChoice:
         if self.model and not any(ways):
             raise ValueError(f"--model {self.model} needs to know where it is: give --vlm URL")
 
-    def captioner(
-        self,
-        *,
-        concurrency: int,
-        tokens: int,
-        api_key: str | None = None,
-    ) -> Captioner:
+    def captioner(self, *, concurrency: int, tokens: int, api_key: str | None = None) -> Captioner:
         """The captioner that was chosen.
 
         Args:
@@ -97,7 +91,9 @@ class ModelChoice:
         elif self.transformers:
             made = CAPTIONERS["transformers"](self.transformers)
         elif self.replay:
-            made = _load_replay(self.replay, self.model)
+            from earmark.captioning.replay import Replay
+
+            made = Replay.load(self.replay, model=self.model or "replay")
         elif self.plugin:
             made = CAPTIONERS.named(self.plugin)(**({"model": self.model} if self.model else {}))
         else:
@@ -110,12 +106,6 @@ class ModelChoice:
             name: None if value is None else redact_url(str(value))
             for name, value in asdict(self).items()
         }
-
-
-def _load_replay(path: Path, model: str | None) -> Captioner:
-    from earmark.captioning.replay import Replay
-
-    return Replay.load(path, model=model or "replay")
 
 
 def _only_model(url: str, api_key: str | None) -> str:

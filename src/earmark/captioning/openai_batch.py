@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,28 +47,19 @@ def write_batch(
     one at a time, so that only one holds its frames. Each file appears when it is whole.
     """
     paths: list[Path] = []
-    lines = (batch_line(request) for request in requests)
-    ahead = next(lines, None)
-    while ahead is not None:
+    lines = map(batch_line, requests)
+    line = next(lines, None)
+    while line is not None:
         part = path if not paths else path.with_stem(f"{path.stem}-{len(paths) + 1}")
-        ahead = _fill(part, ahead, lines, most_requests=most_requests, most_bytes=most_bytes)
+        with replacing(part) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
+            size = count = 0
+            while line is not None and count < most_requests:
+                if count and size + len(line) > most_bytes:
+                    break
+                size, count = size + file.write(line), count + 1
+                line = next(lines, None)
         paths.append(part)
     return paths
-
-
-def _fill(
-    path: Path, first: str, lines: Iterator[str], *, most_requests: int, most_bytes: int
-) -> str | None:
-    """Write `first` and what follows while it fits; the line that did not, or None at the end."""
-    line: str | None = first
-    with replacing(path) as scratch, scratch.open("w", encoding="utf-8", newline="\n") as file:
-        size, count = 0, 0
-        while line is not None and count < most_requests:
-            if count and size + len(line) > most_bytes:
-                break
-            size, count = size + file.write(line), count + 1
-            line = next(lines, None)
-    return line
 
 
 def batch_line(request: Request) -> str:

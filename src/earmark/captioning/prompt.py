@@ -67,7 +67,8 @@ class Prompt:
         said: Sequence[str] = (),
     ) -> str:
         """The question about one window; what is `said` in it is quoted at the end."""
-        lines = [line for line in self.template.splitlines() if tags or not _wants_tags(line)]
+        every = self.template.splitlines()
+        lines = [one for one in every if tags or "tags" not in Template(one).get_identifiers()]
         text = Template("\n".join(lines)).substitute(
             start=clock(span.start),
             end=clock(span.end),
@@ -90,10 +91,6 @@ def clock(seconds: float) -> str:
     tenths = round(seconds * 10)
     hours, minutes = tenths // 36000, tenths // 600 % 60
     return f"{hours}:{minutes:02d}:{tenths % 600 / 10:04.1f}"
-
-
-def _wants_tags(line: str) -> bool:
-    return "tags" in Template(line).get_identifiers()
 
 
 def _read(path: Path) -> str:

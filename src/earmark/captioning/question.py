@@ -9,7 +9,6 @@ from earmark.captioning.activity import with_activity
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Request
 from earmark.evidence.window_sounds import WindowSounds
-from earmark.models import ModelStore
 from earmark.selection import Pick
 from earmark.timeline import Span
 
@@ -25,17 +24,6 @@ def read_temperature(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
-
-
-def _blur_named(name: str | FaceBlur | None) -> FaceBlur | None:
-    """What is called `name`; None for `none`, or for nothing."""
-    if name is None or name in ("", "none"):
-        return None
-    from earmark.evidence.face_blur import FaceBlur
-
-    if name != FaceBlur.name and not isinstance(name, FaceBlur):
-        raise ValueError(f"what is blurred is faces, or none; not {name!r}")
-    return FaceBlur() if isinstance(name, str) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +43,19 @@ class Question:
     """Whether small models look at the frames first; the plan knows which are at hand."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "blur", _blur_named(self.blur))
+        blur: str | FaceBlur | None = self.blur
+        if isinstance(blur, str):  # its name
+            from earmark.evidence.face_blur import FaceBlur
+
+            if blur not in ("", "none", FaceBlur.name):
+                raise ValueError(f"what is blurred is faces, or none; not {blur!r}")
+            object.__setattr__(self, "blur", FaceBlur() if blur == FaceBlur.name else None)
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
         if self.tokens < self.frames:
             raise ValueError(
                 f"{self.tokens} visual tokens cannot hold {self.frames} frames; at least one each"
             )
-
-    def in_store(self, store: ModelStore) -> Question:
-        """The same, what it blurs by taken from `store`."""
-        return replace(self, blur=replace(self.blur, store=store)) if self.blur else self
 
     def with_activity(self) -> Question:
         """The question that also asks, in a field of its own, what is being done."""

@@ -48,9 +48,6 @@ class SpeechPlan:
 
         store = store or ModelStore()
         activity = VoiceActivity(weights=store.find("silero-vad"))
-        return SpeechListener(self._open_transcriber(store, api_key), activity)
-
-    def _open_transcriber(self, store: ModelStore, api_key: str | None) -> Transcriber:
         made: Transcriber
         if self.transcriber is not None:
             from earmark.captioning.transcription_server import ServerTranscriber
@@ -62,7 +59,7 @@ class SpeechPlan:
 
             made = WhisperModel(store, language=self.language)
         made.check()
-        return made
+        return SpeechListener(made, activity)
 
     def to_json(self) -> dict[str, Any]:
         """The choices as plain values, without what is secret in an address."""

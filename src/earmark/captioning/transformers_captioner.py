@@ -10,11 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.chat_protocol import read_text
-from earmark.captioning.prompt import clock
+from earmark.captioning.chat_protocol import read_text, timed_parts
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, CallTimeout, MissingExtra
-from earmark.media import Frame
 
 LIBRARIES = ("torch", "transformers", "PIL")
 
@@ -48,7 +46,12 @@ class TransformersCaptioner:
 
     def check(self) -> None:
         """Raises if the libraries or the folder are missing."""
-        _check_libraries()
+        # None of them is loaded yet, which takes seconds.
+        if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
+            raise MissingExtra(
+                "running Qwen3-VL in process needs PyTorch and transformers: "
+                "pip install 'earmark[transformers]'"
+            )
         path = Path(self.source)
         if (path.is_absolute() or path.exists()) and not (path / "config.json").is_file():
             raise CallRejected(f"there is no checkpoint in {path}: it has no config.json")
@@ -106,7 +109,8 @@ class _Checkpoint:
 
     def inputs(self, request: Request) -> dict[str, Any]:
         """Tokens and pixels; each picture's place in the text is widened to its tokens."""
-        content = [*_picture_parts(request.frames), {"type": "text", "text": request.text}]
+        shown = timed_parts([(frame.time, {"type": "image"}) for frame in request.frames])
+        content = [*shown, {"type": "text", "text": request.text}]
         text = self.tokenizer.apply_chat_template(
             [{"role": "user", "content": content}], tokenize=False, add_generation_prompt=True
         )
@@ -153,22 +157,3 @@ class _Checkpoint:
     def text(self, written: Sequence[int]) -> str:
         """The answer in words."""
         return str(self.tokenizer.decode(written, skip_special_tokens=True))
-
-
-def _check_libraries() -> None:
-    """Raises if one is missing; loads none of them, which takes seconds."""
-    if any(importlib.util.find_spec(library) is None for library in LIBRARIES):
-        raise MissingExtra(
-            "running Qwen3-VL in process needs PyTorch and transformers: "
-            "pip install 'earmark[transformers]'"
-        )
-
-
-def _picture_parts(frames: Sequence[Frame]) -> list[dict[str, str]]:
-    """A place for each picture; its time before it where there are several."""
-    parts: list[dict[str, str]] = []
-    for frame in frames:
-        if len(frames) > 1:
-            parts.append({"type": "text", "text": f"{clock(frame.time)}:"})
-        parts.append({"type": "image"})
-    return parts

@@ -19,53 +19,36 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 PANELS = {
-    "Choose": {
-        "select": "select",
-        "plan": "plan",
-        "probe": "probe",
-        "episodes": "episodes",
-        "sounds": "sounds",
-        "frontlines": "models",
-        "schema": "select",
-    },
-    "Caption": {
-        "caption": "caption",
-        "audit": "audit",
-        "find": "find",
-        "doctor": "doctor",
-        "demo": "demo",
-    },
-    "Look at runs": {
-        "summary": "runs",
-        "serve": "serve",
-        "mcp": "serve",
-        "report": "runs",
-        "search": "search",
-        "ask": "ask",
-        "export": "runs",
-        "import": "runs:import_results",
-        "merge": "runs",
-        "bundle": "runs",
-        "highlights": "runs",
-        "runs": "runs",
-        "forget": "forget",
-    },
-    "Compare and train": {
-        "evaluate": "app:evaluate_group",
-        "occupancy": "occupancy",
-        "cost": "occupancy",
-        "train": "train",
-        "adapt": "adapt",
-        "reproduce": "reproduce",
-        "models": "app:models_group",
-        "encoder": "app:encoder_group",
-    },
-}
-"""Every command under its heading, and where it lives below `earmark.cli`: a module, whose function
-is called as the command is or is named behind a colon. One in this module is a group of commands.
-"""
+    "Choose": ("select", "plan", "probe", "episodes", "sounds", "frontlines", "schema"),
+    "Caption": ("caption", "audit", "find", "doctor", "demo"),
+    "Look at runs": (
+        "summary", "serve", "mcp", "report", "search", "ask", "export", "import", "merge",
+        "bundle", "highlights", "runs", "forget",
+    ),
+    "Compare and train": (
+        "evaluate", "occupancy", "cost", "train", "adapt", "reproduce", "models", "encoder",
+    ),
+}  # fmt: skip
+"""Every command, under its heading."""
 
-COMMANDS = {name: home for panel in PANELS.values() for name, home in panel.items()}
+ELSEWHERE = {
+    "schema": "select:schema",
+    "frontlines": "models:frontlines",
+    "mcp": "serve:mcp",
+    "cost": "occupancy:cost",
+    "import": "runs:import_results",
+    **{
+        one: f"runs:{one}"
+        for one in ["summary", "report", "export", "merge", "bundle", "highlights"]
+    },
+    **{one: f"app:{one}_group" for one in ("evaluate", "models", "encoder")},
+}
+"""The module and function, below `earmark.cli`, of those that do not live in a module of their own
+name; one in this module is a group of commands."""
+
+PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
+
+COMMANDS = {name: ELSEWHERE.get(name, f"{name}:{name}") for name in PANEL_OF}
 
 RENAMED = {"take": "import"}
 """What a command was called before."""
@@ -127,14 +110,14 @@ def commands_in(command: Any) -> dict[str, Any]:
 def load(name: str, home: str) -> Any:
     """The command or group called `name`, which lives at `home`."""
     module, _, function = home.partition(":")
-    found = getattr(import_module(f"earmark.cli.{module}"), function or name)
+    found = getattr(import_module(f"earmark.cli.{module}"), function)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False, context_settings=SETTINGS)
         single.command(name)(found)
         found = single
     command = typer.main.get_command(found)
     command.name = name
-    command.rich_help_panel = _panel(name)  # type: ignore[attr-defined]
+    command.rich_help_panel = PANEL_OF.get(name)  # type: ignore[attr-defined]
     return command
 
 
@@ -145,12 +128,8 @@ def describe(name: str, home: str) -> Any:
         return load(name, home)
     source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
     functions = {one.name: one for one in ast.parse(source).body if isinstance(one, FunctionDef)}
-    words = ast.get_docstring(functions[function or name])
-    return TyperCommand(name, help=words, rich_help_panel=_panel(name))
-
-
-def _panel(name: str) -> str | None:
-    return next((panel for panel, names in PANELS.items() if name in names), None)
+    words = ast.get_docstring(functions[function])
+    return TyperCommand(name, help=words, rich_help_panel=PANEL_OF.get(name))
 
 
 def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> typer.Typer:
@@ -164,13 +143,13 @@ def _group(name: str, words: str, entries: dict[str, str], **choices: Any) -> ty
 evaluate_group = _group(
     "evaluate",
     "Compare frontlines and rules on annotated spans.",
-    {"spans": "evaluate:evaluate", "captions": "evaluate_captions"},
+    {"spans": "evaluate:evaluate", "captions": "evaluate_captions:captions"},
     default="spans",
 )
 models_group = _group(
     "models",
     "Which checkpoints there are, and how to get them.",
-    dict.fromkeys(("list", "get", "add"), "models"),
+    {name: f"models:{name}" for name in ("list", "get", "add")},
     default="list",
     no_args_default=True,
 )

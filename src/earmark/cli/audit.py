@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.model_choice import ModelChoice
-from earmark.cli.options import BLURRING, LIMITS, MODEL, AsJson, Log, api_key, takes_plan
+from earmark.cli import options
 from earmark.gate.forecast_error import as_share
 from earmark.pipeline.audit import AuditResult, foretell
 from earmark.pipeline.audit import audit as audit_run
@@ -18,15 +18,15 @@ from earmark.reporting.console import emit_json, out, print_table, warn
 from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 
-ASKING = {name: MODEL[name] for name in ("vlm", "model", "gguf", "replay")}
-ASKING |= {"concurrency": LIMITS["concurrency"]} | BLURRING
+ASKING = {name: options.MODEL[name] for name in ("vlm", "model", "gguf", "replay")}
+ASKING |= {"concurrency": options.LIMITS["concurrency"]} | options.BLURRING
 """Of the options of a plan, those that say whom an audit asks, and how."""
 
 LADDER = (10, 20, 40, 80, 160, 320)
 """Calls whose interval is foretold."""
 
 
-@takes_plan(ASKING)
+@options.takes_plan(ASKING)
 def audit(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
     *,
@@ -39,8 +39,8 @@ def audit(
         bool, typer.Option("--dry-run", help="Ask nothing; say how wide the interval will be.")
     ] = False,
     plan: Plan,
-    log: Log = "bar",
-    as_json: AsJson = False,
+    log: options.Log = "bar",
+    as_json: options.AsJson = False,
 ) -> None:
     """Say how much a run has not seen, from a few windows drawn at random and asked about.
 
@@ -65,7 +65,7 @@ def audit(
             run,
             calls=calls,
             plan=plan,
-            api_key=api_key(),
+            api_key=options.api_key(),
             confidence=share,
             seed=seed,
             progress=progress,

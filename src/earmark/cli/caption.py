@@ -11,25 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from earmark.captioning.limits import CURRENCY
-from earmark.cli.options import (
-    ARCHIVES,
-    BACKEND,
-    BATCH,
-    EVIDENCE,
-    LIMITS,
-    LISTENING,
-    MODEL,
-    QUESTION,
-    ROUNDS,
-    SPENDING,
-    NewRunFolder,
-    OutcomeAs,
-    Paths,
-    Watch,
-    api_key,
-    shows_progress,
-    takes_plan,
-)
+from earmark.cli import options
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
@@ -54,22 +36,22 @@ RetryFailed = Annotated[
         "--retry-failed",
         help="Only recordings that failed, or had calls that did, by the run's own choices; "
         "all of them with --across.",
-        rich_help_panel=ARCHIVES,
+        rich_help_panel=options.ARCHIVES,
     ),
 ]
 
 
-@shows_progress
-@takes_plan(SPENDING, ROUNDS, MODEL, EVIDENCE, QUESTION, LISTENING, LIMITS, BACKEND, BATCH)
+@options.shows_progress
+@options.takes_plan(options.CAPTIONING)
 def caption(
     plan: Plan,
-    paths: Paths,
-    run: NewRunFolder = None,
+    paths: options.Paths,
+    run: options.NewRunFolder = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Ask nothing; say the cost.")] = False,
-    format: OutcomeAs = Format.table,
+    format: options.OutcomeAs = Format.table,
     retry_failed: RetryFailed = False,
     *,
-    watch: Watch,
+    watch: options.Watch,
 ) -> None:
     """Listen, choose, and caption the chosen windows, one call each.
 
@@ -93,8 +75,11 @@ def caption(
     """
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
-        tell_if_none_failed(folder)
-    how: dict[str, Any] = {"retry_failed": retry_failed, "plan": plan, "api_key": api_key()}
+        with Run.open(folder) as kept:
+            if not kept.failed_paths():
+                err.print(f"nothing failed in {folder}")
+    key = options.api_key()
+    how: dict[str, Any] = {"retry_failed": retry_failed, "plan": plan, "api_key": key}
     with watch() as progress:
         if dry_run:
             from earmark.pipeline.preview import preview
@@ -221,13 +206,6 @@ def tell_trouble(done: CaptionResult) -> None:
             f"{counted(tally.guessed, 'attempt')} came without a count of tokens: "
             "the most they can have taken is counted"
         )
-
-
-def tell_if_none_failed(folder: Path) -> None:
-    """Say that there is nothing to try again."""
-    with Run.open(folder) as run:
-        if not run.failed_paths():
-            err.print(f"nothing failed in {folder}")
 
 
 MOST_TOLD = 20

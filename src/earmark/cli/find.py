@@ -7,20 +7,8 @@ from typing import Annotated
 
 import typer
 
+from earmark.cli import options
 from earmark.cli.caption import run_name
-from earmark.cli.options import (
-    BACKEND,
-    LIMITS,
-    LISTENING,
-    MODEL,
-    QUESTION,
-    VOICES,
-    NewRunFolder,
-    OutcomeAs,
-    Paths,
-    api_key,
-    takes_plan,
-)
 from earmark.evidence.sound_query import matches_in_words
 from earmark.pipeline.find import FindResult
 from earmark.pipeline.find import find as find_moments
@@ -30,21 +18,24 @@ from earmark.reporting.progress_display import show_progress
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
-LOOKING = {"frames": QUESTION["frames"], "blur": QUESTION["blur"]}
+LOOKING = {"frames": options.QUESTION["frames"], "blur": options.QUESTION["blur"]}
 """Of the options of a question, those that say something here."""
 
+FINDING = options.MODEL | LOOKING | options.VOICES | options.LISTENING
+FINDING |= options.LIMITS | options.BACKEND
 
-@takes_plan(MODEL, LOOKING, VOICES, LISTENING, LIMITS, BACKEND)
+
+@options.takes_plan(FINDING)
 def find(
     question: Annotated[str, typer.Argument(help="What to look for, in words.")],
     plan: Plan,
-    paths: Paths,
+    paths: options.Paths,
     calls: Annotated[int, typer.Option(help="Calls to spend over all recordings.", min=1)] = 30,
     clips: Annotated[
         Path | None, typer.Option(help="Also cut what was found into this folder.")
     ] = None,
-    run: NewRunFolder = None,
-    format: OutcomeAs = Format.table,
+    run: options.NewRunFolder = None,
+    format: options.OutcomeAs = Format.table,
 ) -> None:
     """Look for one thing: the question chooses the windows, the model says yes or no.
 
@@ -66,7 +57,7 @@ def find(
             calls=calls,
             clips=clips,
             plan=plan,
-            api_key=api_key(),
+            api_key=options.api_key(),
             progress=progress,
         )
     if format is Format.json:

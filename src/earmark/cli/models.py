@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -101,26 +100,23 @@ def get(
         else:
             fetch(name, source, store)
         return
-    missing = [one for one in SETS[name] if store.state(one) != "here"]
-    if failures := [each for one in missing for each in attempt(one, source, store)]:
+    failures = []
+    for one in SETS[name]:
+        try:
+            if store.state(one) != "here":
+                fetch(one, source, store)
+        except ModelMissing as error:
+            failures.append(str(error))
+    if failures:
         raise ModelMissing("; ".join(failures))
     out.print(f"{name}: all {len(SETS[name])} files are in {store.folder}")
 
 
-def attempt(name: str, source: Way, store: ModelStore) -> Iterator[str]:
-    """Fetch `name`; the reason where that fails."""
-    try:
-        fetch(name, source, store)
-    except ModelMissing as error:
-        yield str(error)
-
-
 def fetch(name: str, source: Way, store: ModelStore) -> None:
     """Fetch `name` from where `source` says, and say what came."""
-    origins = known = MODELS.named(name).origins
-    if source != "any":
-        is_address = source == "address"
-        origins = tuple(one for one in known if isinstance(one, Address) == is_address)
+    known = MODELS.named(name).origins
+    wanted = {"any": (True, False), "address": (True,), "package": (False,)}[source]
+    origins = tuple(one for one in known if isinstance(one, Address) in wanted)
     if known and not origins:
         raise ModelMissing(f"{name} comes from {known[0]} and from no {source}; leave out --from")
     with progress_bar("bytes") as bar:
@@ -176,19 +172,10 @@ def progress_on(bar: Progress, name: str) -> Any:
 
 def as_row(model: Model, store: ModelStore) -> dict[str, Any]:
     """One checkpoint as plain values; null where something is not known."""
-    return {
-        "name": model.name,
-        "state": store.state(model.name),
-        "file": model.file,
-        "path": str(store.path(model.name)),
-        "purpose": model.purpose,
-        "title": model.title,
-        "licence": model.licence,
-        "extra": model.extra or None,
-        "size_bytes": model.size_bytes,
-        "sha256": model.sha256,
-        "origins": [str(origin) for origin in model.origins],
-    }
+    place = {"state": store.state(model.name), "path": str(store.path(model.name))}
+    names = ("name", "file", "purpose", "title", "licence", "size_bytes", "sha256")
+    plain = {name: getattr(model, name) for name in names}
+    return plain | place | {"extra": model.extra or None, "origins": [*map(str, model.origins)]}
 
 
 def frontlines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,7 +23,7 @@ from earmark.cli.evaluate import (
     show,
     words,
 )
-from earmark.cli.options import WindowLength
+from earmark.cli.options import WindowLength, option, takes
 from earmark.evaluation.paper.cost_model import CostModel, estimate_cost
 from earmark.evaluation.paper.occupancy_survey import WINDOWS, OccupancyPlan, measure_occupancy
 
@@ -85,16 +85,27 @@ def _seconds(word: str) -> float:
         raise ValueError(f"{word!r} is no length of a window: write seconds, as 2,4,8") from None
 
 
+PRICES = {
+    "hours": option(float, "Hours of recordings.", default=1000.0),
+    "window": (WindowLength, 4.0),
+    "call": option(float, "GPU-seconds of one call.", default=0.74),
+    "tokens": option(int, "Visual tokens of that call.", default=1024),
+    "overhead": option(float, "GPU-seconds of it that stay.", default=0.0),
+    "audio_speed": option(float, "Times real time, listening.", default=178.0),
+    "visual_speed": option(float, "Times real time, looking.", default=8.6),
+    "visual_share": option(float, "Calls after looking, %.", default=50.0),
+    "gpu_hour": option(float, "Price of a GPU-hour, in any currency.", default=2.0),
+}
+
+
+def prices_of(said: dict[str, Any]) -> CostModel:
+    """What was said of prices."""
+    return CostModel(**said | {"visual_share": said["visual_share"] / 100})
+
+
+@takes("prices", PRICES, prices_of)
 def cost(
-    hours: Annotated[float, typer.Option(help="Hours of recordings.")] = 1000.0,
-    window: WindowLength = 4.0,
-    call: Annotated[float, typer.Option(help="GPU-seconds of one call.")] = 0.74,
-    tokens: Annotated[int, typer.Option(help="Visual tokens of that call.")] = 1024,
-    overhead: Annotated[float, typer.Option(help="GPU-seconds of it that stay.")] = 0.0,
-    audio_speed: Annotated[float, typer.Option(help="Times real time, listening.")] = 178.0,
-    visual_speed: Annotated[float, typer.Option(help="Times real time, looking.")] = 8.6,
-    visual_share: Annotated[float, typer.Option(help="Calls after looking, %.")] = 50.0,
-    gpu_hour: Annotated[float, typer.Option(help="Price of a GPU-hour, in any currency.")] = 2.0,
+    prices: CostModel,
     budgets: Budgets = BUDGET_WORDS,
     results: Annotated[
         Path | None, typer.Option("--results", help="per_recording.csv, for coverage.")
@@ -115,17 +126,6 @@ def cost(
 
       earmark cost --hours 5000 --call 0.4 --gpu-hour 1.8 --results results/per_recording.csv
     """
-    prices = CostModel(
-        hours=hours,
-        window=window,
-        call=call,
-        tokens=tokens,
-        overhead=overhead,
-        audio_speed=audio_speed,
-        visual_speed=visual_speed,
-        visual_share=visual_share / 100,
-        gpu_hour=gpu_hour,
-    )
     report = estimate_cost(
         prices,
         shares=[share(word) for word in words(budgets)],

@@ -1,6 +1,6 @@
 """The options of a plan, each said once; `takes_plan` gives a command those it names.
 
-    @takes_plan(SPENDING, LISTENING)
+    @takes_plan(SPENDING | LISTENING)
     def select(plan: Plan, explain: bool = False) -> None: ...
 
 is a command with the options `--budget`, `--rule`, …, `--explain`, whose plan is made of what was
@@ -40,9 +40,6 @@ from earmark.selection import RULES
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
-
-BLUR = "EARMARK_BLUR"
-"""What is blurred by every command that sends, shows or writes pictures: `faces`."""
 
 ARCHIVES = "Archives"
 """The panel of `--help` that the options of backends stand in."""
@@ -193,7 +190,7 @@ Blurred = Annotated[
     Literal["none", "faces"],
     typer.Option(
         "--blur",
-        envvar=BLUR,
+        envvar="EARMARK_BLUR",
         help="Blur faces in all that is sent, kept and cut; those that are found. A run once "
         "blurred stays so.",
     ),
@@ -222,40 +219,27 @@ LIMITS = {
     "input_price": option(float, "What a million tokens in cost.", default=0.0),
     "output_price": option(float, "What a million tokens out cost.", default=0.0),
 }
+
+
+archive_option = partial(option, rich_help_panel=ARCHIVES)
 BACKEND = {
-    "engine": option(
-        str,
-        f"Where the work is done: {', '.join(BACKENDS)}.",
-        default="local",
-        rich_help_panel=ARCHIVES,
+    "engine": archive_option(
+        str, f"Where the work is done: {', '.join(BACKENDS)}.", default="local"
     ),
-    "workers": option(
-        int | None, "At work at once.", show_default="cores", min=1, rich_help_panel=ARCHIVES
-    ),
-    "address": option(
-        str | None, "Of a Ray cluster, or auto; else one is started.", rich_help_panel=ARCHIVES
-    ),
-    "shard": option(
-        str | None, "Only a part, such as 3/16; see `earmark merge`.", rich_help_panel=ARCHIVES
-    ),
-}
-WATCHING = {
-    "log": (Log, "bar"),
-    "metrics_port": option(
-        int | None,
-        "Serve Prometheus metrics here, to this machine alone.",
-        rich_help_panel=ARCHIVES,
-    ),
-    "metrics_host": option(
-        str, "The interface to serve them on.", default="127.0.0.1", rich_help_panel=ARCHIVES
-    ),
+    "workers": archive_option(int | None, "At work at once.", show_default="cores", min=1),
+    "address": archive_option(str | None, "Of a Ray cluster, or auto; else one is started."),
+    "shard": archive_option(str | None, "Only a part, such as 3/16; see `earmark merge`."),
 }
 BATCH = {
-    "batch": option(
-        Path | None,
-        "With --engine batch: the file to write the requests to.",
-        rich_help_panel=ARCHIVES,
+    "batch": archive_option(Path | None, "With --engine batch: the file to write the requests to.")
+}
+CAPTIONING = SPENDING | ROUNDS | MODEL | EVIDENCE | QUESTION | LISTENING | LIMITS | BACKEND | BATCH
+WATCHING = {
+    "log": (Log, "bar"),
+    "metrics_port": archive_option(
+        int | None, "Serve Prometheus metrics here, to this machine alone."
     ),
+    "metrics_host": archive_option(str, "The interface to serve them on.", default="127.0.0.1"),
 }
 
 
@@ -291,9 +275,8 @@ def takes(
     return wrap
 
 
-def takes_plan(*groups: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
-    """A command whose `plan` is made of the options in `groups`, and of paths if it listens."""
-    options = {name: each for group in groups for name, each in group.items()}
+def takes_plan(options: dict[str, tuple[Any, Any]]) -> Callable[..., Callable[..., None]]:
+    """A command whose `plan` is made of `options`, and of paths if it listens."""
     paths = {"paths": (Paths, inspect.Parameter.empty)} if "cache" in options else {}
     return takes("plan", paths | options, plan_of)
 

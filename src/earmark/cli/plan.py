@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from earmark.captioning.limits import CURRENCY
-from earmark.cli.options import BACKEND, LISTENING, Watch, end_with, shows_progress, takes_plan
+from earmark.cli import options
 from earmark.gate.forecast_error import UNLIKE, CoverageRange, as_count, as_range, as_share
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
@@ -17,8 +17,8 @@ from earmark.selection.cost_forecast import CallCost, Forecast, Rung
 from earmark.timeline import format_clock
 
 
-@shows_progress
-@takes_plan(LISTENING, BACKEND)
+@options.shows_progress
+@options.takes_plan(options.LISTENING | options.BACKEND)
 def plan(
     plan: Plan,
     coverage: Annotated[
@@ -32,7 +32,7 @@ def plan(
     ] = CallCost().money,
     format: Annotated[Format, typer.Option(help="How to print the forecast.")] = Format.table,
     *,
-    watch: Watch,
+    watch: options.Watch,
 ) -> None:
     """Forecast coverage, GPU-hours and cost for a ladder of budgets; nothing is called.
 
@@ -59,7 +59,7 @@ def plan(
         show(forecast)
     for line in noted((one.path, one.note) for one in forecast.notes):
         warn(line)
-    end_with(failed.error for failed in forecast.failures)
+    options.end_with(failed.error for failed in forecast.failures)
 
 
 def parse_share(text: str) -> float:

@@ -88,16 +88,12 @@ def show(recording: Recording, inspection: Inspection) -> None:
 
 def as_plain(recording: Recording, inspection: Inspection) -> dict[str, Any]:
     """The same as plain values."""
-    video = recording.video
+    names = ("duration", "size_bytes", "container", "access", "access_reason")
     return {
         "path": recording.source.path,
         "chapters": list(recording.source.paths),
-        "duration": recording.duration,
-        "size_bytes": recording.size_bytes,
-        "container": recording.container,
-        "access": recording.access,
-        "access_reason": recording.access_reason,
-        "video": asdict(video) if video else None,
+        **{name: getattr(recording, name) for name in names},
+        "video": asdict(recording.video) if recording.video else None,
         "audio_tracks": [asdict(track) for track in recording.audio_tracks],
         "audio_track": recording.audio_track,
         "marks": list(recording.marks),

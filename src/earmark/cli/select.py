@@ -10,15 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from earmark.cli.options import (
-    BACKEND,
-    LISTENING,
-    SPENDING,
-    Watch,
-    end_with,
-    shows_progress,
-    takes_plan,
-)
+from earmark.cli import options
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
@@ -36,8 +28,8 @@ PicksAs = Literal["table", "json", "jsonl", "csv", "edl"]
 NUMBERS = ("score", "rate", "expected")
 
 
-@shows_progress
-@takes_plan(SPENDING, LISTENING, BACKEND)
+@options.shows_progress
+@options.takes_plan(options.SPENDING | options.LISTENING | options.BACKEND)
 def select(
     plan: Plan,
     format: Annotated[PicksAs, typer.Option(help="How to print the picks.")] = "table",
@@ -45,7 +37,7 @@ def select(
         bool, typer.Option("--explain", help="Also list the best windows left out, and why.")
     ] = False,
     *,
-    watch: Watch,
+    watch: options.Watch,
 ) -> None:
     """Listen to recordings and print the windows worth a call.
 
@@ -63,7 +55,7 @@ def select(
     with watch() as progress:
         selection = select_windows(plan=plan, explain=10 if explain else 0, progress=progress)
     show(selection, format)
-    end_with(failed.error for failed in selection.failures)
+    options.end_with(failed.error for failed in selection.failures)
 
 
 def show(selection: Selection, format: PicksAs) -> None:

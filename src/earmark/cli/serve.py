@@ -18,7 +18,7 @@ Folders = Annotated[
 ]
 
 
-@takes_plan(MODEL, QUESTION, LISTENING, LIMITS)
+@takes_plan(MODEL | QUESTION | LISTENING | LIMITS)
 def serve(
     plan: Plan,
     paths: Folders = None,
@@ -59,7 +59,7 @@ def serve(
     serve_folders(folders, plan, options, api_key=api_key(), on_start=tell)
 
 
-@takes_plan(MODEL, QUESTION, LISTENING, LIMITS)
+@takes_plan(MODEL | QUESTION | LISTENING | LIMITS)
 def mcp(
     plan: Plan,
     paths: Folders = None,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from earmark.captioning.captioner import Captioner, EvidenceCaptioner
-from earmark.captioning.limits import Failure, Limits, Tally
-from earmark.captioning.openai_batch import write_batch
-from earmark.captioning.request import Request, Task
+from earmark.captioning.limits import Limits, Tally
+from earmark.captioning.request import Task
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.ledger.run_calls import CallRecorder
-from earmark.pipeline.batch import decoded_requests, requests_within
+from earmark.pipeline.batch import write_tasks
 from earmark.pipeline.run_plan import BackendOptions
 
 
@@ -30,7 +29,7 @@ class BatchBackend(WorkerPool):
         self,
         tasks: Iterator[Task],
         captioner: Captioner,
-        limits: Limits,
+        limits: Limits,  # noqa: ARG002 - the log knows them
         log: CallRecorder,
     ) -> Tally:
         """Write the tasks, pictures included, that the caps have room for.
@@ -38,18 +37,8 @@ class BatchBackend(WorkerPool):
         The answers come with `import_batch`.
         """
         self.close()
-        failures: list[Failure] = []
         look = captioner.look if isinstance(captioner, EvidenceCaptioner) else None
-        requests = decoded_requests(tasks, log, failures, look, self.open_decoder)
-        asked = _counted(requests_within(limits, requests, log.tally), log.tally)
-        log.tally.files = tuple(map(str, write_batch(asked, self._path)))
-        for failure in failures:
+        for failure in write_tasks(tasks, self._path, log, look, self.open_decoder):
             log.tally.fail(failure)
             log.failed(failure)
         return log.tally
-
-
-def _counted(requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
-    for request in requests:
-        tally.written += 1
-        yield request

@@ -1,35 +1,53 @@
-"""The backend of a Ray cluster: tasks, as many under way as the cluster has room for.
+"""The backend of a Ray cluster: its workers listen, decode and ask.
 
-Ray takes up the work of a lost worker or node by itself. Results are kilobytes and travel in the
-task's own reply, not through the object store; at most two a core are under way, so neither the
-driver nor the store grows with the number of items.
+    driver   dispatch ──▶ RayCaptioner ──▶ a worker that has the recording open, or the least busy
+    worker                                 decode ──▶ ask ──▶ answer, thumbnail
+    driver   ledger   ◀───────────────────────────────────────────┘
+
+What bounds the calls in flight, retries, caps and counts is `dispatch` on the driver, so the bound
+holds over the whole cluster. Ray takes up the listening of a lost worker or node by itself, and a
+worker lost while it asks is replaced and its calls are asked again. Results are kilobytes and
+travel in the task's own reply, not through the object store; at most two a core are under way, so
+neither the driver nor the store grows with the number of items.
 """
 
 from __future__ import annotations
 
 import platform
+import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
 from earmark.captioning.limits import Limits, Tally
-from earmark.captioning.request import Task
-from earmark.distributed.ray_captioner import RayCaptioner
-from earmark.distributed.ray_cluster import RayCluster, VersionMismatch
+from earmark.captioning.request import Answer, Request, Task
 from earmark.distributed.worker_process import ATTEMPTS
-from earmark.errors import BackendError, EarmarkError, internal_error
-from earmark.ledger.run_calls import CallRecorder
-from earmark.pipeline.backend import (
-    Item,
-    Outcomes,
-    Value,
-    attempt,
+from earmark.errors import (
+    BackendError,
+    CallError,
+    CallRejected,
+    CallTimeout,
+    EarmarkError,
+    MediaError,
+    MissingExtra,
+    ModelMissing,
+    UnreadableFile,
+    internal_error,
 )
+from earmark.ledger.records import PickFrames
+from earmark.ledger.run_calls import CallRecorder
+from earmark.media.prefetch import DecoderPool, FrameRequest
+from earmark.pipeline.backend import Item, Outcomes, Value, attempt
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.version import VERSION
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds within which the head of a cluster takes a connection."""
 
 QUEUED = 2
 """Items under way for each core: one at work, one on its way."""
@@ -106,3 +124,216 @@ def _on_worker(
     if version != VERSION:
         return VersionMismatch(VERSION, platform.node())
     return attempt(work, item)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReply:
+    """What a worker sends back about one window."""
+
+    frames: PickFrames | None
+    """None where the window could not be decoded."""
+    outcome: Answer | CallError | MediaError
+
+
+class WindowWorker:
+    """On a worker: decodes windows and asks about them, several at a time."""
+
+    def __init__(self, captioner: Captioner) -> None:
+        self._captioner = captioner
+        self._decoders = DecoderPool()
+
+    def ask(self, version: str, task: Task, timeout: float) -> WorkerReply | VersionMismatch:
+        """What the captioner says of `task`."""
+        if version != VERSION:
+            return VersionMismatch(VERSION, platform.node())
+        wanted = FrameRequest(task.recording, task.request.times)
+        found = self._decoders.submit(wanted).result()
+        if found.failure:
+            return WorkerReply(None, UnreadableFile(found.failure))
+        try:
+            request = task.request.showing(found.frames)
+        except ModelMissing as error:
+            return WorkerReply(None, CallRejected(str(error)))
+        row = PickFrames.of(request, found)
+        try:
+            return WorkerReply(row, self._captioner(request, timeout=timeout))
+        except CallError as error:
+            return WorkerReply(row, error)
+
+
+@dataclass(slots=True, eq=False)
+class _RemoteWorker:
+    """A worker as the driver sees it."""
+
+    handle: Any
+    calls: int = 0
+    recording: str = ""
+    """The last one it was sent to look at, so most likely open."""
+
+
+class RayCaptioner:
+    """A captioner that decodes and asks on the workers of a cluster; requests need no frames."""
+
+    def __init__(
+        self, cluster: RayCluster, captioner: Captioner, log: CallRecorder, *, concurrency: int
+    ) -> None:
+        """Ask `captioner` on the workers; `log` knows the tasks in flight, and keeps thumbnails."""
+        self._cluster = cluster
+        self._captioner = captioner
+        self.model = captioner.model
+        self._log = log
+        self._concurrency = concurrency
+        self._lock = threading.Lock()
+        self._workers: list[_RemoteWorker] = []
+
+    @property
+    def at_once(self) -> int | None:
+        """As many as one worker's captioner can, on every worker."""
+        each = self._captioner.at_once
+        return None if each is None else each * self._cluster.room()
+
+    def check(self) -> None:
+        """Raises if no call could succeed from here."""
+        self._captioner.check()
+
+    def __call__(self, request: Request, *, timeout: float) -> Answer:
+        """The answer to `request`, from whichever worker has room."""
+        task = self._log.tasks[request.identity]
+        reply = self._send(task, timeout)
+        if reply.frames is not None:
+            self._log.ledger.keep_frames(task.recording.key, reply.frames)
+        if isinstance(reply.outcome, Answer):
+            return reply.outcome
+        raise reply.outcome
+
+    def close(self) -> None:
+        """Let the workers go."""
+        for worker in self._workers:
+            self._cluster.ray.kill(worker.handle)
+        self._workers.clear()
+
+    def _send(self, task: Task, timeout: float) -> WorkerReply:
+        ray = self._cluster.ray
+        for _ in range(ATTEMPTS):
+            worker = self._take(task.recording.key)
+            try:
+                found = ray.get(worker.handle.ask.remote(VERSION, task, timeout))
+            except ray.exceptions.RayActorError:
+                self._lose(worker)
+                continue
+            finally:
+                with self._lock:
+                    worker.calls -= 1
+            if isinstance(found, VersionMismatch):
+                raise found.complaint
+            reply: WorkerReply = found
+            return reply
+        raise CallTimeout(f"{ATTEMPTS} workers in a row were lost while they asked")
+
+    def _take(self, recording: str) -> _RemoteWorker:
+        """The least busy worker, the one that has the recording open if there are several."""
+        with self._lock:
+            self._fill()
+            worker = min(self._workers, key=lambda each: (each.calls, each.recording != recording))
+            worker.calls += 1
+            worker.recording = recording
+            return worker
+
+    def _fill(self) -> None:
+        """A worker a core, at least one, and no more than there are calls."""
+        wanted = max(1, min(self._cluster.room(), self._concurrency))
+        if len(self._workers) >= wanted:
+            return
+        ray = self._cluster.ray
+        kind = ray.remote(
+            num_cpus=1, max_concurrency=self._concurrency, scheduling_strategy="SPREAD"
+        )(WindowWorker)
+        captioner = ray.put(self._captioner)
+        while len(self._workers) < wanted:
+            self._workers.append(_RemoteWorker(kind.remote(captioner)))
+
+    def _lose(self, worker: _RemoteWorker) -> None:
+        with self._lock:
+            if worker in self._workers:
+                self._workers.remove(worker)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionMismatch:
+    """A worker that runs another earmark, in place of an outcome."""
+
+    version: str
+    node: str
+
+    @property
+    def complaint(self) -> BackendError:
+        """What to say of it."""
+        return BackendError(
+            f"the worker on {self.node} runs earmark {self.version} and this is {VERSION}: "
+            "install the same version on every machine of the cluster"
+        )
+
+
+class RayCluster:
+    """A connection to a cluster, ended with `close` unless it was there before."""
+
+    def __init__(self, address: str | None = None, *, workers: int | None = None) -> None:
+        """Join the cluster at `address`, `auto` for the one this machine belongs to.
+
+        None starts a Ray of our own on this machine. `workers` bounds the items under way; None
+        allows as many as the cluster has room for.
+        """
+        self.workers = workers
+        self.ray = import_ray()
+        self._is_ours = not self.ray.is_initialized()
+        if self._is_ours:
+            _connect(self.ray, address, workers)
+
+    def close(self) -> None:
+        """Let go of the cluster, unless it was connected to before."""
+        if self._is_ours:
+            self.ray.shutdown()
+
+    def room(self) -> int:
+        """Items that can be at work now: a core each, `workers` at most."""
+        cores = int(self.ray.cluster_resources().get("CPU", 1))
+        return max(1, min(cores, self.workers or cores))
+
+
+def import_ray() -> Any:
+    """The library, or the way to get it."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("a cluster needs Ray: pip install 'earmark[ray]'") from error
+    return ray
+
+
+def _connect(ray: Any, address: str | None, workers: int | None) -> None:
+    choices: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address is None:
+        ray.init(num_cpus=workers, include_dashboard=False, **choices)
+        return
+    _check_port(address)
+    try:
+        ray.init(address=address, **choices)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise BackendError(
+            f"no Ray cluster at {address} that this machine can join ({said}); "
+            "start one with `ray start --head`, or leave --address out"
+        ) from error
+
+
+def _check_port(address: str) -> None:
+    """Make sure somebody listens there: Ray itself would try for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdigit():
+        return  # `auto`, or a name that only Ray understands
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
+    except OSError as error:
+        raise BackendError(
+            f"no Ray cluster at {address} ({error.strerror or error}); "
+            "check the address, or start one with `ray start --head`"
+        ) from error

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from earmark.distributed.decoder_process import DecoderProcess
 from earmark.distributed.worker_process import WorkerProcesses
+from earmark.errors import BackendError, EarmarkError, InternalError
 from earmark.media.child_process import cores
-from earmark.media.prefetch import Decoder, HeldRecordingDecoder
+from earmark.media.prefetch import (
+    THREADS,
+    DecodedFrames,
+    FrameRequest,
+    HeldRecordingDecoder,
+)
+from earmark.media.recording import Recording
 from earmark.pipeline.backend import InProcessBackend, Item, Outcomes, Value
 from earmark.pipeline.run_plan import BackendOptions
 
-if TYPE_CHECKING:
-    from earmark.captioning.captioner import Captioner
-    from earmark.captioning.limits import Limits, Tally
-    from earmark.captioning.request import Task
-    from earmark.ledger.run_calls import CallRecorder
-
 DEADLINE = 1800.0
 """Seconds a worker may spend on one item before it is ended; ten hours of sound take 100 on a slow
+core."""
+
+DECODING_DEADLINE = 600.0
+"""Seconds one window may take; from a key frame ten minutes before it, 4K takes that on a slow
 core."""
 
 
@@ -34,6 +37,7 @@ class WorkerPool(InProcessBackend):
         """Use as many workers as `options` say, or one a core."""
         self.workers = options.workers or cores()
         self.shares_memory = self.workers == 1
+        self.open_decoder = DecoderProcess if self.workers > 1 else None
         self._workers = WorkerProcesses(self.workers, deadline)
 
     def map(self, work: Callable[[Item], Value], items: Sequence[Item]) -> Outcomes[Item, Value]:
@@ -42,19 +46,37 @@ class WorkerPool(InProcessBackend):
             return super().map(work, items)
         return self._workers.run(work, items)
 
-    def ask(
-        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
-    ) -> Tally:
-        """Call from this process; windows are decoded in others, a few ahead of the calls."""
-        from earmark.pipeline.ask import ask_here  # selecting need not load what asking takes
-
-        self.close()
-        return ask_here(tasks, captioner, limits, log, self.open_decoder)
-
-    def open_decoder(self) -> Decoder:
-        """What decodes windows: in this process where there is one worker."""
-        return DecoderProcess() if self.workers > 1 else HeldRecordingDecoder()
-
     def close(self) -> None:
         """Let go of the processes; another `map` starts new ones."""
         self._workers.close()
+
+
+class DecoderProcess:
+    """A decoder whose crash, hang or hunger for memory costs the window it was at.
+
+    The other windows of a recording that it was ended at fail without another try.
+    """
+
+    def __init__(self, deadline: float = DECODING_DEADLINE) -> None:
+        """End the process where a window takes longer than `deadline` seconds."""
+        self._processes = WorkerProcesses(1, deadline, beside=THREADS - 1)
+        self._decoder = HeldRecordingDecoder()
+        self._lost: dict[Recording, str] = {}
+
+    def __call__(self, request: FrameRequest) -> DecodedFrames:
+        """The frames of `request`, or why there are none."""
+        if failure := self._lost.get(request.recording):
+            return DecodedFrames([], failure=failure)
+        ((_, outcome),) = self._processes.run(self._decoder, [request])
+        if isinstance(outcome, BackendError):
+            self._lost[request.recording] = str(outcome)
+        if isinstance(outcome, BackendError | InternalError):
+            return DecodedFrames([], failure=str(outcome))
+        if isinstance(outcome, EarmarkError):
+            raise outcome
+        found: DecodedFrames = outcome
+        return found
+
+    def close(self) -> None:
+        """Let go of the process."""
+        self._processes.close()

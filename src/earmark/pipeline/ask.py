@@ -7,9 +7,7 @@ from contextlib import closing
 from functools import partial
 from itertools import tee
 
-from earmark.captioning.captioner import Captioner
-from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Failure, Limits, Tally
+from earmark.captioning.limits import Failure
 from earmark.captioning.request import Request, Task
 from earmark.ledger.records import PickFrames
 from earmark.ledger.run_calls import CallRecorder
@@ -25,18 +23,19 @@ from earmark.media.prefetch import (
 def decode(
     tasks: Iterable[Task],
     log: CallRecorder,
-    open_decoder: Callable[[], Decoder] = HeldRecordingDecoder,
+    open_decoder: Callable[[], Decoder] | None = None,
 ) -> Generator[Request | Failure, None, None]:
     """The requests with their frames, in order, decoded a few ahead.
 
-    A window that cannot be decoded is a failure in its place.
+    A window that cannot be decoded is a failure in its place. `open_decoder` is this process'
+    own if not given.
     """
     ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
     wanted = (
         FrameRequest(task.recording, task.request.times, partial(_show, task.request))
         for task in ahead
     )
-    with closing(prefetch(wanted, open_decoder)) as decoded:
+    with closing(prefetch(wanted, open_decoder or HeldRecordingDecoder)) as decoded:
         for task, found in zip(behind, decoded, strict=True):
             if found.failure:
                 yield Failure(task.request, found.failure, attempts=0)
@@ -50,15 +49,3 @@ def _show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
     """What is kept of the frames of a window, and the request that shows them."""
     shown = request.showing(found.frames)
     return PickFrames.of(shown, found), shown
-
-
-def ask_here(
-    tasks: Iterable[Task],
-    captioner: Captioner,
-    limits: Limits,
-    log: CallRecorder,
-    open_decoder: Callable[[], Decoder] = HeldRecordingDecoder,
-) -> Tally:
-    """Decode a few windows ahead of the calls, and call; outcomes go to `log` as they arrive."""
-    with closing(decode(tasks, log, open_decoder)) as requests:
-        return dispatch(requests, captioner, limits, log, tally=log.tally)

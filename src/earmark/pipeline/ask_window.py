@@ -19,10 +19,9 @@ from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
-from earmark.media import Recording, Source, open_recording
-from earmark.pipeline.ask import ask_here
+from earmark.media import Recording, open_recording
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.blurred_run import question_of
+from earmark.pipeline.resume import question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
 from earmark.selection.pick import Pick, explain
@@ -72,8 +71,10 @@ def ask_window(
         LedgerError: the run is at work, or its recording cannot be opened again.
     """
     with Run.open(folder) as run:
-        described = run.plan()
-        row, heard, question = _row(run, recording), _heard(run, recording), _question(run, plan)
+        row, described = run.recording(recording), run.plan()
+        if row is None:
+            raise ValueError(f"the run does not know the recording {recording!r}")
+        heard, question = _heard(run, recording), _question(run, plan)
     opened = open_again(row)
     pick = window_at(heard, time, reason=reason)
     namer = plan.with_evidence().namer if described.get("sounds") else None
@@ -85,7 +86,7 @@ def ask_window(
         waiting = ledger.unanswered([CallRow.of(request)])
         log = CallRecorder(plan.limits, ledger, len(waiting))
         tasks = [Task(opened, request)] if waiting else []
-        return ask_here(tasks, captioner, plan.limits, log)
+        return InProcessBackend().ask(iter(tasks), captioner, plan.limits, log)
 
 
 def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") -> Pick:
@@ -97,9 +98,8 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
         raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
     measured = (heard.scores, heard.instants, heard.rates)
     windows = Windows(heard.window, heard.duration, *measured, EVERYDAY, per_call=heard.per_call)
-    is_free = windows.per_call > 1
     length = windows.length
-    start = max(0.0, time - length / 2) if is_free else time // length * length
+    start = max(0.0, time - length / 2) if windows.per_call > 1 else time // length * length
     place = min(windows.window_at(start), len(windows) - 1)
     (pick,) = explain(windows, [place], lambda *_: reason)
     return replace(pick, expected=0.0)
@@ -112,20 +112,12 @@ def open_again(row: RecordingRow) -> Recording:
         LedgerError: its address is not whole, or another recording is there now.
         MediaError: it cannot be read.
     """
-    places = tuple(path for path, _ in row.chapters) or (row.path,)
-    if any(map(is_redacted, places)):
+    if any(map(is_redacted, row.source.uris)):
         raise LedgerError(f"the address of {row.path} was kept without its key; run the command")
-    found = open_recording(Source(places, row.name))
+    found = open_recording(row.source)
     if found.key != row.id:
         raise LedgerError(f"{row.path} is another recording by now; run the command on it again")
     return found
-
-
-def _row(run: Run, recording: str) -> RecordingRow:
-    row = run.recording(recording)
-    if row is None:
-        raise ValueError(f"the run does not know the recording {recording!r}")
-    return row
 
 
 def _heard(run: Run, recording: str) -> HeardRow:

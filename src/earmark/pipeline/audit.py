@@ -29,10 +29,9 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
-from earmark.pipeline.ask import ask_here
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.batch import reopen
-from earmark.pipeline.blurred_run import blurred_like, question_of
+from earmark.pipeline.resume import blurred_like, question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.progress import Progress
 from earmark.selection.audit_sample import (
@@ -163,7 +162,7 @@ def audit(
         tasks = list(_tasks(run, ledger, draws, asking, captioner.model))
         log = CallRecorder(asking.limits, ledger, len(tasks), (progress or Progress()).count_calls)
         waiting = [task for task in tasks if not _is_answered(ledger, task)]
-        tally = ask_here(waiting, captioner, asking.limits, log)
+        tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
         said = iter(_found(ledger, tasks))
         found = [
             [one for one in islice(said, len(part.draws)) if one is not None] for part in parts

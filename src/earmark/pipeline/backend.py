@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from earmark.captioning.limits import Limits, Tally
     from earmark.captioning.request import Task
     from earmark.ledger.run_calls import CallRecorder
+    from earmark.media.prefetch import Decoder
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -66,6 +67,8 @@ class InProcessBackend:
 
     shares_memory = True
     is_deferred = False
+    open_decoder: Callable[[], Decoder] | None = None
+    """What decodes windows, where that is not this process."""
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -77,10 +80,13 @@ class InProcessBackend:
     def ask(
         self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
     ) -> Tally:
-        """Decode a few windows ahead of the calls, and call."""
-        from earmark.pipeline.ask import ask_here  # selecting need not load what asking takes
+        """Call from this process; windows are decoded a few ahead of the calls."""
+        from earmark.captioning.dispatch import dispatch
+        from earmark.pipeline.ask import decode  # selecting need not load what asking takes
 
-        return ask_here(tasks, captioner, limits, log)
+        self.close()
+        with closing(decode(tasks, log, self.open_decoder)) as requests:
+            return dispatch(requests, captioner, limits, log, tally=log.tally)
 
 
 def attempt(work: Callable[[Item], Value], item: Item) -> tuple[Item, Value | EarmarkError]:

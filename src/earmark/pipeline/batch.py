@@ -7,10 +7,11 @@ export --format batch  ──▶
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earmark.captioning.limits import Failure, Limits, Tally, UsageCounter
+from earmark.captioning.limits import Failure, Limits, UsageCounter
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
@@ -21,22 +22,22 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder, requests_about
 from earmark.ledger.run_reader import Run
-from earmark.media import Recording, Source, open_recording
-from earmark.media.prefetch import Decoder, HeldRecordingDecoder
+from earmark.media import Recording, open_recording
+from earmark.media.prefetch import Decoder
 from earmark.pipeline.ask import decode
-from earmark.pipeline.blurred_run import question_of
 from earmark.pipeline.caption import publish
+from earmark.pipeline.resume import question_of
 from earmark.pipeline.run_plan import Plan
 from earmark.redaction import is_redacted
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class BatchExport:
     """What was written."""
 
-    paths: list[Path] = field(default_factory=list)
-    requests: int = 0
-    left_out: list[str] = field(default_factory=list)
+    paths: list[Path]
+    requests: int
+    left_out: list[str]
     """Windows that could not be decoded, a line each."""
 
 
@@ -52,14 +53,13 @@ class BatchImport:
     """Results that answer no call of the run."""
 
 
-def batch_requests(
-    run: Run, model: str, question: Question
-) -> Iterator[tuple[RecordingRow, Request]]:
+def batch_requests(run: Run, model: str, question: Question) -> list[tuple[RecordingRow, Request]]:
     """Every pick of the run's present plan as a request to `model`, answered or not."""
-    for recording in run.recordings():
-        rows = run.picks(recording.id)
-        for request in requests_about(run, recording.id, rows, question, model):
-            yield recording, request
+    return [
+        (row, request)
+        for row in run.recordings()
+        for request in requests_about(run, row.id, run.picks(row.id), question, model)
+    ]
 
 
 def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = None) -> BatchExport:
@@ -75,49 +75,48 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
     asking = plan or Plan()
     with Run.open(folder) as run:
         described, question = run.plan(), question_of(run, asking)
-        items, answered = list(batch_requests(run, model, question)), run.answered_calls()
+        items, answered = batch_requests(run, model, question), run.answered_calls()
     wanted = [(row, request) for row, request in items if request.identity not in answered]
     with open_ledger(folder, described, question) as ledger:
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
-        log, failures = CallRecorder(Limits(), ledger, len(wanted)), list[Failure]()
+        log = CallRecorder(Limits(), ledger, len(wanted))
         look = picture_evidence(described.get("pictures"), asking.store)
-        written = write_batch(decoded_requests(tasks, log, failures, look), path)
-    left_out = [failure.reason for failure in failures]
-    return BatchExport(written, len(wanted) - len(left_out), left_out)
+        left_out = [failure.reason for failure in write_tasks(tasks, path, log, look)]
+    return BatchExport([*map(Path, log.tally.files)], log.tally.written, left_out)
 
 
-def decoded_requests(
+def write_tasks(
     tasks: Iterator[Task],
+    path: Path,
     log: CallRecorder,
-    failures: list[Failure],
     look: PictureEvidence | None,
-    open_decoder: Callable[[], Decoder] = HeldRecordingDecoder,
-) -> Iterator[Request]:
-    """The requests with their frames and what `look` finds in them, which is kept in the run.
+    open_decoder: Callable[[], Decoder] | None = None,
+) -> list[Failure]:
+    """Write `tasks` to `path`, as many as the caps let pass if each takes the most it can.
 
-    Those that cannot be decoded go to `failures`.
+    What `look` finds in the frames is kept in the run. Returns those that cannot be decoded.
     """
-    for found in decode(tasks, log, open_decoder):
-        if isinstance(found, Failure):
-            failures.append(found)
-        elif look is None:
-            yield found
-        else:
-            evidence = look(found.frames, found.span)
-            log.note_evidence(found, evidence)
-            yield replace(found, evidence=evidence)
+    failures: list[Failure] = []
+    usage = UsageCounter(log.limits, replace(log.tally))
 
+    def requests() -> Iterator[Request]:
+        with closing(decode(tasks, log, open_decoder)) as decoded:
+            for found in decoded:
+                if isinstance(found, Failure):
+                    failures.append(found)
+                    continue
+                log.tally.stopped = usage.obstacle([], found)
+                if log.tally.stopped is not None:
+                    return
+                usage.count(found, Answer(text="", model=found.model))
+                log.tally.written += 1
+                evidence = look(found.frames, found.span) if look else ()
+                log.note_evidence(found, evidence)
+                yield replace(found, evidence=evidence)
 
-def requests_within(limits: Limits, requests: Iterator[Request], tally: Tally) -> Iterator[Request]:
-    """The first of `requests`, as many as the caps let pass if each takes the most it can."""
-    usage = UsageCounter(limits, replace(tally))
-    for request in requests:
-        tally.stopped = usage.obstacle([], request)
-        if tally.stopped is not None:
-            return
-        usage.count(request, Answer(text="", model=request.model))
-        yield request
+    log.tally.files = tuple(map(str, write_batch(requests(), path)))
+    return failures
 
 
 def import_batch(
@@ -160,13 +159,12 @@ def import_batch(
 
 def reopen(row: RecordingRow) -> Recording:
     """The recording a run knows, found again where it was."""
-    files = tuple(path for path, _ in row.chapters) or (row.path,)
-    if any(map(is_redacted, files)):
+    if any(map(is_redacted, row.source.uris)):
         raise MediaError(
             f"{row.path} cannot be opened again: what is secret in its address was not kept; "
             "give the address to `earmark caption --engine batch --batch FILE`"
         )
-    recording = open_recording(Source(files, id=row.name))
+    recording = open_recording(row.source)
     if recording.key == row.id:
         return recording
     raise MediaError(

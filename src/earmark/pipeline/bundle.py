@@ -9,6 +9,8 @@ from pathlib import Path
 
 from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.face_blur import FaceBlur
+from earmark.evidence.voice_activity import VoiceActivity
+from earmark.features.encoder import SAMPLE_RATE
 from earmark.ledger.blurred_ledger import blur_of
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -19,7 +21,6 @@ from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
 from earmark.models import ModelStore
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.export_formats import export
 from earmark.reporting.report_page import write_page
 from earmark.timeline import Span
@@ -137,6 +138,19 @@ def plan_of_clips(
         blurred.check()
     voices = voices and run.plan().get("voices", True)
     return make_plan(voices=voices, store=own, blur=blurred)
+
+
+def speech_to_mute(recording: Recording, plan: Plan) -> list[Span] | None:
+    """Where a clip of `recording` is to be silent: nowhere, unless `plan` wants no voices.
+
+    None is everywhere: where nothing here can tell speech from other sound.
+    """
+    if plan.speech_plan.voices or not recording.has_audio:
+        return []
+    if plan.store.state("silero-vad") != "here":
+        return None
+    activity = VoiceActivity(pad=0.3, weights=plan.store.find("silero-vad"))
+    return list(activity(recording.sound(sample_rate=SAMPLE_RATE)))
 
 
 def open_kept(row: RecordingRow) -> Recording:

@@ -23,9 +23,9 @@ from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.blurred_run import blurred_like
 from earmark.pipeline.choose import choose_tasks, count_sightings
 from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
+from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
@@ -64,12 +64,7 @@ def caption(
         LedgerError: the run is in use, damaged or of another version.
         CallError: no call could succeed. A single failed call is a row, not an error.
     """
-    plan = make_plan(paths, plan, **choices)
-    if retry_failed:
-        from earmark.pipeline.retry_failed import only_failed
-
-        plan = only_failed(plan, run)
-    plan = blurred_like(plan, run).with_evidence()
+    plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
@@ -88,9 +83,8 @@ def caption(
         if not plan.rounds.is_one:
             seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
         page, totals = publish(ledger)
-        with ledger.run() as kept:
-            error = kept.forecast_error()
-        told = totals.coverage(error), totals.actions(error)
+    error = plan.forecast_error
+    told = totals.coverage(error), totals.actions(error)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
 

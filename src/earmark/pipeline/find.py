@@ -34,11 +34,11 @@ from earmark.media.clip_writer import cut_clip
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.blurred_run import blurred_like
+from earmark.pipeline.bundle import speech_to_mute
 from earmark.pipeline.caption import publish
 from earmark.pipeline.listen import keep_sounds, listen_and_store
+from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.pipeline.speech import speech_to_mute
 from earmark.reporting.progress import Progress
 from earmark.reporting.text_format import counted
 from earmark.search.meaning_index import MeaningIndex
@@ -150,7 +150,7 @@ def find(
     on_grid = replace(plan.listening, grid=Grid(plan.listening.grid.length))
     asking = as_question(question, plan.question)
     plan = replace(plan, listening=on_grid, question=asking, pictures=False)
-    plan = blurred_like(plan, run).with_evidence()
+    plan = resume(plan, run)
     asked = plan.open_captioner(api_key=api_key)
     if isinstance(asked, TagsCaptioner):
         raise ValueError(

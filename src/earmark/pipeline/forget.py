@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import re
 import shutil
-from collections.abc import Iterator, Sequence, Set
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from urllib.parse import quote
 
 from earmark.errors import EarmarkError, LedgerError
 from earmark.evidence.sound_listener import SOUNDS
@@ -27,13 +31,37 @@ from earmark.ledger.run_reader import Run, find_runs
 from earmark.media.atomic_file import replacing
 from earmark.media.content_file import files_of
 from earmark.media.source import as_place, name_of
-from earmark.pipeline.trace_search import LEAST_TEXT, TraceSearch, search_files
+from earmark.media.source_listing import SUFFIXES
 from earmark.reporting.archive_index import PAGES, write_report
+from earmark.reporting.html_document import embed_json
 from earmark.reporting.report_page import pictures_of
 from earmark.search.meaning_index import FILE as MEANINGS
 
 PAGE, SAVED_PLAN = "report.html", "plan.json"
 """Files of a run that name its recordings."""
+
+
+LEAST_TEXT = 8
+"""Characters of a text that is looked for: a shorter one stands in many a file by chance."""
+
+STRETCH, OVERLAP = 1 << 24, 1 << 16
+"""Bytes read at a time, and of the stretch before that are looked at again."""
+
+MOST = 300
+"""Texts and pictures looked for, of each, the longest first: a search takes time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSearch:
+    """What was looked for, where, and what was found."""
+
+    looked_for: Mapping[str, int]
+    """How many names, texts and pictures."""
+    files: int
+    """Those looked through; of media files and of whole recordings only their names are."""
+    size_bytes: int
+    found: tuple[tuple[Path, str], ...]
+    """Files that still hold something, and what: names, texts or pictures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +238,64 @@ def _needles(traces: Sequence[StoredTraces], runs: Sequence[Path]) -> dict[str, 
 def _names(recording: RecordingRow) -> Iterator[str]:
     yield from (recording.id, recording.name, *_files(recording))
     yield from map(name_of, _files(recording))
+
+
+def search_files(
+    folders: Sequence[Path], needles: Mapping[str, Sequence[bytes | str]], *, own: Collection[str]
+) -> TraceSearch:
+    """Look for `needles`, by what they are, in every file below `folders` and in its name.
+
+    Archives (.zip) are opened. The files `own` are passed over: they are the recordings
+    themselves.
+    """
+    used = {kind: [*some][: MOST if kind != "names" else None] for kind, some in needles.items()}
+    forms = {kind: list(chain.from_iterable(map(_forms, some))) for kind, some in used.items()}
+    walked = chain.from_iterable(os.walk(folder.absolute()) for folder in folders)
+    every = dict.fromkeys(Path(place, name) for place, _, names in walked for name in names)
+    paths = [path for path in every if path.is_file() and str(path) not in own]
+    found: list[tuple[Path, str]] = []
+    for path in paths:
+        kinds: set[str] = set().union(*(_kinds_in(chunk, forms) for chunk in _chunks(path)))
+        found += [(path, kind) for kind in sorted(kinds)]
+    size = sum(path.stat().st_size for path in paths)
+    looked_for = {kind: len(some) for kind, some in used.items()}
+    return TraceSearch(looked_for, len(paths), size, tuple(found))
+
+
+def _forms(needle: bytes | str) -> set[bytes]:
+    """All the ways our files write it."""
+    if isinstance(needle, bytes):
+        return {needle}
+    shown = (needle, json.dumps(needle)[1:-1], embed_json(needle)[1:-1], quote(needle))
+    return {form.encode("utf-8", "replace") for form in shown}
+
+
+def _kinds_in(content: bytes, forms: Mapping[str, Sequence[bytes]]) -> set[str]:
+    return {
+        kind
+        for kind, these in forms.items()
+        if any(form in content and (kind != "names" or _stands(form, content)) for form in these)
+    }
+
+
+def _stands(name: bytes, content: bytes) -> bool:
+    """Whether a name stands by itself somewhere: `a.mp4` does not in `extra.mp4`."""
+    return re.search(rb"(?<![\w.-])" + re.escape(name), content) is not None
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """The name of a file, then what it holds, a stretch at a time with a part of the one before."""
+    yield path.name.encode("utf-8", "replace")
+    if path.suffix.lower() in SUFFIXES:
+        return
+    if path.suffix.lower() == ".zip" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                yield name.encode()
+                yield b"" if Path(name).suffix.lower() in SUFFIXES else archive.read(name)
+        return
+    with path.open("rb") as file:
+        before = b""
+        while chunk := file.read(STRETCH):
+            yield before + chunk
+            before = chunk[-OVERLAP:]

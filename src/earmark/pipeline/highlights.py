@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,8 @@ from earmark.media.clip_joiner import CaptionedClip, ClipCue, join_clips
 from earmark.media.clip_writer import cut_clip
 from earmark.media.source import name_of
 from earmark.models import ModelStore
-from earmark.pipeline.bundle import open_kept, plan_of_clips
+from earmark.pipeline.bundle import open_kept, plan_of_clips, speech_to_mute
 from earmark.pipeline.run_plan import Plan
-from earmark.pipeline.speech import speech_to_mute
 from earmark.timeline import Span, format_clock
 
 
@@ -82,7 +81,7 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[Captio
         raise MediaError("it has no pictures")
     muted = speech_to_mute(recording, plan)
     clips = []
-    for number, group in enumerate(_stretches(list(run.picks(row.id)))):
+    for number, group in enumerate(_stretches(run.picks(row.id))):
         span = Span(group[0].span.start, group[-1].span.end)
         path = folder / f"{number:05d}.mp4"
         start = cut_clip(recording, span, path, muted=muted, blur=plan.question.blur)
@@ -91,16 +90,15 @@ def _clips(run: Run, row: RecordingRow, folder: Path, plan: Plan) -> list[Captio
     return clips
 
 
-def _stretches(picks: Sequence[PickRow]) -> Iterator[list[PickRow]]:
+def _stretches(picks: Iterable[PickRow]) -> list[list[PickRow]]:
     """The picks, those that touch together."""
-    group: list[PickRow] = []
+    groups: list[list[PickRow]] = []
     for pick in picks:
-        if group and pick.span.start > group[-1].span.end:
-            yield group
-            group = []
-        group.append(pick)
-    if group:
-        yield group
+        if groups and pick.span.start <= groups[-1][-1].span.end:
+            groups[-1].append(pick)
+        else:
+            groups.append([pick])
+    return groups
 
 
 def _cue(pick: PickRow, start: float, end: float) -> ClipCue:

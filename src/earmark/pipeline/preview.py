@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,9 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, copy_run
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.blurred_run import blurred_like
 from earmark.pipeline.choose import choose_tasks
 from earmark.pipeline.listen import listen_and_store
+from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 
@@ -48,46 +46,27 @@ def preview(
     Without a model it is as if the one were asked that has answered last in this run; before any
     has, the cost is that of asking one about every pick.
     """
-    plan = make_plan(paths, plan, **choices)
-    if retry_failed:
-        from earmark.pipeline.retry_failed import only_failed
-
-        plan = only_failed(plan, run)
-    plan = blurred_like(plan, run).with_evidence()
-    captioner = plan.open_captioner(api_key=api_key)
-    is_asking = captioner.model != FREE
-    model = captioner.model if is_asking else _last_model(Path(run)) or "a model"
+    plan = resume(make_plan(paths, plan, **choices), run, retry_failed=retry_failed)
+    model = plan.open_captioner(api_key=api_key).model
     sources = plan.sources()
     with (
+        tempfile.TemporaryDirectory() as scratch,
         open_backend(plan.backend, len(sources)) as backend,
-        _copied(Path(run)) as trial,
-        Ledger.open(trial, plan.run_json(model)) as ledger,
     ):
-        recordings, _ = listen_and_store(
-            sources, plan.listening, ledger, backend, progress or Progress()
-        )
-        tasks = choose_tasks(recordings, plan, model, ledger, backend)
-        with ledger.run() as so_far:
-            totals = so_far.totals()
-        tokens, money = 0, 0.0
-        for task in tasks:
-            tokens += task.request.most_input_tokens + task.request.answer_tokens
-            money += plan.limits.price_at_most(task.request)
+        trial = Path(scratch)
+        if Path(run, FILE).is_file():
+            copy_run(Path(run), trial)
+            with Run.open(trial) as kept:
+                model = kept.last_model() if model == FREE else model
+        model = "a model" if model in (FREE, "") else model
+        with Ledger.open(trial, plan.run_json(model)) as ledger:
+            now = progress or Progress()
+            recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
+            tasks = choose_tasks(recordings, plan, model, ledger, backend)
+            with ledger.run() as so_far:
+                totals = so_far.totals()
+            tokens, money = 0, 0.0
+            for task in tasks:
+                tokens += task.request.most_input_tokens + task.request.answer_tokens
+                money += plan.limits.price_at_most(task.request)
     return Preview(len(tasks), totals.picks - len(tasks), totals.windows, tokens, money)
-
-
-def _last_model(folder: Path) -> str:
-    """The model that has answered last in the run in `folder`; empty where none has."""
-    if not (folder / FILE).is_file():
-        return ""
-    with Run.open(folder) as run:
-        return run.last_model()
-
-
-@contextmanager
-def _copied(folder: Path) -> Iterator[Path]:
-    """A copy of the run in `folder`, if there is one, that is gone afterwards."""
-    with tempfile.TemporaryDirectory() as scratch:
-        if (folder / FILE).is_file():
-            copy_run(folder, Path(scratch))
-        yield Path(scratch)

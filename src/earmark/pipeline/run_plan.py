@@ -86,6 +86,7 @@ class BackendOptions:
     """The file that `batch` writes its requests to."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "batch", None if self.batch is None else Path(self.batch))
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers are 1 or more, not {self.workers}")
         if self.address is not None and self.engine == "local":
@@ -208,17 +209,19 @@ class Plan:
                 "a plan with a captioner or namer of your own cannot be saved; choose a model by "
                 "server, gguf, transformers or replay instead"
             )
-        cache = self.listening.cache
+        listening, length, batch = self.listening, self.listening.action_length, self.backend.batch
+        own: Sequence[Any] = fields(self.rule) if is_dataclass(self.rule) else ()
+        options = {each.name: getattr(self.rule, each.name) for each in own}
         return {
             "paths": [asdict(one) if isinstance(one, Source) else str(one) for one in self.paths],
             "budget": str(self.budget),
-            "rule": {"name": rule_name(self.rule), **_options_of(self.rule)},
-            "frontline": _name_of(self.listening.frontline),
-            "window": self.listening.grid.length,
-            "placement": self.listening.grid.placement,
-            "audio_track": self.listening.audio_track,
-            "action_length": _plain_length(self.listening.action_length),
-            "cache": None if cache is None else str(cache.folder),
+            "rule": {"name": rule_name(self.rule), **options},
+            "frontline": AUTO if listening.frontline.fallback else listening.frontline.name,
+            "window": listening.grid.length,
+            "placement": listening.grid.placement,
+            "audio_track": listening.audio_track,
+            "action_length": asdict(length) if isinstance(length, Survival) else length,
+            "cache": str(listening.cache.folder) if listening.cache else None,
             "across": self.across,
             "rounds": str(self.rounds),
             "model_choice": self.model_choice.to_json(),
@@ -227,8 +230,8 @@ class Plan:
             "sounds": self.sounds,
             "pictures": self.pictures,
             "speech_plan": self.speech_plan.to_json(),
-            "backend": asdict(self.backend) | {"batch": _text(self.backend.batch)},
-            "shard": _text(self.shard),
+            "backend": asdict(self.backend) | {"batch": batch and str(batch)},
+            "shard": self.shard and str(self.shard),
             "store": str(self.store.folder),
         }
 
@@ -238,19 +241,20 @@ class Plan:
         chosen = dict(plain)
         rule = dict(chosen.pop("rule"))
         named = chosen.pop("frontline")
-        backend = dict(chosen.pop("backend"))
-        backend["batch"] = Path(backend["batch"]) if backend["batch"] else None
-        paths = chosen.pop("paths")
         if isinstance(length := chosen.get("action_length"), Mapping):
             chosen["action_length"] = Survival(tuple(length["times"]), tuple(length["shares"]))
+        paths = [
+            Source(**{**one, "uris": tuple(one["uris"])}) if isinstance(one, Mapping) else one
+            for one in chosen.pop("paths")
+        ]
         return make_plan(
-            [_source(one) if isinstance(one, Mapping) else one for one in paths],
+            paths,
             rule=rule_named(rule.pop("name"), **rule),
             frontline=UNHEARD if named == UNHEARD.name else named,
             model_choice=ModelChoice(**chosen.pop("model_choice")),
             question=Question.from_json(chosen.pop("question")),
             limits=Limits(**chosen.pop("limits")),
-            backend=BackendOptions(**backend),
+            backend=BackendOptions(**chosen.pop("backend")),
             speech_plan=SpeechPlan(**chosen.pop("speech_plan", {})),
             store=ModelStore.at(Path(chosen.pop("store"))),
             **chosen,
@@ -258,16 +262,16 @@ class Plan:
 
     def selection_json(self) -> dict[str, Any]:
         """What decides which windows are chosen, as plain values; of lengths, if any are told."""
-        told, grid = self.listening.action_length, self.listening.grid
+        heard, told = self.listening, self.listening.action_length
         return {
             "budget": str(self.budget),
             "rule": rule_name(self.rule),
-            "frontline": self.listening.frontline.name,
-            "window": self.listening.grid.length,
+            "frontline": heard.frontline.name,
+            "window": heard.grid.length,
             "across": self.across,
-            "audio_track": self.listening.audio_track,
+            "audio_track": heard.audio_track,
             **({} if told is None else {"action_length": str(told)}),
-            **({} if grid.placement == "grid" else {"placement": grid.placement}),
+            **({} if heard.grid.placement == "grid" else {"placement": heard.grid.placement}),
             "earmark": VERSION,
         }
 
@@ -282,30 +286,6 @@ class Plan:
             **({"pictures": False} if self.pictures is False else {}),
             **({} if self.speech_plan == SpeechPlan() else self.speech_plan.to_json()),
         }
-
-
-def _options_of(rule: Rule) -> dict[str, Any]:
-    """The fields of a rule that is a dataclass; a rule of another kind has none to write down."""
-    return (
-        {each.name: getattr(rule, each.name) for each in fields(rule)} if is_dataclass(rule) else {}
-    )
-
-
-def _source(plain: Mapping[str, Any]) -> Source:
-    return Source(**{**plain, "uris": tuple(plain["uris"])})
-
-
-def _name_of(frontline: Frontline) -> str:
-    """What `frontline_named` makes the same frontline of."""
-    return AUTO if frontline.fallback else frontline.name
-
-
-def _plain_length(length: float | Survival | None) -> float | dict[str, Any] | None:
-    return asdict(length) if isinstance(length, Survival) else length
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Plan:
@@ -358,7 +338,8 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     _check(made)
     # Where answers steer, they are also asked what is being done.
     question = made.question if made.rounds.is_one else made.question.with_activity()
-    return replace(made, question=question.in_store(made.store))
+    blur = question.blur and replace(question.blur, store=made.store)
+    return replace(made, question=replace(question, blur=blur))
 
 
 def _check(plan: Plan) -> None:
