@@ -48,7 +48,6 @@ from earmark.training.calibration import (
     highest,
     mean_coverage,
     measure_misses,
-    open_stretches,
     recall_weights,
 )
 from earmark.training.dataset import Material, TrainingRecording
@@ -344,7 +343,7 @@ def episode_rows(judged: Sequence[Judged]) -> Iterable[str]:
         hits = actions = kept = total = 0.0
         for each in judged:
             rule = each.points.episodes(each.points.threshold(target))
-            begins, ends = open_stretches(each.scores, rule)
+            begins, ends = rule.edges(each.scores)
             spans = [Span(*edge) for edge in zip(begins.tolist(), ends.tolist(), strict=True)]
             hits += sum(touches(action, begins, ends) for action in each.case.actions)
             actions += len(each.case.actions)

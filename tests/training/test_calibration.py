@@ -6,13 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_starts
-from earmark.gate.episodes import Episodes
 from earmark.grid import Grid
 from earmark.timeline import Track
 from earmark.training.calibration import (
@@ -25,7 +22,6 @@ from earmark.training.calibration import (
     fit_survival,
     mean_coverage,
     measure_honesty,
-    open_stretches,
     recall_weights,
 )
 from earmark.training.dataset import Material, TrainingRecording
@@ -105,27 +101,12 @@ def test_operating_points_reach_their_recall_and_no_less() -> None:
         rule = points.episodes(threshold)
         touched = total = 0
         for name, heard in material.items():
-            spans = list(rule([Track(scores[name])]))
+            spans = rule(Track(scores[name]))
             total += len(heard.actions)
             touched += sum(any(a.overlaps(s) for s in spans) for a in heard.actions)
         assert touched / total >= target
     lowest = misses.shares.mean(axis=0)
     assert lowest[0] == 0
-
-
-@given(
-    st.lists(st.integers(0, 9), min_size=1, max_size=150),
-    st.sampled_from([1, 5, 13]),
-    st.sampled_from([(0.8, 0.8), (0.7, 0.3), (0.0, 0.0)]),
-)
-def test_the_quick_way_to_find_episodes_agrees_with_the_streaming_one(
-    tenths: list[int], median: int, thresholds: tuple[float, float]
-) -> None:
-    scores, rule = np.array(tenths) / 10, Episodes(*thresholds, median=median)
-    spans = list(rule([Track(scores)]))
-    begins, ends = open_stretches(scores, rule)
-    assert begins.tolist() == pytest.approx([span.start for span in spans])
-    assert ends.tolist() == pytest.approx([span.end for span in spans])
 
 
 def test_a_recording_without_actions_has_no_say_in_recall() -> None:

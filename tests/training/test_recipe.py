@@ -171,7 +171,7 @@ def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: flo
     rule = points.episodes(points.threshold(recall))
     touched = 0
     for heard in fresh.values():
-        spans = list(rule([Track(score_whole(gate.scorer, heard.features))]))
+        spans = rule(Track(score_whole(gate.scorer, heard.features)))
         touched += sum(any(action.overlaps(span) for span in spans) for action in heard.actions)
     return touched / count_actions(fresh.values())
 

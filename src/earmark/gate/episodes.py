@@ -1,13 +1,13 @@
-"""Episodes: the stretches a gate keeps open, found as the scores come in."""
+"""Episodes: the stretches a gate keeps open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.timeline import FloatArray, Span, Track, merge
+from earmark.timeline import HOP, FloatArray, Span, Track, merge
 
 SHORTEST = 0.15
 """Seconds; anything shorter is shorter than any annotated action. The paper's."""
@@ -24,8 +24,7 @@ class Episodes:
                       off ────╱──╲╱╲──╱──╲──
         open                  ▁▁▁███████████▁   (the dip between stays above `off`)
 
-    Scores are median-filtered first, each end continued by its own value. However the scores are
-    cut into tracks, the episodes are the same.
+    Scores are median-filtered first, each end continued by its own value.
     """
 
     on: float
@@ -41,73 +40,28 @@ class Episodes:
         if self.median < 1 or self.median % 2 == 0:
             raise ValueError(f"a median filter is an odd number of steps wide, not {self.median}")
 
-    def __call__(self, scores: Iterable[Track]) -> Iterator[Span]:
-        """The episodes of `scores`, in order, each as soon as nothing can change it."""
-        waiting: Span | None = None
-        for span in self._long_enough(scores):
-            if waiting is not None and span.start - waiting.end < self.gap:
-                waiting = Span(waiting.start, span.end)
-                continue
-            if waiting is not None:
-                yield waiting
-            waiting = span
-        if waiting is not None:
-            yield waiting
+    def __call__(self, scores: Track) -> list[Span]:
+        """The episodes of `scores`, in order."""
+        begins, ends = self.edges(scores.values.astype(float), hop=scores.hop)
+        return list(map(Span, *((scores.start + each).tolist() for each in (begins, ends))))
 
-    def _long_enough(self, scores: Iterable[Track]) -> Iterator[Span]:
-        """The open stretches that are not blips; `1e-9` forgives the arithmetic of the clock."""
-        for span in self._opened(scores):
-            if span.duration > self.shortest - 1e-9:
-                yield span
+    def edges(self, scores: FloatArray, *, hop: float = HOP) -> tuple[FloatArray, FloatArray]:
+        """When the episodes begin and end, in seconds from the first score."""
+        if self.median > 1 and len(scores):
+            from scipy.ndimage import median_filter  # slow to import, and not needed to listen
 
-    def _opened(self, scores: Iterable[Track]) -> Iterator[Span]:
-        """The stretches between an opening and the next closing."""
-        opened: float | None = None
-        end = 0.0
-        for track in self._smoothed(scores):
-            for time, is_open in self._changes(track, opened is not None):
-                if is_open:
-                    opened = time
-                elif opened is not None:
-                    yield Span(opened, time)
-                    opened = None
-            end = track.span.end
-        if opened is not None:
-            yield Span(opened, end)
-
-    def _changes(self, track: Track, is_open: bool) -> Iterator[tuple[float, bool]]:
-        """When the gate opens and closes within `track`, given how it stood before."""
-        says = np.where(track.values >= self.on, 1, np.where(track.values < self.off, 0, -1))
-        said = np.flatnonzero(says >= 0)
-        states = np.concatenate([[int(is_open)], says[said]])
-        for place in np.flatnonzero(np.diff(states)).tolist():
-            yield track.time_of(int(said[place])), bool(states[place + 1])
-
-    def _smoothed(self, scores: Iterable[Track]) -> Iterator[Track]:
-        """The median-filtered scores, held back by half the filter's width."""
-        side = self.median // 2
-        kept, start, hop = np.zeros(0), 0.0, 1.0
-        for count, track in enumerate(scores):
-            if count == 0:
-                start, hop = track.start, track.hop
-                kept = np.repeat(np.asarray(track.values[:1], dtype=float), side)
-            kept = np.concatenate([kept, track.values])
-            ready = len(kept) - 2 * side
-            if ready > 0:
-                yield Track(_median(kept, self.median), hop=hop, start=start)
-                kept, start = kept[ready:], start + ready * hop
-        rest = len(kept) - side
-        if rest > 0:
-            kept = np.concatenate([kept, np.repeat(kept[-1:], side)])
-            yield Track(_median(kept, self.median)[-rest:], hop=hop, start=start)
-
-
-def _median(values: FloatArray, width: int) -> FloatArray:
-    """The running median of every full stretch of `width` steps."""
-    from scipy.ndimage import median_filter  # slow to import, and not needed to listen
-
-    filtered: FloatArray = median_filter(values, size=width, mode="nearest")
-    return filtered[width // 2 : len(values) - width // 2]
+            scores = median_filter(scores, size=self.median, mode="nearest")
+        says = np.where(scores >= self.on, 1, np.where(scores < self.off, 0, -1))
+        last = np.maximum.accumulate(np.where(says >= 0, np.arange(len(says)), -1))
+        is_open = (last >= 0) & (says[last] == 1)
+        changes = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]]))) * hop
+        begins, ends = changes[::2], changes[1::2]
+        is_long = ends - begins > self.shortest - 1e-9  # which forgives the clock's arithmetic
+        begins, ends = begins[is_long], ends[is_long]
+        if not len(begins):
+            return begins, ends
+        is_apart = begins[1:] - ends[:-1] >= self.gap
+        return begins[np.append(True, is_apart)], ends[np.append(is_apart, True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def gate_episodes(gate: Gate, judged: Material, *, recall: float) -> EpisodeCoun
     rule, total = gate.episodes(recall=recall), EpisodeCounts()
     for name, track in score_gate(gate, judged).items():
         heard = judged[name]
-        total += count_kept(heard.actions, list(rule([track])), heard.duration, window=4.0)
+        total += count_kept(heard.actions, rule(track), heard.duration, window=4.0)
     return total
 
 

@@ -50,7 +50,7 @@ def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found
     recording = heard.recording
     if heard.is_unheard:
         raise NoAudioStream(f"{recording.name} has no audio stream, so the gate cannot open")
-    episodes = tuple(rule([heard.scores]))
+    episodes = tuple(rule(heard.scores))
     windows = Grid(window).count(recording.duration)
     account = bill(episodes, length=window, windows=windows)
     return Found(recording.source.path, recording.duration, episodes, account, window)

@@ -35,7 +35,7 @@ from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.selection.rules.separated import MinimumSeparation
-from earmark.timeline import HOP, FloatArray, Span, Track
+from earmark.timeline import FloatArray, Span, Track
 from earmark.training.dataset import Material, TrainingRecording
 from earmark.training.split import group
 
@@ -365,28 +365,12 @@ def _candidates(scores: Scores, count: int) -> FloatArray:
 
 def _recall(scores: FloatArray, heard: TrainingRecording, rule: Episodes) -> float:
     """The share of a recording's actions that an episode touches."""
-    begins, ends = open_stretches(scores, rule)
+    begins, ends = rule.edges(scores)
     starts = np.array([action.start for action in heard.actions])
     stops = np.array([action.end for action in heard.actions])
     # Episodes do not overlap: the first that ends after the start must begin before the end.
     first = np.searchsorted(ends, starts, side="right")
     return float((np.append(begins, np.inf)[first] < stops).mean())
-
-
-def open_stretches(scores: FloatArray, rule: Episodes) -> tuple[FloatArray, FloatArray]:
-    """When the episodes of a whole recording begin and end: `Episodes`, without the streaming."""
-    smooth = median_filter(scores, size=rule.median, mode="nearest") if rule.median > 1 else scores
-    says = np.where(smooth >= rule.on, 1, np.where(smooth < rule.off, 0, -1))
-    last = np.maximum.accumulate(np.where(says >= 0, np.arange(len(says)), -1))
-    is_open = (last >= 0) & (says[last] == 1)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], is_open, [False]]))) * HOP
-    begins, ends = edges[::2], edges[1::2]
-    lasting = ends - begins > rule.shortest - 1e-9
-    begins, ends = begins[lasting], ends[lasting]
-    apart = begins[1:] - ends[:-1] >= rule.gap
-    if not len(begins):
-        return begins, ends
-    return begins[np.append(True, apart)], ends[np.append(apart, True)]
 
 
 def _recalls(misses: Misses, material: Material) -> FloatArray:
@@ -418,7 +402,7 @@ def _calls(scores: Scores, material: Material, rule: Episodes) -> int:
     """Windows of 4 s that the episodes of all recordings touch."""
     grid, total = Grid(), 0
     for name, values in scores.items():
-        spans = map(Span, *(side.tolist() for side in open_stretches(values, rule)))
+        spans = map(Span, *(side.tolist() for side in rule.edges(values)))
         windows = grid.count(material[name].duration)
         total += bill(spans, length=grid.length, windows=windows).calls
     return total

@@ -40,7 +40,7 @@ def test_what_is_kept_are_the_episodes_of_the_gate():
     one = AnnotatedScores("a", Track(np.array(values) / 10, hop=0.1), 1.7, [])
     plain = find_episodes(one, EpisodeShape().rule(0.9))
     assert [(round(s.start, 2), round(s.end, 2)) for s in plain] == [(0.3, 0.5), (1.1, 1.6)]
-    assert plain == list(Episodes(0.9, 0.9)([one.track]))
+    assert plain == Episodes(0.9, 0.9)(one.track)
     held = find_episodes(one, EpisodeShape(off_share=0.4).rule(0.9))
     assert [(round(s.start, 2), round(s.end, 2)) for s in held] == [(0.3, 0.5), (1.1, 1.6)]
     apart = AnnotatedScores(

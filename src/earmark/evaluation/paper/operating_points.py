@@ -74,7 +74,7 @@ class DownsampleSetting:
 
 def find_episodes(one: AnnotatedScores, rule: Episodes) -> list[Span]:
     """The episodes of a recording, cut at its end."""
-    found = (span for span in rule([one.track]) if span.start < one.duration)
+    found = (span for span in rule(one.track) if span.start < one.duration)
     return [Span(span.start, min(span.end, one.duration)) for span in found]
 
 
