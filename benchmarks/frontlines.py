@@ -24,8 +24,7 @@ import numpy as np
 from listen import decode_audio
 
 from earmark.evaluation.paper.compared_systems import READY, systems
-from earmark.gate.checkpoint_files import with_checkpoints
-from earmark.gate.frontline_registry import FRONTLINES, frontline_named
+from earmark.gate.frontline_registry import FRONTLINES, frontline_named, with_checkpoints
 from earmark.gate.listener import listen
 from earmark.media import Recording, open_recording
 from earmark.models.user_folders import checkpoint_folder, model_store

@@ -22,7 +22,7 @@ from gate_table import DENSE, RULES, SPARSE, price_rows
 from make_default_gate import SHIPPED, held_out
 
 from earmark.evaluation.benchmark import Case, run_case
-from earmark.gate.level_rates import LevelRates, stand_out
+from earmark.gate.energy_frontline import LevelRates, stand_out
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.training.calibration import (

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.gate.fitted_rates import COLUMNS, MOST, Fit, FittedRates, smooth
-from earmark.gate.rates import WindowScores
+from earmark.gate.rates import COLUMNS, MOST, Fit, FittedRates, WindowScores, smooth
 
 
 def pooled(peaks: list[float], length: float = 4.0) -> WindowScores:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from earmark.features import ENCODERS
+from earmark.gate.energy_frontline import LevelRates
 from earmark.gate.frontline_registry import AUTO, FRONTLINES, GATE, frontline_named
-from earmark.gate.level_rates import LevelRates
 from earmark.gate.rates import RankRates
 
 PLUGIN = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from earmark.gate.poisson_regression import fit_poisson
+from earmark.gate.rates import fit_poisson
 
 
 def test_the_fit_is_the_best_of_the_penalised_likelihood():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.gate.fitted_rates import FittedRates
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.rates import FittedRates
 from earmark.grid import Grid
 from earmark.media import Source, open_recording
 from earmark.timeline import FloatArray, Track

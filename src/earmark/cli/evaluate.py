@@ -17,8 +17,7 @@ from earmark.evaluation.coverage_evaluation import EvaluationPlan
 from earmark.evaluation.experiment_report import ExperimentReport
 from earmark.evaluation.paper.published_numbers import RECORDINGS
 from earmark.evaluation.tables.figures import can_draw
-from earmark.gate.checkpoint_files import with_checkpoints
-from earmark.gate.frontline_registry import FRONTLINES
+from earmark.gate.frontline_registry import FRONTLINES, with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.grid import Placement
 from earmark.reporting.console import emit, emit_json, err, out, progress_bar, warn

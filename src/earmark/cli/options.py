@@ -22,8 +22,7 @@ import typer
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question, read_temperature
-from earmark.gate.checkpoint_files import with_checkpoints
-from earmark.gate.frontline_registry import AUTO, FRONTLINES
+from earmark.gate.frontline_registry import AUTO, FRONTLINES, with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.grid import Placement
 from earmark.media import Source

@@ -16,7 +16,7 @@ from earmark.cli.evaluate import Fresh, recordings_bar, words
 from earmark.evaluation.experiment_report import claim_folder
 from earmark.evaluation.paper.caption_comparison import CaptionTools
 from earmark.evaluation.paper.captions import CaptionLog
-from earmark.gate.checkpoint_files import with_checkpoints
+from earmark.gate.frontline_registry import with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.reporting.console import Format, emit_json, err, print_table
 from earmark.reproduction.comparison import COLUMNS

@@ -14,8 +14,8 @@ from earmark.errors import MissingExtra
 from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.metrics.boundaries import TOLERANCES
-from earmark.gate.checkpoint_files import with_checkpoints
 from earmark.gate.forecast_error import as_share
+from earmark.gate.frontline_registry import with_checkpoints
 from earmark.reporting.console import err, out, progress_bar
 from earmark.reporting.text_format import counted
 

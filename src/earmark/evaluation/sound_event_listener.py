@@ -16,7 +16,7 @@ import numpy as np
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations, few
 from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts, reach
-from earmark.gate.poisson_regression import fit_poisson
+from earmark.gate.rates import fit_poisson
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.timeline import FloatArray

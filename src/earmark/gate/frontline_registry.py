@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from earmark.errors import EarmarkError
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
-from earmark.features.encoder_spec import make_encoder, split_name
+from earmark.features.encoder_spec import encoder_files, make_encoder, options_in, split_name
 from earmark.gate.frontline import Frontline
 from earmark.gate.gate import Gate, default_gate
+from earmark.models import ModelStore
 from earmark.models.registry import Registry
+from earmark.models.user_folders import CACHE, CHECKPOINTS, checkpoint_folder, model_store
 
 AUTO = "auto"
 """The best frontline there is: the gate that comes with earmark, and where there is nothing to
@@ -79,3 +83,36 @@ def frontline_named(name: str | Frontline) -> Frontline:
         return made
     shown = [f"{key}={value}" for key, value in options.items() if key != "store"]
     return Frontline(":".join([kind, *shown]), made)
+
+
+def with_checkpoints(names: str) -> str:
+    """Each of `names`, which have commas between them, with where the environment has its files.
+
+    What says itself where its files are is left alone, and so is what needs none.
+    """
+    if not os.environ.keys() & {CHECKPOINTS, CACHE, "XDG_CACHE_HOME"}:
+        return names
+    return ",".join(map(_located, names.split(",")))
+
+
+def _located(text: str) -> str:
+    """`text`, the name of an encoder or of a gate file, with where its files lie."""
+    name, options = split_name(text)
+    needed = encoder_files(_encoder_of(name))
+    if not needed or options.keys() & {"store", *needed}:
+        return text
+    folder = checkpoint_folder()
+    found = options_in(folder, _encoder_of(name)) if folder else {}
+    if not found and model_store() != ModelStore():
+        found = {"store": str(model_store().folder)}
+    return "".join([text, *(f":{key}={file}" for key, file in found.items())])
+
+
+def _encoder_of(name: str) -> str:
+    """The encoder a frontline needs: its own name, or what the card of a gate file says."""
+    if not name.endswith(SUFFIX):
+        return name
+    try:
+        return Gate.load(Path(name)).card.encoder
+    except EarmarkError:
+        return ""  # whoever opens it says what is wrong

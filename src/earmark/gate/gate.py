@@ -13,7 +13,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -25,12 +25,11 @@ from earmark.errors import ModelMismatch
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import moved, option_types
-from earmark.gate.card import Card
 from earmark.gate.episodes import Episodes
-from earmark.gate.fitted_rates import Fit, FittedRates
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import Frontline
 from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.gate.rates import Fit, FittedRates
 from earmark.gate.recall_promise import Misses, Promise, promise
 from earmark.gate.survival import Survival
 from earmark.media.atomic_file import replacing
@@ -53,6 +52,61 @@ DAMAGE = (
 
 DEFAULT = "default.gate"
 """The gate that comes with earmark, beside this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Honesty:
+    """Coverage the gate forecast and coverage it got, at one budget, on development recordings."""
+
+    budget: float
+    """Share of the windows."""
+    forecast: float
+    """Expected share of the actions touched, over all recordings."""
+    actual: float
+    """Share of the actions that were touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Where a gate comes from, and what it may be used on."""
+
+    encoder: str
+    """Name of the encoder whose features it reads."""
+    encoder_options: dict[str, float]
+    """The encoder's fields; features made with others are not the ones it was trained on."""
+    channels: int
+    clock_rate: int
+    """Steps a second of features and scores."""
+    context: int
+    """Steps on each side that a score depends on."""
+    objective: str
+    heads: int
+    """How many trained heads are averaged."""
+    seeds: tuple[int, ...]
+    data: str
+    """What it was trained and calibrated on, in words."""
+    data_hash: str
+    """SHA-256 over the recordings and spans it was trained on."""
+    licence: str
+    """Terms of the data it was trained on."""
+    commit: str
+    """Of the project, when it was trained."""
+    recordings: int
+    actions: int
+    hours: float
+    settings: dict[str, Any]
+    """Every setting of the training."""
+    honesty: tuple[Honesty, ...] = ()
+    """Forecast against actual coverage on recordings the scoring heads had not heard."""
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> Card:
+        """The card that `asdict` wrote."""
+        missing = {each.name for each in fields(cls)} - set(kept)
+        if missing:
+            raise ModelMismatch(f"the gate's card says nothing of {', '.join(sorted(missing))}")
+        honesty = tuple(Honesty(**row) for row in kept["honesty"])
+        return cls(**{**kept, "seeds": tuple(kept["seeds"]), "honesty": honesty})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +199,7 @@ class Gate:
         kept = {
             "layout": LAYOUT,
             "weights": self.digest,
-            "card": self.card.to_json(),
+            "card": asdict(self.card),
             "rates": asdict(self.rates),
             "survival": asdict(self.survival),
             "points": asdict(self.points),

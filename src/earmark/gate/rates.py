@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from earmark.timeline import FloatArray
+
+FLOOR = 1e-3
+"""Added to a score before its logarithm: below this, one quiet moment is as good as another."""
+
+EDGE = 8.0
+"""Seconds over which the beginning and the end of a recording fade into its middle."""
+
+MOST = 1.0
+"""Starts a second no window is believed to exceed; a busy kitchen has a quarter of that."""
+
+SCALES = (10.0, 40.0)
+"""Seconds, as the sigma of a normal curve, over which the surroundings of a window are meaned."""
+
+LOWEST = -2.0
+"""Logarithm below the usual score at which a window within a bout is as calm as any."""
+
+SURE = 3
+"""Power by which sure work counts more than likely work where the usual score of work is taken."""
+
+MOSTLY = (0.65, 0.88)
+"""Share of a recording that is like work up to which it counts as sparse, and from which on as
+dense. On composites sparse recordings lie below 0.77 and all but two dense ones above 0.86."""
+
+COLUMNS = 6
+"""Of `describe`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,3 +93,136 @@ class RankRates:
         below = np.cumsum(sizes) - sizes
         rank = (below + sizes / 2)[group] / max(1, len(scores))
         return self.starts_per_second * scores.length * (1 + self.contrast * (2 * rank - 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients for one length of window: `log(starts a second) = intercept + x @ weights`."""
+
+    length: float
+    """Seconds of the windows it was fitted on."""
+    intercept: float
+    weights: tuple[float, ...]
+    """One for each column of `describe`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRates:
+    """Rates by a Poisson regression on what each window and its surroundings hold of the score.
+
+    The rates are absolute: a recording in which nothing happens is expected to hold nothing. The
+    fit for the nearest length is used, so the rates of windows of any length add up to about the
+    same number of starts. Where all windows score the same there is nothing to tell them apart by,
+    and the rates are flat.
+    """
+
+    fits: tuple[Fit, ...]
+    """One for each length of window, at least one."""
+    half: float
+    """The mean score at which a window counts half as work."""
+
+    def __post_init__(self) -> None:
+        if not self.fits:
+            raise ValueError("rates need at least one fit")
+        if any(len(fit.weights) != COLUMNS for fit in self.fits):
+            raise ValueError(f"a fit has {COLUMNS} weights")
+        if not self.half > 0:
+            raise ValueError(f"the score that counts half is above 0, not {self.half}")
+
+    def __call__(self, scores: WindowScores) -> FloatArray:
+        """The rates of `scores`, one a window."""
+        if len(scores) == 0:
+            return np.zeros(0)
+        fit = min(self.fits, key=lambda each: abs(math.log(each.length / scores.length)))
+        logs = fit.intercept + describe(scores, half=self.half) @ np.array(fit.weights)
+        rates: FloatArray = scores.length * np.exp(np.minimum(logs, math.log(MOST)))
+        return np.full_like(rates, rates.mean()) if np.ptp(scores.mean) == 0 else rates
+
+
+def describe(scores: WindowScores, *, half: float) -> FloatArray:
+    """What the regression knows of each window, `(windows, COLUMNS)`.
+
+    A sparse recording is read by where there is work at all, a dense one by what stands out in it;
+    in between the two are mixed (`MOSTLY`):
+
+    0. sparse: how much like work the window and its surroundings (`SCALES`) are, the logarithm
+       of `score / (score + half)`, which tells idle from work and not one kind of work from the
+       next;
+    1. how much like work the whole recording is, likewise;
+    2. sparse: as far as there is work, the logarithm of the window's score against what is usual in
+       the work of this recording;
+    3. dense: likewise against the seconds around, so that it does not matter how sure it is that
+       there is work;
+    4. and 5. as far as there is work, how near the recording's two ends are, from 1 to 0.
+    """
+    if len(scores) == 0:
+        return np.zeros((0, COLUMNS))
+    around = [smooth(scores.mean, scale / scores.length) for scale in SCALES]
+    busy = [each / (each + half) for each in (scores.mean, *around)]
+    work, whole = busy[1], float(busy[0].mean())
+    dense = float(np.interp(whole, MOSTLY, (0.0, 1.0)))
+    logs, sure = np.log(scores.mean.clip(0) + FLOOR), work**SURE
+    usual = float(logs @ sure) / max(float(sure.sum()), FLOOR)
+    near = smooth(logs, SCALES[0] / scores.length)
+    fade = np.exp(-np.arange(len(scores)) * scores.length / EDGE)
+    columns = [
+        np.log(np.stack(busy) + FLOOR).sum(axis=0) * (1 - dense),
+        np.full(len(scores), math.log(whole + FLOOR)),
+        np.maximum(logs - usual, LOWEST) * work * (1 - dense),
+        np.maximum(logs - near, LOWEST) * work * dense,
+        fade * work,
+        fade[::-1] * work,
+    ]
+    return np.stack(columns, axis=1)
+
+
+def smooth(values: FloatArray, sigma: float) -> FloatArray:
+    """Means of `values` under a normal curve of `sigma` places, cut at the ends of `values`."""
+    side = math.ceil(3 * sigma)
+    curve = np.exp(-0.5 * (np.arange(-side, side + 1) / sigma) ** 2)
+    total, weight = (
+        np.convolve(each, curve)[side : side + len(values)]
+        for each in (values, np.ones(len(values)))
+    )
+    mean: FloatArray = total / weight
+    return mean
+
+
+def fit_poisson(
+    rows: FloatArray, counts: FloatArray, *, exposure: FloatArray | None = None, ridge: float
+) -> tuple[float, FloatArray]:
+    """Intercept and weights of `log(expected count / exposure) = intercept + rows @ weights`.
+
+    Newton's method on the penalised likelihood, which is concave; a step that does not raise it is
+    halved. With `rows` all equal the intercept is the logarithm of the mean count.
+
+    Args:
+        rows: What is known of each window, `(windows, columns)`.
+        counts: Events in each window, at least one in all.
+        exposure: How much of each window there is; 1 unless given.
+        ridge: Cost of a squared weight of a column of unit spread, in log-likelihood.
+    """
+    seen = np.ones(len(counts)) if exposure is None else exposure
+    centre, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-6)
+    design = np.column_stack([np.ones(len(rows)), (rows - centre) / spread])
+    penalty = np.array([0.0] + [ridge] * rows.shape[1])
+
+    def likelihood(weights: FloatArray) -> float:
+        linear = np.clip(design @ weights, -30, 30)
+        return float(counts @ linear - seen @ np.exp(linear) - penalty @ weights**2 / 2)
+
+    found = np.zeros(design.shape[1])
+    found[0] = np.log(counts.sum() / seen.sum())
+    best = likelihood(found)
+    for _ in range(100):
+        expected = seen * np.exp(np.clip(design @ found, -30, 30))
+        slope = design.T @ (counts - expected) - penalty * found
+        bend = (design * expected[:, None]).T @ design + np.diag(penalty + 1e-9)
+        step = np.linalg.solve(bend, slope)
+        while (value := likelihood(found + step)) < best and np.abs(step).max() > 1e-10:
+            step = step / 2
+        if value < best or np.abs(step).max() < 1e-10:
+            break
+        found, best = found + step, value
+    weights = found[1:] / spread
+    return float(found[0] - centre @ weights), weights

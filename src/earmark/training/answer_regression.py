@@ -20,8 +20,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from earmark.errors import MediaError
-from earmark.gate.fitted_rates import MOST, Fit, FittedRates, describe
 from earmark.gate.gate import Gate, OperatingPoints
+from earmark.gate.rates import MOST, Fit, FittedRates, describe
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid

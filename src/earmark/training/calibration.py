@@ -16,9 +16,7 @@ from scipy.optimize import least_squares
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, run_case
 from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_covered, count_starts
-from earmark.gate.card import Honesty
 from earmark.gate.episodes import Episodes, bill
-from earmark.gate.fitted_rates import Fit, FittedRates, describe
 from earmark.gate.forecast_error import (
     ForecastError,
     Miscount,
@@ -28,9 +26,8 @@ from earmark.gate.forecast_error import (
     log_odds,
     spread,
 )
-from earmark.gate.gate import OperatingPoints
-from earmark.gate.poisson_regression import fit_poisson
-from earmark.gate.rates import RateMap, WindowScores
+from earmark.gate.gate import Honesty, OperatingPoints
+from earmark.gate.rates import Fit, FittedRates, RateMap, WindowScores, describe, fit_poisson
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid

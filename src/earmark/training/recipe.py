@@ -19,8 +19,7 @@ from earmark.evaluation.benchmark import Case, count_picks
 from earmark.features import encoder_named
 from earmark.features.encoder import SoundEncoder
 from earmark.features.encoder_spec import portable, split_name
-from earmark.gate.card import Card
-from earmark.gate.gate import Gate
+from earmark.gate.gate import Card, Gate
 from earmark.gate.onnx_scorer import OnnxScorer
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid

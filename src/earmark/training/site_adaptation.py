@@ -27,9 +27,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from earmark.errors import LedgerError
-from earmark.gate.fitted_rates import MOST, Fit, FittedRates
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
 from earmark.training.action_lengths import learn_lengths
