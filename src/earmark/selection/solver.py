@@ -12,7 +12,7 @@ step of which costs the price:
 
 `best` may stand for "the best path that ends at or *before* a window": starting step k from an
 earlier pick than the one assumed only understates it. Then steps no longer than the reach of g are
-enough, and one pass costs windows x reach. Recordings are columns: each NumPy call below advances
+enough, and one pass costs windows x reach at most. Recordings are columns: each NumPy call advances
 all of them by one window.
 """
 
@@ -135,6 +135,9 @@ class _Columns:
 
         The step is counted from the farthest row within reach: the best path to a pick in `row`
         comes from `row - reach + step`. Both have the shape of the rates.
+
+        What an earlier start adds to a step falls with the step's end, as chances fall with time:
+        so the best row to come from never moves back, and none before it is looked at again.
         """
         depth = len(self.reach)
         best = np.full(self.rates.shape, -np.inf)
@@ -144,36 +147,42 @@ class _Columns:
         candidates = np.empty(self.reach.shape)
         is_best = np.empty(self.reach.shape, dtype=bool)
         numbered = np.empty(self.reach.shape, dtype=steps.dtype)
-        row = depth
-        for worths in self._worths():
-            for worth in worths:
+        live = np.searchsorted(-self.lengths, depth - np.arange(len(self.rates))).tolist()
+        row, first = depth, depth - 1  # of the steps to a row, the first that may be the best
+        while row < len(self.rates):
+            for worth in self._worths(row, depth - first):
+                near = slice(first, None)
                 here = best[row]
-                np.add(best[row - depth : row], worth, out=candidates)
-                np.maximum.reduce(candidates, axis=0, out=here)
+                np.add(
+                    best[row - depth + first : row], worth[first - depth :], out=candidates[near]
+                )
+                np.maximum.reduce(candidates[near], axis=0, out=here)
                 # The step of the best candidate; several times faster than argmax.
-                np.equal(candidates, here, out=is_best)
-                np.multiply(is_best, numbers, out=numbered)
-                np.maximum.reduce(numbered, axis=0, out=steps[row])
+                np.equal(candidates[near], here, out=is_best[near])
+                np.multiply(is_best[near], numbers[near], out=numbered[near])
+                np.maximum.reduce(numbered[near], axis=0, out=steps[row])
+                first = max(0, int(steps[row, : live[row]].min()) - 1)
                 np.maximum(here, best[row - 1], out=here)
                 row += 1
         return best, steps
 
-    def _worths(self) -> Iterator[FloatArray]:
-        """What a step to each window is worth less its price, a block of windows at a time.
+    def _worths(self, row: int, width: int) -> FloatArray:
+        """What steps to the windows from `row` on are worth less their price.
 
-        Shape (windows, reach, recordings), the longest step first to match the rows before.
+        Shape (windows, reach, recordings), the longest step first to match the rows before: for so
+        many windows as are worked out at a time, and steps as long as these may need, where those
+        to the first are at most `width` long.
         """
         depth, count = self.reach.shape
-        size = max(1, BLOCK_CELLS // (depth * count))
-        for first in range(depth, len(self.rates), size):
-            last = min(first + size, len(self.rates))
-            block = np.empty((last - first, depth, count))
-            extra = 0.0 if self.bonus is None else self.bonus[first:last]
-            total = np.broadcast_to(extra - self.prices, (last - first, count))
-            for step in range(depth):
-                total = total + self.reach[step] * self.rates[first - step : last - step]
-                block[:, depth - 1 - step] = total
-            yield block
+        rows = min(max(1, BLOCK_CELLS // (depth * count), width), len(self.rates) - row)
+        longest = min(depth, width + rows - 1)
+        block = np.empty((rows, longest, count))
+        extra = 0.0 if self.bonus is None else self.bonus[row : row + rows]
+        total = np.broadcast_to(extra - self.prices, (rows, count))
+        for step in range(longest):
+            total = total + self.reach[step] * self.rates[row - step : row - step + rows]
+            block[:, longest - 1 - step] = total
+        return block
 
     def at_end(self, best: FloatArray) -> FloatArray:
         """The value of each recording's best path."""
