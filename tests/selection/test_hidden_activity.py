@@ -37,7 +37,7 @@ def known(drawing: str, *, median: float = 20.0) -> KnownActivities:
 
 def kinds(drawing: str, **choices: float) -> list[str]:
     """The likeliest of each stretch."""
-    (found,), _ = likely_kinds([known(drawing, **choices)])
+    (found,), *_ = likely_kinds([known(drawing, **choices)])
     return [KINDS[place] for place in found.argmax(axis=1)]
 
 
@@ -80,7 +80,7 @@ def emission(state: int, name: int, idle: int, words: int) -> float:
 @pytest.mark.parametrize("drawing", ["a..a.b", "a.-.a", "a..b..-.b", "-.-..a", "a....b"])
 def test_chances_are_those_of_all_courses_added_up(drawing, monkeypatch):
     monkeypatch.setattr(hidden_activity, "PASSES", 1)
-    (found,), _ = likely_kinds([known(drawing)])
+    (found,), *_ = likely_kinds([known(drawing)])
     assert found == pytest.approx(every_course(known(drawing)))
 
 
@@ -108,9 +108,9 @@ def test_what_is_short_may_have_ended_between_two_answers():
 
 def test_faults_are_learnt_from_the_answers_of_all_recordings():
     """Beside many answers that never agree where they should, one more that does not says less."""
-    (alone,), _ = likely_kinds([known("a.b")])
+    (alone,), *_ = likely_kinds([known("a.b")])
     noisy = known("c.d.c.e.c.f.c.g.c.h.c.i.c.j.c.k.c.l.c.m.c.n.c.o.c.p.c")
-    (among, *_), _ = likely_kinds([known("a.b"), *[noisy] * 5])
+    (among, *_), *_ = likely_kinds([known("a.b"), *[noisy] * 5])
     assert among[0, 0] > alone[0, 0] + 0.1
 
 
@@ -118,14 +118,14 @@ def test_recordings_side_by_side_are_as_each_by_itself(monkeypatch):
     monkeypatch.setattr(hidden_activity, "PASSES", 1)
     drawings = ["a..a.b", "", "-", "a.-.a.b.b.c", "-.-"]
     many = [known(drawing) for drawing in drawings]
-    together, evidence = likely_kinds(many)
+    together, evidence, _ = likely_kinds(many)
     alone = [likely_kinds([one]) for one in many]
-    for one, found, (own, _) in zip(many, together, alone, strict=True):
+    for one, found, (own, *_) in zip(many, together, alone, strict=True):
         assert found == pytest.approx(own[0])
         assert len(found) == max(0, len(one) - 1)
-    assert evidence == pytest.approx(sum(each for _, each in alone))
+    assert evidence == pytest.approx(sum(each for _, each, _ in alone))
     monkeypatch.setattr(hidden_activity, "BATCH_CELLS", 1)
-    again, same = likely_kinds(many)
+    again, same, _ = likely_kinds(many)
     assert all(map(np.allclose, again, together))
     assert same == pytest.approx(evidence)
 

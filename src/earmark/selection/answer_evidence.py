@@ -22,7 +22,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.hidden_activity import KINDS, Agreement, KnownActivities, likely_kinds
+from earmark.selection.hidden_activity import (
+    KINDS,
+    Agreement,
+    Faults,
+    Habits,
+    KnownActivities,
+    likely_kinds,
+)
 from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
 
@@ -56,6 +63,8 @@ class GapFactors:
     idle: tuple[float, ...]
     """Nothing is being done at either end."""
     one_empty: tuple[float, ...]
+    scales: tuple[float, ...] = (1.0,) * len(KINDS)
+    """What those of each of `KINDS` are multiplied by, in the run at hand."""
 
     def __post_init__(self) -> None:
         for shares in (self.same, self.idle, self.one_empty):
@@ -69,13 +78,18 @@ class GapFactors:
             kinds: Shape (stretches, kinds): how likely each is what `KINDS` say.
             apart: Mean lengths of an action that its ends lie apart.
         """
+        found: FloatArray = (kinds * self.of_kinds(apart)).sum(axis=1)
+        return found
+
+    def of_kinds(self, apart: FloatArray) -> FloatArray:
+        """What each of `KINDS` would have, shape (stretches, kinds)."""
         known = np.log(self.lengths)
         tables = {"same": self.same, "one_empty": self.one_empty, "idle": self.idle}
         of_kind = [
             np.interp(np.log(apart), known, tables[kind]) if kind in tables else np.ones(len(apart))
             for kind in KINDS
         ]
-        found: FloatArray = (kinds * np.stack(of_kind, axis=1)).sum(axis=1)
+        found: FloatArray = np.stack(of_kind, axis=1) * self.scales
         return found
 
 
@@ -107,11 +121,74 @@ def find_gaps(
     And by how much the answers say more than is needed that things go on from one to the next:
     see `likely_kinds`.
     """
-    found = [_Stretches.of(*pair, agree) for pair in zip(many, seen, strict=True)]
-    kinds, evidence = likely_kinds([row.said for row in found])
+    pairs = enumerate(zip(many, seen, strict=True))
+    found = [_Stretches.of(number, *pair, agree) for number, pair in pairs]
+    kinds, evidence, habits = likely_kinds([row.said for row in found])
+    factors = fit_scales(factors, [one for row in found for one in row.trials], habits)
     gaps = [row.gaps(of_row, factors) for row, of_row in zip(found, kinds, strict=True)]
     is_heard = any(row.is_heard for row in found)
     return gaps, evidence - (LEAST_EVIDENCE if is_heard else UNHEARD_EVIDENCE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trials:
+    """What every second answer about a recording says beside those on either side of it."""
+
+    number: int
+    """Of the recording."""
+    ends: KnownActivities
+    """The other answers."""
+    apart: FloatArray
+    """Mean lengths of an action between two of the ends."""
+    is_new: FloatArray
+    """Whether the answer between them says what neither does."""
+    expected: FloatArray
+    """How likely that was by the sound."""
+
+    @classmethod
+    def of(cls, number: int, windows: Windows, said: KnownActivities, first: int) -> Trials:
+        """What those between the ends say, which are every second from the `first` on."""
+        ends = said.every_other(first)
+        count = max(0, len(ends) - 1)
+        before, middle, after = (slice(at, at + 2 * count, 2) for at in range(first, first + 3))
+        names, touched = said.names, gains(windows, said.places)
+        is_new = (names[middle] >= 0) & (names[middle] != names[before])
+        is_new &= names[middle] != names[after]
+        more = touched[middle] + touched[after] - gains(windows, ends.places)[1:]
+        apart = np.diff(ends.places) / (said.length * windows.per_call)
+        chances = 1 - np.exp(-np.maximum(more, 0.0))
+        return cls(number, ends, apart, is_new.astype(float), chances)
+
+
+def fit_scales(factors: GapFactors, trials: Sequence[Trials], habits: Habits) -> GapFactors:
+    """The factors as they are in this run.
+
+        answers    chop ──── wash ──── chop     with the middle one left out, the ends agree;
+                                                but it is new, so here that tells less
+
+    """
+    if not trials:
+        return factors
+    own = replace(habits, active=habits.active[[one.number for one in trials]])
+    share = np.concatenate(likely_kinds([one.ends for one in trials], own)[0])
+    columns = ((one.apart, one.is_new, one.expected) for one in trials)
+    apart, is_new, expected = map(np.concatenate, zip(*columns, strict=True))
+    foretold = (share * factors.of_kinds(apart) * expected[:, None]).sum(axis=0)
+    if not foretold.sum() > 0:
+        return factors
+    faulty = np.array([_false_news(kind, habits.faults) for kind in KINDS])
+    seen = np.maximum(share.T @ is_new - faulty * share.sum(axis=0), 0.0)
+    seen /= np.maximum(1 - habits.faults.missed - faulty, LEAST_TOLD)
+    foretold *= seen.sum() / foretold.sum()
+    scales = (seen + FACTOR_DOUBT) / (foretold + FACTOR_DOUBT)
+    return replace(factors, scales=tuple(scales.tolist()))
+
+
+def _false_news(kind: str, faults: Faults) -> float:
+    """How likely an answer amid a stretch seems to tell of something new where there is none."""
+    renamed = (1 - faults.missed) * faults.renamed
+    ends = {"idle": (faults.invented,), "one_empty": (renamed, faults.invented)}
+    return float(np.mean(ends.get(kind, (renamed,))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,9 +204,12 @@ class _Stretches:
     """First and last window, start and end, and new actions expected."""
     is_heard: bool
     """Whether the sound tells one window from another."""
+    trials: list[Trials]
 
     @classmethod
-    def of(cls, windows: Windows, seen: Sequence[Seen], agree: Agreement) -> _Stretches:
+    def of(
+        cls, recording: int, windows: Windows, seen: Sequence[Seen], agree: Agreement
+    ) -> _Stretches:
         ordered = sorted(seen, key=lambda one: one.window)
         told = [one for one in ordered if one.activity is not None]
         said = KnownActivities.of(
@@ -149,7 +229,9 @@ class _Stretches:
         mean = float(windows.survival.reach(windows.length).sum()) * windows.per_call
         number = np.cumsum(says)[:-1][taken] - 1
         lists = tuple(each.tolist() for each in columns)
-        return cls(said, number, apart[taken] / mean, lists, len(np.unique(rates[:-1])) > 1)
+        is_heard = len(np.unique(rates[:-1])) > 1
+        trials = [Trials.of(recording, windows, said, first) for first in (0, 1) if len(said) > 2]
+        return cls(said, number, apart[taken] / mean, lists, is_heard, trials)
 
     def gaps(self, kinds: FloatArray, factors: GapFactors) -> list[Gap]:
         """The stretches, given how likely it is between answers what `KINDS` say."""
@@ -160,6 +242,16 @@ class _Stretches:
         rows = zip(*ends, likeliest, factor, expected, strict=True)
         return [Gap(*row) for row in rows]
 
+
+FACTOR_DOUBT = 4.0
+"""New activities that the fitted factors of a kind count as much as."""
+
+LEAST_TOLD = 0.1
+"""Of activities, however often answers are thought to miss them."""
+
+LEAST_SPREAD = 0.06
+"""Of the factors about their mean, 1, squared: with less there is less to gain by moving calls than
+is lost by calls that lie unevenly. Set on the development halves, as the next are."""
 
 LEAST_EVIDENCE = 1.0
 """From which on answers are planned by, in units of log-likelihood: how much the answers say that
@@ -241,7 +333,8 @@ class RevisedWindows(Collection[Windows]):
             return False
         factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
-        return bool(self.evidence + spread * len(every) / 2 >= 0)
+        is_evident = self.evidence + spread * len(every) / 2 >= 0
+        return bool(spread >= LEAST_SPREAD and is_evident)
 
 
 FITTED = GapFactors(

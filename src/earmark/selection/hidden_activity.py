@@ -14,7 +14,7 @@ with a chance of its own; these are learnt from the answers of the run themselve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -74,21 +74,33 @@ class KnownActivities:
     """Their windows, increasing."""
     names: IndexArray
     """The activity of each, from 0; -1 where nothing is done."""
-    goes_on: FloatArray
-    """From each to the next, the chance that what is being done goes on."""
-    length: float
-    """Steps that an action lasts in the mean."""
+    left: FloatArray
+    """Steps that what is being done goes on for in the mean, times the chance that it still goes on
+    after so many steps."""
 
     @classmethod
     def of(
         cls, windows: Windows, places: Sequence[int], said: Sequence[str], agree: Agreement
     ) -> KnownActivities:
         """What `said` at the windows `places` is about."""
-        where = np.array(places, dtype=np.intp)
         left = np.cumsum(windows.survival.reach(windows.step)[::-1])[::-1]
-        apart = np.minimum(np.diff(where), len(left))
-        goes_on = np.append(left / left[0], 0.0)[apart]
-        return cls(where, name_activities(said, agree), goes_on, float(left[0]))
+        return cls(np.array(places, dtype=np.intp), name_activities(said, agree), left)
+
+    @property
+    def goes_on(self) -> FloatArray:
+        """From each to the next, the chance that what is being done goes on."""
+        apart = np.minimum(np.diff(self.places), len(self.left))
+        chances: FloatArray = np.append(self.left / self.left[0], 0.0)[apart]
+        return chances
+
+    @property
+    def length(self) -> float:
+        """Steps that an action lasts in the mean."""
+        return float(self.left[0])
+
+    def every_other(self, first: int) -> KnownActivities:
+        """Every second of the answers, from the `first` on."""
+        return replace(self, places=self.places[first::2], names=self.names[first::2])
 
     def __len__(self) -> int:
         return len(self.places)
@@ -120,25 +132,40 @@ def name_activities(said: Sequence[str], agree: Agreement) -> IndexArray:
     return np.array(found, dtype=np.intp)
 
 
-def likely_kinds(many: Sequence[KnownActivities]) -> tuple[list[FloatArray], float]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Habits:
+    """How often answers err, and how often something is being done, in the recordings of a run."""
+
+    faults: Faults
+    active: FloatArray
+    """The share of the time of each recording that something is being done."""
+
+
+def likely_kinds(
+    many: Sequence[KnownActivities], habits: Habits | None = None
+) -> tuple[list[FloatArray], float, Habits]:
     """For the answers about each recording the chances of `KINDS` between each and the next.
 
     Shape (answers - 1, kinds). And how much likelier all answers are because things go on from one
-    to the next, than if each was about something else: the difference of log-likelihoods.
+    to the next, than if each was about something else: the difference of log-likelihoods. And the
+    habits that were learnt from the answers, where none are given.
     """
-    faults, active = USUAL, [np.full(len(batch), 0.5) for batch in _batches(many)]
     kinds: list[FloatArray] = [np.empty((0, len(KINDS)))] * len(many)
-    for _ in range(PASSES):
-        counts, evidence = np.zeros((3, 2)), 0.0
-        for number, batch in enumerate(_batches(many)):
-            model = _Chains.of([many[place] for place in batch], faults, active[number])
-            found, learnt, active[number], gained = model.smooth()
+    batches = list(_batches(many))
+    passes = 1 if habits else PASSES
+    habits = habits or Habits(USUAL, np.full(len(many), 0.5))
+    for _ in range(passes):
+        counts, evidence, active = np.zeros((3, 2)), 0.0, habits.active.copy()
+        for batch in batches:
+            own = [many[place] for place in batch]
+            model = _Chains.of(own, habits.faults, habits.active[batch])
+            found, learnt, active[batch], gained = model.smooth()
             counts += learnt
             evidence += gained
             for row, place in enumerate(batch):
                 kinds[place] = found[: max(0, len(many[place]) - 1), row]
-        faults = Faults.learn(counts)
-    return kinds, evidence
+        habits = Habits(Faults.learn(counts), active)
+    return kinds, evidence, habits
 
 
 def _batches(many: Sequence[KnownActivities]) -> Iterator[list[int]]:
