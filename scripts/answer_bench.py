@@ -10,13 +10,16 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
-from earmark.evaluation.benchmark import Case, choose, count_picks
+from earmark.evaluation.benchmark import Case, average_phases, choose, count_picks
+from earmark.evaluation.metrics.coverage_counts import reach
 from earmark.evaluation.metrics.significance import compare_paired
 from earmark.evaluation.played_answers import AnswerPlayer, play_apart, play_rounds
 from earmark.evaluation.tables.table import Cells, Table
+from earmark.grid import Windows
 from earmark.selection.audit_sample import (
     chance_of_activity,
     draw_evenly,
@@ -25,7 +28,7 @@ from earmark.selection.audit_sample import (
 )
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.round_schedule import Rounds
+from earmark.selection.round_schedule import FIRST_SHARE, Rounds, calls_now, spread
 from earmark.selection.rules.coverage import Coverage
 
 ANSWERS = ("perfect", "noisy")
@@ -76,23 +79,87 @@ def rounds_table(materials: Sequence[BenchMaterial]) -> Table:
     rows: list[Cells] = []
     for material in materials:
         cases = material.cases
+        many = [case.windows for case in cases]
         said = {words: _said(cases, words) for words in ANSWERS}
-        for budget in material.budgets:
-            calls = [Budget(share=budget).calls(len(case.windows)) for case in cases]
+        for share in material.budgets:
+            budget = Budget(share=share)
+            calls = [budget.calls(len(windows)) for windows in many]
             once = coverages(cases, _plan_once(cases, calls))
-            cells = []
-            for words in ANSWERS:
-                plans = play_apart([case.windows for case in cases], said[words], calls)
-                cells.append(_gain(coverages(cases, plans), once))
-            rows.append(
-                (f"{material.name} ({len(cases)})", f"{100 * budget:g} %", _mean(once), *cells)
-            )
+            plans = [
+                *(play_rounds(many, said[words], budget, Rounds(None)) for words in ANSWERS),
+                *(play_apart(many, said[words], calls) for words in ANSWERS),
+            ]
+            cells = [_gain(coverages(cases, each), once) for each in plans]
+            name = f"{material.name} ({len(cases)})"
+            rows.append((name, f"{100 * share:g} %", _mean(once), *cells))
     return Table(
         "Rounds: mean coverage in per cent",
-        ("judged half (recordings)", "calls", "one round", *ANSWERS),
+        (
+            "judged half (recordings)",
+            "calls",
+            "one round",
+            *ANSWERS,
+            *(f"{a}, alone" for a in ANSWERS),
+        ),
         rows,
-        "What `--rounds auto` adds to one round, with the 95 % interval of the paired mean.",
+        "What `--rounds auto` adds to one round, with the 95 % interval of the paired mean: all "
+        "recordings in one run, and each alone in a run of its own.",
     )
+
+
+def bounds_table(materials: Sequence[BenchMaterial]) -> Table:
+    """What bounds rounds: the second half of the calls by one who knows more than any answer."""
+    rows: list[Cells] = []
+    for material in materials:
+        cases = material.cases
+        for share in material.budgets:
+            calls = [Budget(share=share).calls(len(case.windows)) for case in cases]
+            plans = _plan_once(cases, calls)
+            once = coverages(cases, plans)
+            asked = [spread(picks, calls_now(len(picks), 0, FIRST_SHARE)) for picks in plans]
+            known = [_owning(*pair) for pair in zip(cases, asked, strict=True)]
+            counted = [_counted(*pair) for pair in zip(cases, known, strict=True)]
+            told = coverages(cases, Coverage().each(counted, budgets=calls))
+            best = [_oracle(*each) for each in zip(cases, known, calls, strict=True)]
+            name = f"{material.name} ({len(cases)})"
+            cells = (_gain(told, once), _gain(best, once))
+            rows.append((name, f"{100 * share:g} %", _mean(once), *cells))
+    return Table(
+        "What bounds rounds: the second half of the calls by one who is told more",
+        ("judged half (recordings)", "calls", "one round", "actions in each stretch", "all marks"),
+        rows,
+        "Beside one round. Told how many actions lie wholly between two answers, the rest is "
+        "planned by the exact rule; told all marks, it is taken greedily.",
+    )
+
+
+def _owning(case: Case, picks: Sequence[Pick]) -> Windows:
+    places = sorted(case.windows.window_at(pick.start) for pick in picks)
+    return replace(case.windows, owned=tuple(places))
+
+
+def _counted(case: Case, windows: Windows) -> Windows:
+    """The rates with as many actions between two answers as lie wholly there."""
+    first, after = reach(case.actions, len(windows), windows.length)
+    edges = (-1, *windows.owned, len(windows))
+    rates = np.zeros(len(windows))
+    for left, right in pairwise(edges):
+        inside = int(((first > left) & (after <= right)).sum())
+        own = windows.rates[left + 1 : right]
+        rates[left + 1 : right] = own * inside / own.sum() if own.sum() > 0 else 0.0
+    return replace(windows, rates=rates)
+
+
+def _oracle(case: Case, windows: Windows, calls: int) -> float:
+    """Per cent covered where each further call takes the window that adds most."""
+    first, after = reach(case.actions, len(windows), windows.length)
+    touched = np.zeros((len(windows), len(first)), dtype=bool)
+    for action, (begin, stop) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
+        touched[begin:stop, action] = True
+    covered = touched[list(windows.owned)].any(axis=0)
+    for _ in range(calls - len(windows.owned)):
+        covered |= touched[(touched & ~covered).sum(axis=1).argmax()]
+    return 100 * float(covered.mean())
 
 
 def _plan_once(cases: Sequence[Case], calls: Sequence[int]) -> list[list[Pick]]:
@@ -136,15 +203,50 @@ def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> 
         shares = []
         for rounds, words in ((Rounds(1), "perfect"), *((Rounds(None), each) for each in ANSWERS)):
             plans = play_rounds(many, _said(cases, words), budget, rounds)
-            left = math.fsum(_worth(*pair, budget.price) for pair in zip(cases, plans, strict=True))
-            shares.append(f"{100 * left / best:.0f} %" if best > 0 else "-")
-        rows.append((f"{material.name} ({len(cases)})", *shares))
+            shares.append(_total(cases, plans, budget.price))
+        numbers = [_with_number(case) for case in cases]
+        told = play_rounds(numbers, _said(cases, "perfect"), budget, Rounds(1))
+        shares += [_total(cases, told, budget.price), _unlucky(cases, budget.price)]
+        cells = (
+            f"{100 * x / best:.0f} %" if best > 0 and math.isfinite(x) else "-" for x in shares
+        )
+        rows.append((f"{material.name} ({len(cases)})", *cells))
     return Table(
         f"Enough: covered actions less {budget.price:g} a call, of the best budget in hindsight",
-        ("judged half (recordings)", "one round", *(f"rounds, {each}" for each in ANSWERS)),
+        (
+            "judged half (recordings)",
+            "one round",
+            *(f"rounds, {each}" for each in ANSWERS),
+            "told the number",
+            "less luck",
+        ),
         rows,
-        "All recordings of a kind are one run.",
+        "All recordings of a kind are one run. Told the number: one round that knows how many "
+        "actions each recording has. Less luck: where nothing is heard, the best budget by the "
+        "mean over where evenly laid windows may begin, as no planner knows which place is lucky.",
     )
+
+
+def _total(cases: Sequence[Case], plans: Sequence[Sequence[Pick]], price: float) -> float:
+    return math.fsum(_worth(*pair, price) for pair in zip(cases, plans, strict=True))
+
+
+def _with_number(case: Case) -> Windows:
+    """The windows with rates that expect as many actions as there are."""
+    rates = case.windows.rates
+    return replace(case.windows, rates=rates * len(case.actions) / rates.sum())
+
+
+def _unlucky(cases: Sequence[Case], price: float) -> float:
+    """The most that evenly laid calls leave in the mean over where they begin; nan with sound."""
+    if any(case.windows.has_evidence for case in cases):
+        return math.nan
+    found = 0.0
+    for case in cases:
+        calls = np.unique(np.rint(np.geomspace(1, len(case.windows), LADDER - 1))).astype(int)
+        worth = (average_phases(case, each).covered - price * each for each in calls.tolist())
+        found += max(0.0, *worth)
+    return found
 
 
 def _worth(case: Case, picks: Sequence[Pick], price: float) -> float:

@@ -23,6 +23,7 @@ import composites
 from answer_bench import (
     BenchMaterial,
     audit_table,
+    bounds_table,
     enough_table,
     is_development,
     rounds_table,
@@ -56,7 +57,7 @@ def main() -> None:
         if not options.only or name in options.only
     }
     text = ""
-    for table in (rounds_table, enough_table, audit_table):
+    for table in (rounds_table, bounds_table, enough_table, audit_table):
         text += whole(table, found, options.runs / "answers").to_markdown() + "\n"
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(options.out) as scratch:

@@ -16,8 +16,12 @@ from earmark.selection.answer_evidence import (
     GapFactors,
     RevisedWindows,
     Seen,
+    Trials,
     find_gaps,
+    fit_scales,
 )
+from earmark.selection.hidden_activity import KINDS, KnownActivities, likely_kinds
+from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
 from earmark.selection.stopping import Asking, as_answered, sight
 
@@ -211,6 +215,57 @@ def test_where_nothing_is_heard_answers_must_tell_more():
     assert tells(drawing, heard=True)
     assert not tells(drawing, heard=False)
     assert tells("....".join([drawing] * 3), heard=False)
+
+
+def scales(*drawings: str, factors: GapFactors = FACTORS) -> dict[str, float]:
+    """What the factors of each kind are multiplied by in a run of these recordings."""
+    said = [known(drawing) for drawing in drawings]
+    habits = likely_kinds(said)[2]
+    trials = [
+        Trials.of(number, windows(len(drawing)), one, first)
+        for number, (drawing, one) in enumerate(zip(drawings, said, strict=True))
+        for first in (0, 1)
+    ]
+    return dict(zip(KINDS, fit_scales(factors, trials, habits).scales, strict=True))
+
+
+def known(drawing: str) -> KnownActivities:
+    told = [(one.window, one.activity or "") for one in seen(drawing)]
+    return KnownActivities.of(windows(len(drawing)), *zip(*told, strict=True), equal)
+
+
+def test_what_ends_tell_is_learnt_from_the_answers_between_them():
+    """Work between short pauses: with the answer between two pauses left out, something is new."""
+    pauses = "-....a....-....b....-....c....-....d....-....e....-....f....-....g....-"
+    stays = "-....-....-....-....-....a....b....c....d....e....f....g....h....i....j"
+    assert scales(pauses)["idle"] > 2
+    assert scales(*[pauses] * 8)["idle"] > scales(pauses)["idle"], "the more answers, the surer"
+    assert scales(*[stays] * 8)["idle"] < 1 < scales(*[stays] * 8)["differ"]
+
+
+def test_few_answers_leave_the_factors_as_they_were_fitted():
+    assert fit_scales(FACTORS, [], likely_kinds([])[2]) is FACTORS
+    assert all(0.8 < scale < 1.25 for scale in scales("a....b....-").values())
+
+
+def test_an_answer_is_tried_against_those_on_either_side_of_it():
+    """Of five answers the second and fourth lie between the others; the fourth alone is new."""
+    drawing = "a....a....a....b....c"
+    one = Trials.of(0, windows(len(drawing)), known(drawing), 0)
+    assert one.ends.places.tolist() == [0, 10, 20]
+    assert one.is_new.tolist() == [0.0, 1.0]
+    assert one.apart == pytest.approx([10 / known(drawing).length] * 2)
+    alone, among = (windows(21, owned=owned) for owned in ((0, 10), (0, 5, 10)))
+    more = gains(among, np.array([0, 5, 10])).sum() - gains(alone, np.array([0, 10])).sum()
+    assert one.expected[0] == pytest.approx(1 - np.exp(-more))
+    other = Trials.of(0, windows(len(drawing)), known(drawing), 1)
+    assert other.is_new.tolist() == [0.0]
+
+
+def test_factors_that_hardly_differ_are_not_planned_by():
+    """However sure they are: calls that lie unevenly lose more than that can gain."""
+    pauses = "....".join(["-....a....-....b....-....c....-....d....-....e....-....f"] * 9)
+    assert not RevisedWindows([windows(len(pauses))], [seen(pauses)], agree=equal).tells
 
 
 @pytest.mark.parametrize("rounds", [Rounds(3), Rounds(None)])

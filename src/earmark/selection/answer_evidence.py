@@ -163,8 +163,8 @@ class Trials:
 def fit_scales(factors: GapFactors, trials: Sequence[Trials], habits: Habits) -> GapFactors:
     """The factors as they are in this run.
 
-        answers    chop ──── wash ──── chop     with the middle one left out, the ends agree;
-                                                but it is new, so here that tells less
+    answers    chop ──── wash ──── chop     with the middle one left out, the ends agree;
+                                            but it is new, so here that tells less
 
     """
     if not trials:
