@@ -44,11 +44,8 @@ def open_ledger(folder: Path, described: Mapping[str, Any], question: Question) 
 def blur_run(folder: Path, blur: FaceBlur) -> None:
     """Note that pictures of the run in `folder` are blurred, and blur those it keeps already.
 
-    What they showed before is overwritten in its database. Nothing is done where it was before.
-
-    Raises:
-        ModelMissing: what finds faces is not here.
-        LedgerError: there is no run, or it cannot be written.
+    What they showed before is overwritten in its database. Nothing is done where it was before;
+    `ModelMissing` says that what finds faces is not here.
     """
     with closing(connect(folder, to_write=True)) as database, clearly(folder):
         if database.execute("SELECT 1 FROM notes WHERE name = ?", (BLURRED,)).fetchone():

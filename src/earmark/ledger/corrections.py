@@ -43,20 +43,23 @@ ORDER BY EXISTS (
 def correct(folder: Path, correction: Correction) -> Correction:
     """Keep what somebody says of the run in `folder`; as it was kept, with its number and time.
 
-    Raises:
-        ValueError: the recording is unknown, there is no answer to judge, words are missing or too
-            long, or the span is no part of the recording.
-        LedgerError: there is no such run, or it cannot be written.
+    A `ValueError` says that the recording is unknown, that there is no answer to judge, that words
+    are missing or too long, or that the span is no part of the recording.
     """
     made = _checked(correction)
     with _writing(folder) as database:
         number = number_of(database, made.recording)
-        _check_span(database, number, made)
-        place = (number, made.span.start, made.span.end)
+        start, end = made.span.start, made.span.end
+        query = "SELECT duration FROM recordings WHERE number = ?"
+        (duration,) = database.execute(query, (number,)).fetchone()
+        # A window may end where the grid does, a little after the recording.
+        if made.verdict == "missed" and not 0 <= start < end <= duration + 1:
+            raise ValueError(f"{start:g} to {end:g} s is no part of a recording of {duration:g} s")
+        place = (number, start, end)
         judged = database.execute(_JUDGED, place).fetchone() if made.verdict != "missed" else None
         if judged is None and made.verdict != "missed":
             raise ValueError(
-                f"there is no answer from {made.span.start:g} to {made.span.end:g} s to judge; "
+                f"there is no answer from {start:g} to {end:g} s to judge; "
                 "mark what was overlooked as missed"
             )
         call, identity, caption = judged or (None, "", "")
@@ -164,17 +167,6 @@ def _checked(correction: Correction) -> Correction:
     if correction.verdict == "reworded" and not text:
         raise ValueError("say what the better words are")
     return replace(correction, text=text, author=author)
-
-
-def _check_span(database: sqlite3.Connection, number: int, made: Correction) -> None:
-    query = "SELECT duration FROM recordings WHERE number = ?"
-    (duration,) = database.execute(query, (number,)).fetchone()
-    # A window may end where the grid does, a little after the recording.
-    if made.verdict == "missed" and not 0 <= made.span.start < made.span.end <= duration + 1:
-        raise ValueError(
-            f"{made.span.start:g} to {made.span.end:g} s is no part of a recording of "
-            f"{duration:g} s"
-        )
 
 
 @contextmanager

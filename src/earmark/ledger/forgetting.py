@@ -87,10 +87,8 @@ def still_held(folder: Path, traces: Iterable[str | bytes]) -> set[str | bytes]:
 def delete_recordings(folder: Path, ids: Collection[str]) -> None:
     """Delete every row about the recordings `ids`; the caller holds the lock of the run.
 
-    What their calls took still counts against the caps of the run.
-
-    Raises:
-        LedgerError: somebody is reading the run just now, or it cannot be written.
+    What their calls took still counts against the caps of the run. A `LedgerError` says that
+    somebody is reading the run just now, or that it cannot be written.
     """
     with closing(connect(folder, to_write=True)) as database, clearly(folder):
         database.execute("PRAGMA secure_delete = ON")

@@ -162,19 +162,14 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     """Bring `runs` together in the run `into`, which may be new; they are only read.
 
     No call that is answered in any of them is ever asked again. A recording that failed in one
-    and was done in another is done.
-
-    Raises:
-        LedgerError: The plans differ, or one path is two different recordings in them; a run is in
-            use, damaged or of another version. Nothing is merged then.
+    and was done in another is done. Nothing is merged where a `LedgerError` says that plans differ,
+    that one path is two recordings, or that a run is in use, damaged or of another version.
     """
     if not runs:
         raise ValueError("nothing to merge: name the folders of one run or more")
     if into.resolve() in {run.resolve() for run in runs}:
         raise LedgerError(f"{into} cannot be merged into itself; give --into another folder")
-    theirs = [*runs, *([into] if _is_begun(into) else [])]
-    plan = _common_plan(theirs)
-    _check_places(theirs)
+    plan = _common_plan([*runs, *([into] if _has_plan(into) else [])])
     with ExitStack() as stack:
         for folder in (*runs, into):
             stack.callback(RunLock(folder).close)
@@ -186,47 +181,40 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     return MergeResult(len(runs), totals.recordings, missed, totals.answered)
 
 
-def _is_begun(folder: Path) -> bool:
-    """Whether a run is there; a process killed early leaves a file without tables, or a plan."""
-    return has_tables(folder) and bool(_plan_of(folder))
-
-
 def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
-    first, *others = runs
-    plan = _plan_of(first)
-    for folder in others:
-        theirs = _plan_of(folder)
+    """The plan that all runs share, each path the same recording wherever it occurs."""
+    plans, seen = {}, dict[str, tuple[str, Path]]()
+    for folder in runs:
+        with Run.open(folder) as run:
+            plans[folder], rows = run.plan(), run.recordings()
+        plan, theirs = plans[runs[0]], plans[folder]
         if name := next(differences(plan, theirs), None):
             raise LedgerError(
-                f"the runs do not fit: {name} is {plan.get(name)!r} in {first} and "
+                f"the runs do not fit: {name} is {plan.get(name)!r} in {runs[0]} and "
                 f"{theirs.get(name)!r} in {folder}; merge runs of one command and one version"
             )
-    return plan
+        for row in rows:
+            key, first = seen.setdefault(row.path, (row.id, folder))
+            if key != row.id:
+                raise LedgerError(
+                    f"the runs do not fit: {row.path} changed between {first} and {folder}; "
+                    "run the command on it again in one of them"
+                )
+    return plans[runs[0]]
+
+
+def _has_plan(folder: Path) -> bool:
+    """Whether a run is there; a process killed early leaves a file without tables, or a plan."""
+    if not has_tables(folder):
+        return False
+    with Run.open(folder) as run:
+        return bool(run.plan())
 
 
 def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
     """What two plans have different, by name."""
     names = sorted({*plan, *other})
     return (name for name in names if plan.get(name) != other.get(name))
-
-
-def _plan_of(folder: Path) -> dict[str, Any]:
-    with Run.open(folder) as run:
-        return run.plan()
-
-
-def _check_places(runs: Sequence[Path]) -> None:
-    """Make sure that a path is the same recording wherever it occurs."""
-    seen: dict[str, tuple[str, Path]] = {}
-    for folder in runs:
-        with Run.open(folder) as run:
-            for row in run.recordings():
-                key, first = seen.setdefault(row.path, (row.id, folder))
-                if key != row.id:
-                    raise LedgerError(
-                        f"the runs do not fit: {row.path} changed between {first} and {folder}; "
-                        "run the command on it again in one of them"
-                    )
 
 
 def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:

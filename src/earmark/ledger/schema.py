@@ -136,10 +136,8 @@ CREATE VIRTUAL TABLE words USING fts5(
 def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     """A connection to the run in `folder`, its tables made if it is new and `to_write`.
 
-    A run of an older version is migrated: itself if `to_write`, else a private copy of it.
-
-    Raises:
-        LedgerError: No run there, not a run, of an unknown version, or damaged.
+    A run of an older version is migrated: itself if `to_write`, else a private copy of it. A
+    `LedgerError` says that it is no run, damaged, or of an unknown version.
     """
     path = folder / FILE
     if not to_write and not path.is_file():

@@ -13,17 +13,15 @@ from typing import Any
 from urllib.parse import quote
 
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_range
-from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.records import HeardRow, RecordingSummary
+from earmark.ledger.records import RecordingSummary
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import remove_stale, replacing
 from earmark.reporting.report_page import (
     describe_run,
-    draw,
     name_of,
     pictures_of,
-    save_html,
+    save_page,
     write_page,
     write_recording,
 )
@@ -66,7 +64,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
         "curve": curve(run, error),
         "sure": MEASURED if error else "",
     }
-    return save_html(draw("index", plain, styles=("page.css", "index.css")), path)
+    return save_page(path, "index", plain)
 
 
 def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...]]:
@@ -78,11 +76,13 @@ def curve(run: Run, error: ForecastError | None = None) -> list[tuple[float, ...
     survival = run.survival()
     if survival is None:
         return []
-    many = [
-        _windows(row, recording.duration, survival)
-        for recording in run.recordings()
-        if (row := run.heard(recording.id)) is not None
-    ]
+    many = []
+    for recording in run.recordings():
+        if heard := run.heard(recording.id):  # of its windows only the rates matter
+            rates, is_free = heard.rates, heard.per_call > 1
+            long = recording.duration if is_free else len(rates) * heard.window
+            each = (rates, rates, rates, survival)
+            many.append(Windows(heard.window, long, *each, per_call=heard.per_call))
     total = sum(windows.calls for windows in many)
     budgets = sorted({round(share * total) for share in SHARES})
     reached = ladder(many, budgets, within=0.002)
@@ -130,13 +130,6 @@ def _plain(run: Run, summary: RecordingSummary) -> dict[str, Any]:
         "spend": round(totals.spend, 6),
         "active": None if active is None else round(active, 1),
     }
-
-
-def _windows(heard: HeardRow, duration: float, survival: Survival) -> Windows:
-    """Windows of which only the rates matter."""
-    rates = heard.rates
-    long = duration if heard.per_call > 1 else len(rates) * heard.window
-    return Windows(heard.window, long, rates, rates, rates, survival, per_call=heard.per_call)
 
 
 def _write_pages(

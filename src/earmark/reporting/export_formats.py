@@ -16,7 +16,7 @@ from dataclasses import asdict, fields
 from heapq import merge
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from earmark.errors import MissingExtra
 from earmark.ledger.records import RecordingRow
@@ -71,21 +71,18 @@ class Parquet(Exporter):
             from pyarrow import parquet
         except ImportError as error:
             raise MissingExtra("Parquet needs pyarrow: pip install 'earmark[parquet]'") from error
-        schema, rows = pyarrow.schema(_parquet_types(pyarrow)), iter(export.rows)
+        kinds = {
+            "str": pyarrow.string(),
+            "int": pyarrow.int64(),
+            "float": pyarrow.float64(),
+            "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
+        }
+        types = {one.name: str(one.type).removesuffix(" | None") for one in fields(ExportRow)}
+        schema = pyarrow.schema([(name, kinds[kind]) for name, kind in types.items()])
+        rows = iter(export.rows)
         with parquet.ParquetWriter(path, schema) as writer:
             while group := [asdict(row) for row in islice(rows, BATCH)]:
                 writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
-
-
-def _parquet_types(pyarrow: Any) -> Iterator[tuple[str, Any]]:
-    kinds = {
-        "str": pyarrow.string(),
-        "int": pyarrow.int64(),
-        "float": pyarrow.float64(),
-        "tuple[str, ...]": pyarrow.list_(pyarrow.string()),
-    }
-    for field in fields(ExportRow):
-        yield field.name, kinds[str(field.type).removesuffix(" | None")]
 
 
 class SubRip(TextExporter):
@@ -179,10 +176,7 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
 
     A format that holds one recording a file makes several: with several recordings, or where it is
     one or its name has no ending, `path` is a folder and each file is named after its recording.
-
-    Raises:
-        MissingExtra: Parquet without pyarrow.
-        ValueError: The format is unknown, and the message lists them; or `path` is a folder.
+    A `ValueError` lists the formats where this is none, or says that `path` is a folder.
     """
     write = EXPORTERS.named(format)()
     files = {path: run.recordings()}

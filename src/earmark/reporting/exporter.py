@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import describe_evidence, evidence_by_span
 from earmark.ledger.corrections import settle
-from earmark.ledger.records import PickRow, RecordingRow
+from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
 
@@ -132,11 +132,25 @@ class TextExporter(Exporter):
 
 
 def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
+    names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
     for recording in recordings:
         picks = list(run.picks(recording.id))
         known = evidence_by_span(run.evidence(recording.id), [pick.span for pick in picks])
-        for pick in picks:
-            yield _row(recording, pick, describe_evidence(known[pick.span]))
+        for row in picks:
+            said: dict[str, Any] = {name: getattr(row.answer, name, None) for name in names}
+            yield ExportRow(
+                recording=recording.id,
+                id=recording.name,
+                path=recording.path,
+                **asdict(row.pick),
+                tags=row.tags,
+                status=row.status,
+                caption=row.caption,
+                **said,
+                spend=row.kept.spend if row.kept else None,
+                failure=row.failure,
+                evidence=describe_evidence(known[row.span]),
+            )
 
 
 def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[CorrectedSpan]:
@@ -153,21 +167,3 @@ def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[Correct
                 author=one.author,
                 at=one.at,
             )
-
-
-def _row(recording: RecordingRow, row: PickRow, evidence: str) -> ExportRow:
-    names = ("model", "form", "finish", "prompt_tokens", "completion_tokens", "latency")
-    said: dict[str, Any] = {name: getattr(row.answer, name, None) for name in names}
-    return ExportRow(
-        recording=recording.id,
-        id=recording.name,
-        path=recording.path,
-        **asdict(row.pick),
-        tags=row.tags,
-        status=row.status,
-        caption=row.caption,
-        **said,
-        spend=row.kept.spend if row.kept else None,
-        failure=row.failure,
-        evidence=evidence,
-    )

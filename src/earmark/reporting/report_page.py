@@ -47,8 +47,11 @@ MOST_TEXT = 4000
 """Characters of a caption on the page; the run and its exports have all of them."""
 
 
-SCRIPTS = {"page": ("word_search.js", "lanes.js")}
-"""What a page's own script needs before it."""
+PARTS = {
+    "page": (("word_search.js", "lanes.js"), ("page.css",)),
+    "index": ((), ("page.css", "index.css")),
+}
+"""What a page's own script needs before it, and its styles."""
 
 
 def write_page(
@@ -60,24 +63,17 @@ def write_page(
 ) -> Path:
     """Write the page of `run` to `path`, whole or not at all.
 
-    Recordings in which something happened come first, else by path.
-
-    Args:
-        run: What to tell.
-        path: Of the page; if it has very many pictures, they go to a folder beside it.
-        title: The name of the run's folder where none is given.
-        files: Of each recording, by its id, what is played; its own files where that is None.
+    Recordings in which something happened come first, else by path. Very many pictures go to a
+    folder beside the page. Of each recording its own files are played, or `files` by its id.
     """
-    told = [(row, overview_of(run, row)) for row in run.recordings()]
-    told.sort(key=lambda pair: not pair[1].has_something)
-    return _save(run, path, describe_run(run, title), told, files)
+    return _save(run, path, describe_run(run, title), run.recordings(), files)
 
 
 def write_recording(run: Run, recording: RecordingRow, totals: Totals, path: Path) -> Path:
     """Write a page about one `recording` of `run`, which has come to `totals`, to `path`."""
     heard = run.heard(recording.id) or HeardRow(recording.id)
     heading = _heading(run, recording.title, totals, forecast_of(run, recording, heard))
-    return _save(run, path, heading, [(recording, overview_of(run, recording))], None)
+    return _save(run, path, heading, [recording], None)
 
 
 def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
@@ -104,18 +100,19 @@ def _save(
     run: Run,
     path: Path,
     heading: dict[str, Any],
-    told: Sequence[tuple[RecordingRow, RecordingOverview]],
+    rows: Sequence[RecordingRow],
     files: Mapping[str, Files] | None,
 ) -> Path:
     is_large = heading["totals"]["picks"] > MOST_EMBEDDED
     album = PictureFiles(pictures_of(path)) if is_large else None
+    told = [(row, overview_of(run, row)) for row in rows]
     recordings = []
-    for row, overview in told:
+    for row, overview in sorted(told, key=lambda pair: not pair[1].has_something):
         links = _links(row, path.parent) if files is None else files.get(row.id, ())
         recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(links)})
     pictures = f"{quote(album.folder.name)}/" if album else ""
     data = heading | {"pictures": pictures, "recordings": recordings}
-    save_html(draw("page", data, styles=("page.css",), has_files=is_large), path)
+    save_page(path, "page", data, has_files=is_large)
     if album is not None:
         album.remove_others()
     return path
@@ -151,26 +148,23 @@ class PictureFiles:
                 path.unlink(missing_ok=True)
 
 
-def save_html(page: str, path: Path) -> Path:
-    """Write `page` to `path`, whole or not at all."""
-    with replacing(path) as scratch:
-        scratch.write_text(page, encoding="utf-8")
-    return path
-
-
 _BEGIN = """"use strict";
 const run = JSON.parse(document.getElementById("data").textContent);
 """
 """Of the script of every page: what it tells of."""
 
 
-def draw(name: str, data: Any, *, styles: Sequence[str], has_files: bool = False) -> str:
-    """The page `name` as HTML: its middle and script in the frame all share, `data` put in."""
+def save_page(path: Path, name: str, data: Any, *, has_files: bool = False) -> Path:
+    """Write the page `name` to `path`: its middle and script in the frame all share, and `data`."""
+    needed, styles = PARTS[name]
     body = _part("frame.html").replace("{{middle}}", _part(f"{name}.html"))
-    scripts = map(_part, ("parts.js", *SCRIPTS.get(name, ()), f"{name}.js"))
+    scripts = map(_part, ("parts.js", *needed, f"{name}.js"))
     script = re.sub(r"^export ", "", f"{_BEGIN}{''.join(scripts)}", flags=re.MULTILINE)
     style = "".join(map(_part, styles))
-    return assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
+    page = assemble("earmark", body, style=style, script=script, data=data, has_files=has_files)
+    with replacing(path) as scratch:
+        scratch.write_text(page, encoding="utf-8")
+    return path
 
 
 def _part(name: str) -> str:
@@ -253,11 +247,9 @@ def link_to(path: str, *, beside: Path) -> str | None:
     return quote(f"./{relative.as_posix()}")
 
 
-def _links(recording: RecordingRow, beside: Path) -> Iterator[tuple[str, float]]:
-    for path, start in recording.files:
-        link = link_to(path, beside=beside)
-        if link is not None:
-            yield link, start
+def _links(recording: RecordingRow, beside: Path) -> Files:
+    links = ((link_to(path, beside=beside), start) for path, start in recording.files)
+    return [(link, start) for link, start in links if link is not None]
 
 
 def _each_once(every: Iterator[EvidenceEntry]) -> Iterator[EvidenceEntry]:

@@ -53,11 +53,7 @@ class CaptionResult:
         return Run.open(self.folder)
 
     def to_pandas(self) -> DataFrame:
-        """A data frame with one row a pick: what was heard, asked and answered.
-
-        Raises:
-            MissingExtra: pandas is not installed.
-        """
+        """A data frame with one row a pick: what was heard, asked and answered. Needs pandas."""
         from earmark.reporting.exporter import Export, ExportRow
 
         with self.open() as run:

@@ -85,7 +85,8 @@ class AccessControl:
         if not bucket.take(self.rate, 2 * self.rate):
             return _refusal(request, 429, "too many requests; wait a moment")
         host = request.headers.get("host", "").lower()
-        if _name_of(host) not in self.hosts:
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if name not in self.hosts:
             reason = f"this server does not answer to {host[:80]!r}; see --allow-host"
             return _refusal(request, 421, reason)
         if _is_foreign(request, host):
@@ -120,10 +121,6 @@ class AccessControl:
 def cookie_name(port: int) -> str:
     """Of a server at `port`: cookies do not tell ports apart."""
     return f"earmark-{hashlib.sha256(str(port).encode()).hexdigest()[:6]}"
-
-
-def _name_of(host: str) -> str:
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
 
 
 def _is_navigation(request: Request) -> bool:

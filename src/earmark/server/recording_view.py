@@ -162,19 +162,17 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
 
 def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: str) -> PickPage:
     """Some picks in order of time; with `words`, those whose caption or tags hold all of them."""
-    parts = words.casefold().split()
-    every = [pick for pick in run.picks(row.id) if _holds(pick, parts)]
+    parts, every = words.casefold().split(), []
+    for pick in run.picks(row.id):
+        text = " ".join([pick.caption or "", *pick.tags]).casefold()
+        if all(part in text for part in parts):
+            every.append(pick)
     said: dict[Span, list[Correction]] = defaultdict(list)
     for one in run.corrections(row.id):
         if one.verdict != "missed" and not one.withdrawn:
             said[one.span].append(one)
     shown = every[offset : offset + limit]
     return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
-
-
-def _holds(row: PickRow, parts: list[str]) -> bool:
-    text = " ".join([row.caption or "", *row.tags]).casefold()
-    return all(part in text for part in parts)
 
 
 def _picked(run: Run, row: RecordingRow, span: Span) -> Iterator[LaneEntry]:

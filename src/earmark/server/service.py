@@ -36,7 +36,11 @@ class Service:
     @cached_property
     def sources(self) -> dict[str, Source]:
         """What a new run may work on: recordings below the folders that are served."""
-        return {_key_of(one): one for one in self.plan.sources()}
+        places = {"\n".join(one.uris): one for one in self.plan.sources()}  # which stay here
+        return {
+            hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:16]: one
+            for place, one in places.items()
+        }
 
     @cached_property
     def captioner(self) -> Captioner:
@@ -61,12 +65,6 @@ class Service:
         if not model:
             raise LedgerError(reason)
         return model
-
-
-def _key_of(source: Source) -> str:
-    """What a source is called: its place stays here."""
-    places = "\n".join(source.uris).encode("utf-8", "replace")
-    return hashlib.sha256(places).hexdigest()[:16]
 
 
 def service_of(request: Request) -> Service:
