@@ -68,19 +68,17 @@ FROM calls JOIN recordings ON number = recording JOIN answers a ON a.call = call
 WHERE recordings.id = ? AND
 """  # noqa: S608 - columns of our own
 
-_SUMS = (
-    """
+_TOTALS = """
+SELECT * FROM (
     SELECT count(*) AS recordings, total(duration) AS duration,
         coalesce(sum(size_bytes), 0) AS size_bytes, coalesce(sum(frame_count), 0) AS frame_count
     FROM present
-    """,
-    """
+), (
     SELECT coalesce(sum(windows), 0) AS windows,
         total(iif(plan IS NOT NULL AND forecast IS NULL, 0, expected)) AS expected
     FROM heard JOIN present ON number = heard.recording
         LEFT JOIN choices ON plan = :plan AND choices.recording = heard.recording
-    """,
-    """
+), (
     SELECT count(*) AS picks, coalesce(sum(kind = 'caption'), 0) AS answered,
         coalesce(sum(state = 'failed'), 0) AS failed,
         total(iif(forecast IS NULL, 0, expected)) AS touched
@@ -88,8 +86,7 @@ _SUMS = (
         LEFT JOIN choices USING (plan, recording)
         LEFT JOIN calls ON calls.id = picks.call LEFT JOIN answers ON answers.call = picks.call
     WHERE plan = :plan
-    """,
-    """
+), (
     SELECT coalesce(sum(frames_decoded), 0) AS frames_decoded,
         coalesce(sum(frames_sent), 0) AS frames_sent,
         coalesce(sum(faces_blurred), 0) AS faces_blurred,
@@ -97,19 +94,16 @@ _SUMS = (
             SELECT coalesce(sum(sound_bytes), 0) FROM heard JOIN present ON number = recording
         ) AS bytes_read
     FROM frames JOIN present ON number = recording
-    """,
-    """
+), (
     SELECT coalesce(sum(asked), 0) AS asked, coalesce(sum(interrupted), 0) AS interrupted
     FROM calls
-    """,
-    """
+), (
     SELECT coalesce(sum(prompt_tokens), 0) AS prompt_tokens,
         coalesce(sum(completion_tokens), 0) AS completion_tokens, total(spend) AS spend
     FROM (SELECT prompt_tokens, completion_tokens, spend FROM answers
         UNION ALL SELECT prompt_tokens, completion_tokens, spend FROM failures)
-    """,
 )
-"""Each fills the totals it names."""
+"""
 
 
 _SUMMARIES = """
@@ -404,10 +398,7 @@ class Run:
 
     def totals(self) -> Totals:
         """What the run has come to."""
-        values: dict[str, Any] = {}
-        for query in _SUMS:
-            values |= next(self._named(query))
-        return Totals(**values)
+        return Totals(**next(self._named(_TOTALS)))
 
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
         """What holds all of `words`, the best match first: see `TextIndex.search`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from earmark.ledger.row_values import split_tags
@@ -182,10 +182,9 @@ class TextIndex:
         row = self._row(_EVIDENCE, text.place)
         if row is None:
             return None
-        name, path, start, end, *about, picture = row
-        hit = SearchHit(name, path, None, Span(start, end), "", (), "", picture or b"", rank=rank)
-        kind, words, confidence, origin = about
-        return replace(hit, kind=kind, text=words, confidence=confidence, model=origin)
+        name, path, start, end, kind, words, confidence, origin, picture = row
+        place = (name, path, None, Span(start, end), "", (), origin, picture or b"")
+        return SearchHit(*place, kind, words, confidence, rank)
 
     def _hit(self, found: tuple[Any, ...], place: int, rank: float) -> SearchHit:
         """A span as found; one found by its tags alone shows its latest caption, if any."""
