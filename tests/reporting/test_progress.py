@@ -11,7 +11,7 @@ import pytest
 from earmark.captioning.limits import Tally
 from earmark.errors import BackendError
 from earmark.reporting.progress import Progress
-from earmark.reporting.prometheus import exposition, serve_metrics
+from earmark.reporting.progress_display import exposition, serve_metrics
 
 
 def counted() -> Progress:

@@ -31,8 +31,8 @@ from earmark.search.archive_search import search as search_run
 from earmark.selection import Pick
 from earmark.server.archive_view import ArchiveQuery, find_rows
 from earmark.server.recording_view import find_recording
+from earmark.server.run_jobs import forecast_of
 from earmark.server.run_library import ServedRun
-from earmark.server.run_process import forecast_of
 from earmark.server.service import Service
 from earmark.timeline import Span
 

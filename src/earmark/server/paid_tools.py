@@ -28,8 +28,8 @@ from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.text_format import counted
 from earmark.search.cited_answer import MOST_ENTRIES, MOST_TEXT, run_paths
 from earmark.server.agent_tools import NOTICE, AgentTools, OutsideFolders
+from earmark.server.run_jobs import any_request
 from earmark.server.run_library import key_of
-from earmark.server.run_process import any_request
 from earmark.server.service import Service
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,22 +138,26 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
 def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> TimelineView:
     """What lies in `span`, in `cells` columns."""
     heard = run.heard(row.id) or HeardRow(row.id)
-    lanes: dict[str, list[LaneEntry]] = {"heard": [], "said": []}
-    lanes["picked"] = list(_picked(run, row, span))
+    lanes: dict[str, list[LaneEntry]] = {"picked": [], "heard": [], "said": []}
+    for pick in run.picks(row.id):
+        if pick.span.overlaps(span):
+            text = pick.caption if pick.caption is not None else ", ".join(pick.tags)
+            when = pick.span
+            lanes["picked"].append(LaneEntry(when.start, when.end, text[:200], pick.status))
     for entry in run.evidence(row.id, kinds=("heard", "said"), within=span):
-        lanes[entry.kind].append(
-            LaneEntry(entry.span.start, entry.span.end, entry.text, entry.kind)
-        )
+        when = entry.span
+        lanes[entry.kind].append(LaneEntry(when.start, when.end, entry.text, entry.kind))
     steps = {name: math.ceil(len(lane) / MOST_ENTRIES) or 1 for name, lane in lanes.items()}
+    shown = {name: lane[:: steps[name]] for name, lane in lanes.items()}
     level, step = heard.level, heard.window / heard.per_call
     return TimelineView(
         start=span.start,
         end=span.end,
         level=_cells(level.values, level.hop, span, cells) if level else [],
         score=_cells(heard.scores, step, span, cells) if len(heard.scores) else [],
-        picks=lanes["picked"][:: steps["picked"]],
-        sounds=lanes["heard"][:: steps["heard"]],
-        speech=lanes["said"][:: steps["said"]],
+        picks=shown["picked"],
+        sounds=shown["heard"],
+        speech=shown["said"],
         corrections=[one for one in run.corrections(row.id) if one.span.overlaps(span)],
         is_whole=max(steps.values()) == 1,
     )
@@ -173,13 +176,6 @@ def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: s
             said[one.span].append(one)
     shown = every[offset : offset + limit]
     return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
-
-
-def _picked(run: Run, row: RecordingRow, span: Span) -> Iterator[LaneEntry]:
-    for pick in run.picks(row.id):
-        if pick.span.overlaps(span):
-            text = pick.caption if pick.caption is not None else ", ".join(pick.tags)
-            yield LaneEntry(pick.span.start, pick.span.end, text[:200], pick.status)
 
 
 def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:

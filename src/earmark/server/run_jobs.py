@@ -1,4 +1,10 @@
-"""Forecasts and runs that the server starts, each a process that can be stopped and continued."""
+"""Forecasts and runs that the server starts, each a process that can be stopped and continued.
+
+The process is this module, run by itself:
+
+    stdin   one JSON document: what to do, the plan, where
+    stdout  a JSON line now and then: progress; the last one: result or failure
+"""
 
 from __future__ import annotations
 
@@ -9,19 +15,26 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from earmark.captioning.question import Question
+from earmark.captioning.request import Request
 from earmark.errors import EarmarkError
+from earmark.evidence.window_sounds import WindowSounds
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.schema import FILE
 from earmark.media import Source
 from earmark.media.atomic_file import replacing
 from earmark.media.source import name_of
 from earmark.pipeline.run_plan import Plan, make_plan
+from earmark.redaction import redact
+from earmark.reporting.progress import Progress
+from earmark.selection import Pick
+from earmark.selection.cost_forecast import CallCost
 from earmark.server.run_library import ServedRun, key_of
 
 PLAN = "plan.json"
@@ -29,6 +42,9 @@ PLAN = "plan.json"
 
 MOST_JOBS = 100
 """Remembered; the oldest that are over are forgotten."""
+
+EVERY = 0.2
+"""Seconds between two lines of progress."""
 
 PATIENCE = 20.0
 """Seconds a process has to end in before it is killed."""
@@ -138,7 +154,7 @@ class RunJobs:
             "run": str(folder) if folder else None,
         }
         child = subprocess.Popen(  # our own interpreter and module
-            [sys.executable, "-m", "earmark.server.run_process"],
+            [sys.executable, "-m", "earmark.server.run_jobs"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -190,3 +206,58 @@ def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
         number += 1
         folder = root / "runs" / f"{stem}-{number}"
     return folder
+
+
+def work(order: dict[str, Any], out: TextIO) -> None:
+    """Do what `order` says, and tell `out`."""
+    told = 0.0
+
+    def tell(**line: Any) -> None:
+        out.write(json.dumps(line, allow_nan=False) + "\n")
+        out.flush()
+
+    def on_change(progress: Progress) -> None:
+        nonlocal told
+        if time.monotonic() - told >= EVERY:
+            told = time.monotonic()
+            tell(progress=progress.to_json())
+
+    try:
+        tell(result=_do(order, Progress(on_change)))
+    except (EarmarkError, ValueError) as error:
+        tell(failure=redact(str(error)))
+    except KeyboardInterrupt:
+        tell(stopped=True)
+
+
+def _do(order: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    plan = Plan.from_json(order["plan"])
+    if order["server"]:  # a plan is written without the key in an address
+        plan = replace(plan, model_choice=replace(plan.model_choice, server=order["server"]))
+    if order["kind"] == "forecast":
+        return forecast_of(plan, progress)
+    from earmark.pipeline.caption import caption
+
+    folder, key = Path(order["run"]), order["api_key"]
+    done = caption(run=folder, plan=plan, api_key=key, progress=progress)
+    return {"totals": asdict(done.totals), "missed": done.missed, "stopped": done.tally.stopped}
+
+
+def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
+    """What budgets reach and, at the prices of `plan`, cost at most."""
+    from earmark.pipeline.plan import plan as make_forecast
+
+    cost = CallCost(money=plan.limits.price_at_most(any_request(plan, plan.question)))
+    forecast = make_forecast(plan=plan, cost=cost, progress=progress).forecast
+    assert forecast is not None, "that is what planning gives"
+    return forecast.to_json()
+
+
+def any_request(plan: Plan, question: Question) -> Request:
+    """What `question` asks of some window: the most that a call takes is known from it."""
+    window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
+    return question.request("", window, WindowSounds(), "")
+
+
+if __name__ == "__main__":
+    work(json.load(sys.stdin), sys.stdout)
