@@ -49,7 +49,8 @@ class ServedRun:
     """What is blurred in pictures that the run keeps without."""
     is_local: bool = True
     """Whether only this machine is served."""
-    free: list[tuple[Edition, Run]] = field(default_factory=list)
+    free: list[tuple[int, Run]] = field(default_factory=list)
+    """Each with the file it reads, by its number."""
     known: dict[Any, tuple[Edition, float, Any]] = field(default_factory=dict)
     """What was added up: of which edition, and until when it is good anyway."""
     working: dict[Any, threading.Lock] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class ServedRun:
         file = self.edition()[0][0]
         with self.lock:
             free = self.free.pop() if self.free else None
-        if free is not None and free[0][0][0] != file:  # another file is there now
+        if free is not None and free[0] != file:  # another file is there now
             free[1].close()
             free = None
         run = free[1] if free else Run.open(self.folder, blur=self.blur)
@@ -77,7 +78,7 @@ class ServedRun:
             run.close()
             raise
         with self.lock:
-            self.free.append((self.edition(), run))
+            self.free.append((file, run))
 
     def hidden(self, run: Run) -> str:
         """Why recordings themselves may not be played from here; empty where they may."""
