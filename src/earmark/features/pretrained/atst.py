@@ -13,7 +13,7 @@ from earmark.features.pretrained.detector import (
     StrongDetector,
     Transformer,
 )
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
+from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
 from earmark.features.spectrum import hertz_bands
 
 BANDS = 64
@@ -34,10 +34,8 @@ class AtstFrame(StrongDetector):
 
     def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
         super().__init__("atst", _FrameTransformer(size), width=size.width, classes=classes)
-        self._power = PowerSpectrum(hann(1024), size=1024, hop=160)
-        self._bands = Bands(
-            hertz_bands(BANDS, size=1024, sample_rate=16_000, low=60, high=7_800, slaney=False)
-        )
+        bands = hertz_bands(BANDS, size=1024, sample_rate=16_000, low=60, high=7_800, slaney=False)
+        self._mel = PowerSpectrum(hann(1024), bands, hop=160)
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Log-mel levels brought to about -1..1, `(batch, 64, 1001)`.
@@ -45,7 +43,7 @@ class AtstFrame(StrongDetector):
         The loudest level is looked for in each chunk by itself; the authors' code, given several
         chunks at once, looks in all of them, so that chunks would change with their neighbours.
         """
-        level = 10.0 * torch.log10(self._bands(self._power(sound)).clamp(min=1e-10))
+        level = 10.0 * torch.log10(self._mel(sound).clamp(min=1e-10))
         floor = level.amax(dim=(1, 2), keepdim=True) - DEPTH_DB
         level = torch.maximum(level, floor).clamp(-50.0, 80.0)
         low, high = RANGE_DB

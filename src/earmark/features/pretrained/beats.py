@@ -11,7 +11,7 @@ from torch.nn.utils import parametrizations
 from torch.nn.utils.parametrize import remove_parametrizations
 
 from earmark.features.pretrained.detector import PUBLISHED, StrongDetector, Transformer
-from earmark.features.pretrained.spectrograms import Bands, KaldiSpectrum, kaldi_bands
+from earmark.features.pretrained.spectrograms import KaldiSpectrum, kaldi_bands
 
 BANDS = 128
 PATCH = 16
@@ -37,10 +37,8 @@ class Beats(StrongDetector):
 
     def __init__(self, *, size: Transformer = PUBLISHED, classes: int = 447) -> None:
         super().__init__("beats", _BeatsTransformer(size), width=size.width, classes=classes)
-        self._power = KaldiSpectrum(400, size=512, hop=160, emphasis=0.97)
-        self._bands = Bands(
-            kaldi_bands(BANDS, size=512, sample_rate=16_000, low=20.0, high=8_000.0)
-        )
+        bands = kaldi_bands(BANDS, size=512, sample_rate=16_000, low=20.0, high=8_000.0)
+        self._mel = KaldiSpectrum(400, bands, hop=160, emphasis=0.97)
 
     def settle(self) -> None:
         """Work the norm of the position kernel's weights into them, once and for all."""
@@ -49,7 +47,7 @@ class Beats(StrongDetector):
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Kaldi's log-mel energies, normalised, `(batch, 998, 128)`."""
-        energy = self._bands(self._power(sound * FULL_SCALE))
+        energy = self._mel(sound * FULL_SCALE)
         least = torch.finfo(torch.float32).eps
         return ((torch.log(energy.clamp(min=least)) - MEAN) / (2 * SPREAD)).transpose(1, 2)
 

@@ -14,7 +14,7 @@ from earmark.features.pretrained.detector import (
     StrongDetector,
     Transformer,
 )
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann, kaldi_bands
+from earmark.features.pretrained.spectrograms import PowerSpectrum, hann, kaldi_bands
 
 BANDS = 128
 EMPHASIS = 0.97
@@ -25,13 +25,13 @@ class EmphasisedLogMel(nn.Module):
 
     def __init__(self, *, periodic: bool) -> None:
         super().__init__()
-        self._power = PowerSpectrum(hann(400, periodic=periodic), size=512, hop=160)
-        self._bands = Bands(kaldi_bands(BANDS, size=512, sample_rate=16_000, low=0.0, high=7_000.0))
+        bands = kaldi_bands(BANDS, size=512, sample_rate=16_000, low=0.0, high=7_000.0)
+        self._mel = PowerSpectrum(hann(400, periodic=periodic), bands, hop=160)
 
     def forward(self, sound: Tensor) -> Tensor:
         """Natural-log energies, shifted and scaled to about -1..1."""
         emphasised = sound[:, 1:] - EMPHASIS * sound[:, :-1]
-        energy: Tensor = self._bands(self._power(emphasised))
+        energy: Tensor = self._mel(emphasised)
         return (torch.log(energy.clamp(min=1e-7)) + 4.5) / 5.0
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.pretrained.detector import STEPS, Detector
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
+from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
 from earmark.features.spectrum import hertz_bands
 
 SAMPLE_RATE = 32_000
@@ -25,10 +25,10 @@ class Cnn14(Detector):
 
     def __init__(self, *, channels: int = 64, classes: int = 527) -> None:
         super().__init__()
-        self._power = PowerSpectrum(hann(1024), size=1024, hop=320)
-        self._bands = Bands(
-            hertz_bands(BANDS, size=1024, sample_rate=SAMPLE_RATE, low=50, high=14_000, slaney=True)
+        bands = hertz_bands(
+            BANDS, size=1024, sample_rate=SAMPLE_RATE, low=50, high=14_000, slaney=True
         )
+        self._mel = PowerSpectrum(hann(1024), bands, hop=320)
         self.bn0 = nn.BatchNorm2d(BANDS)
         widths = [1, *(channels * 2**place for place in range(HALVINGS + 1))]
         for number, (wide, out) in enumerate(pairwise(widths), start=1):
@@ -38,7 +38,7 @@ class Cnn14(Detector):
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Mel levels in dB, `(batch, 1001, 64)` of ten seconds."""
-        energy = self._bands(self._power(sound)).clamp(min=1e-10)
+        energy = self._mel(sound).clamp(min=1e-10)
         return 10.0 * torch.log10(energy).transpose(1, 2)
 
     def embed(self, spectrum: Tensor) -> Tensor:

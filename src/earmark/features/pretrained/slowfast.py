@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - the name everybody knows it by
 
 from earmark.features.pretrained.detector import Detector
-from earmark.features.pretrained.spectrograms import Bands, PowerSpectrum, hann
+from earmark.features.pretrained.spectrograms import PowerSpectrum, hann
 from earmark.features.spectrum import hertz_bands
 
 SAMPLE_RATE = 24_000
@@ -34,10 +34,10 @@ class SlowFast(Detector):
 
     def __init__(self, *, channels: int = 64, classes: int = 44) -> None:
         super().__init__()
-        self._power = PowerSpectrum(hann(240), size=2048, hop=120, padding="constant")
-        self._bands = Bands(
-            hertz_bands(128, size=2048, sample_rate=SAMPLE_RATE, low=0, high=12_000, slaney=False)
+        bands = hertz_bands(
+            128, size=2048, sample_rate=SAMPLE_RATE, low=0, high=12_000, slaney=False
         )
+        self._mel = PowerSpectrum(hann(240), bands, hop=120, padding="constant", is_magnitude=True)
         slow, fast = channels, channels // THINNER
         self.s1 = _Stem(slow, fast)
         self.s1_fuse = _HandOver(fast)
@@ -49,8 +49,7 @@ class SlowFast(Detector):
 
     def spectrum(self, sound: Tensor) -> Tensor:
         """Log-mel magnitudes of each clip, `(batch, 400, 128)`."""
-        magnitude = self._power(sound[:, :CLIP]).sqrt()
-        return torch.log(self._bands(magnitude) + 1e-6).transpose(1, 2)
+        return torch.log(self._mel(sound[:, :CLIP]) + 1e-6).transpose(1, 2)
 
     def embed(self, spectrum: Tensor) -> Tensor:
         """One vector a clip, `(batch, 1, width)`."""

@@ -16,64 +16,63 @@ from earmark.timeline import FloatArray
 
 
 class PowerSpectrum(nn.Module):
-    """Power of short-time spectra, `(batch, size // 2 + 1, rows)`.
+    """Power of short-time spectra in bands, `(batch, bands, rows)`, by the weights of their bins.
 
-    Row `r` is centred on sample `r * hop`, and `taper` lies in the middle of its `size` samples;
-    the ends are extended by half of that, by `reflect` or `constant` padding.
+    Row `r` is centred on sample `r * hop`, and `taper` lies in the middle of as many samples as the
+    bins are for; the ends are extended by half of that, by `reflect` or `constant` padding. With
+    `is_magnitude` the root of the power is summed.
     """
 
     taper: Tensor
+    weights: Tensor
 
-    def __init__(self, taper: Tensor, *, size: int, hop: int, padding: str = "reflect") -> None:
+    def __init__(
+        self,
+        taper: Tensor,
+        weights: FloatArray,
+        *,
+        hop: int,
+        padding: str = "reflect",
+        is_magnitude: bool = False,
+    ) -> None:
         super().__init__()
-        self._size, self._hop, self._padding = size, hop, padding
-        side = (size - len(taper)) // 2
-        taper = F.pad(taper, (side, size - len(taper) - side))
+        self._hop, self._padding, self._is_magnitude = hop, padding, is_magnitude
+        weights = np.ascontiguousarray(weights, dtype=np.float32)  # (bands, size // 2 + 1)
+        self._size = 2 * (weights.shape[1] - 1)
         self.register_buffer("taper", taper, persistent=False)
+        self.register_buffer("weights", torch.from_numpy(weights), persistent=False)
 
     def forward(self, sound: Tensor) -> Tensor:
-        """The power of `sound`, `(batch, samples)`."""
-        side = self._size // 2
+        """The bands of `sound`, `(batch, samples)`."""
+        side, margin = self._size // 2, (self._size - len(self.taper)) // 2
+        taper = F.pad(self.taper, (margin, self._size - len(self.taper) - margin))
         sound = F.pad(sound[:, None, :], (side, side), mode=self._padding)[:, 0]
-        return _power(sound.unfold(1, self._size, self._hop) * self.taper, self._size)
+        return self._in_bands(sound.unfold(1, self._size, self._hop) * taper)
+
+    def _in_bands(self, stretches: Tensor) -> Tensor:
+        """Of each of `stretches`, `(batch, rows, samples)`, with the bands before the rows."""
+        spectra = torch.view_as_real(torch.fft.rfft(stretches, n=self._size))
+        power = (spectra * spectra).sum(dim=-1).transpose(1, 2)
+        return self.weights @ (power.sqrt() if self._is_magnitude else power)
 
 
-class KaldiSpectrum(nn.Module):
-    """Power of short-time spectra as Kaldi takes them, `(batch, size // 2 + 1, rows)`.
+class KaldiSpectrum(PowerSpectrum):
+    """Power of short-time spectra in bands as Kaldi takes them, `(batch, bands, rows)`.
 
     Row `r` begins at sample `r * hop`, and only whole stretches count. Each loses its mean, then
     `emphasis` times the sample before from every sample; the first stands in for the one before it.
     """
 
-    taper: Tensor
-
-    def __init__(self, length: int, *, size: int, hop: int, emphasis: float) -> None:
-        super().__init__()
-        self._size, self._hop, self._emphasis = size, hop, emphasis
-        taper = hann(length, periodic=False).pow(0.85)  # Povey's
-        self.register_buffer("taper", taper, persistent=False)
+    def __init__(self, length: int, weights: FloatArray, *, hop: int, emphasis: float) -> None:
+        super().__init__(hann(length, periodic=False).pow(0.85), weights, hop=hop)  # Povey's
+        self._emphasis = emphasis
 
     def forward(self, sound: Tensor) -> Tensor:
-        """The power of `sound`, `(batch, samples)`."""
+        """The bands of `sound`, `(batch, samples)`."""
         stretches = sound.unfold(1, len(self.taper), self._hop)
         stretches = stretches - stretches.mean(dim=2, keepdim=True)
         before = torch.cat([stretches[..., :1], stretches[..., :-1]], dim=2)
-        return _power((stretches - self._emphasis * before) * self.taper, self._size)
-
-
-class Bands(nn.Module):
-    """Sums spectral bins into bands, `(batch, bands, rows)`."""
-
-    weights: Tensor
-
-    def __init__(self, weights: FloatArray) -> None:
-        super().__init__()
-        weights = np.ascontiguousarray(weights, dtype=np.float32)
-        self.register_buffer("weights", torch.from_numpy(weights), persistent=False)
-
-    def forward(self, spectra: Tensor) -> Tensor:
-        """The bands of `spectra`, `(batch, bins, rows)`."""
-        return self.weights @ spectra
+        return self._in_bands((stretches - self._emphasis * before) * self.taper)
 
 
 def hann(length: int, *, periodic: bool = True) -> Tensor:
@@ -99,9 +98,3 @@ def kaldi_bands(bands: int, *, size: int, sample_rate: int, low: float, high: fl
     rising, falling = (bins - left) / (centre - left), (right - bins) / (right - centre)
     triangles = torch.minimum(rising, falling).clamp(min=0.0)
     return F.pad(triangles, (0, 1)).numpy()
-
-
-def _power(stretches: Tensor, size: int) -> Tensor:
-    """Power of each of `stretches`, `(batch, rows, samples)`, with the bins before the rows."""
-    spectra = torch.view_as_real(torch.fft.rfft(stretches, n=size))
-    return (spectra * spectra).sum(dim=-1).transpose(1, 2)
