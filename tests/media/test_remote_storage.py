@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from earmark.errors import RemoteError, UnreadableFile
-from earmark.media import Meter, Source, find, http_file, inspect, open_recording
+from earmark.media import Meter, Source, find, inspect, open_recording, remote_file
 from earmark.media import remote_storage as remote_module
 from earmark.media.storage import ByteRange
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
@@ -119,7 +119,7 @@ def test_a_server_that_keeps_breaking_is_reported(folder, quick, name, monkeypat
 )
 def test_an_answer_that_is_not_what_was_asked_for(folder, quick, fault, complaint, monkeypatch):
     if fault == "drip":
-        monkeypatch.setattr(http_file, "_DEADLINE", 0.2)
+        monkeypatch.setattr(remote_file, "_DEADLINE", 0.2)
     report = pytest.raises(RemoteError, match=rf"the server failed 4 times \(.*{complaint}")
     with range_server(folder, fault=fault) as server, report:
         open_recording(server.url("last.mp4"))

@@ -16,9 +16,10 @@ from earmark.errors import UnreadableFile
 from earmark.media import storage as module
 from earmark.media.audio_decoder import _read_pieces
 from earmark.media.container import _ByteFile
+from earmark.media.remote_file import FileFacts
 from earmark.media.remote_storage import RemoteStorage
 from earmark.media.source import as_place, from_root, place_of
-from earmark.media.storage import ByteRange, FileFacts, LocalStorage, Meter
+from earmark.media.storage import ByteRange, LocalStorage, Meter
 
 DATA = bytes(range(200))
 

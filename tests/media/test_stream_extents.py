@@ -10,7 +10,7 @@ import pytest
 
 from earmark.media import Meter, open_recording
 from earmark.media.container import open_media
-from earmark.media.stream_extents import (
+from earmark.media.recording_description import (
     Extent,
     _by_entries,
     _entries_within,

@@ -160,14 +160,14 @@ def check_places(storage: Storage, layout: Mp4Layout) -> None:
 
     libav reads them wherever they lie, and of two the second.
     """
-    if _has_strays(storage, layout.index, depth=0):
+    if _has_strays(storage, layout.index):
         raise UnreadableFile(
             f"{place_of(storage.uri)} has packet tables where none belong; it is damaged, so remux "
             "it, or convert what plays of it"
         )
 
 
-def _has_strays(storage: Storage, box: Mp4Box, *, depth: int) -> bool:
+def _has_strays(storage: Storage, box: Mp4Box, depth: int = 0) -> bool:
     """Whether a table is in `box`, apart from the first of its kind in an `stbl` that is read."""
     held: Iterable[Mp4Box] = box.children
     if box.kind in _ROWS:
@@ -182,7 +182,7 @@ def _has_strays(storage: Storage, box: Mp4Box, *, depth: int) -> bool:
         held = [child for child in box.children if child.kind not in _ROWS]
     elif not box.children and box.kind in _HOLDERS and depth < _DEEPEST:
         held = walk(storage, box.body)
-    return any(_has_strays(storage, each, depth=depth + 1) for each in held)
+    return any(_has_strays(storage, each, depth + 1) for each in held)
 
 
 def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from earmark.errors import EarmarkError, MediaError, RemoteError, UnreadableFile, summarise
-from earmark.media.source import is_web, place_of
-from earmark.media.storage import ByteRange, FileFacts, Meter
+from earmark.media.remote_file import open_remote
+from earmark.media.source import place_of
+from earmark.media.storage import ByteRange, Meter
 
 _BLOCK_BYTES = 1 << 16
 """The least that is fetched at a time by single reads; the first block also tells files apart."""
@@ -18,30 +19,6 @@ BACKOFF = (0.2, 0.6, 1.8)
 """Seconds before each retry; after the last the failure is reported."""
 
 Given = TypeVar("Given")
-
-
-class RemoteFile(Protocol):
-    """A file on a server; every method is one attempt, which raises what the library raises.
-
-    `FileNotFoundError` and `PermissionError` say that another attempt would change nothing. Ranges
-    are those of the file that the facts were read of; of another they raise `UnreadableFile`.
-    """
-
-    def read_facts(self) -> FileFacts: ...  # noqa: D102
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]: ...  # noqa: D102
-    def read_whole(self, limit_bytes: int) -> bytes: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
-def open_remote(uri: str, meter: Meter) -> RemoteFile:
-    """The file at an address, by the library for its kind."""
-    if is_web(uri):
-        from earmark.media.http_file import HttpFile
-
-        return HttpFile(uri, meter)
-    from earmark.media.object_store import StoredFile
-
-    return StoredFile(uri, meter)
 
 
 def read_whole(uri: str, limit_bytes: int) -> bytes:

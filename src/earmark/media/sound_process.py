@@ -13,7 +13,6 @@ import itertools
 import signal
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import Pipe, current_process
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import RawArray
@@ -81,18 +80,9 @@ def _decode_apart(parts: Sequence[Part], track: int, meter: Meter) -> Generator[
         ours.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
-    """What is sent of a piece beside its samples."""
-
-    part: int
-    begins: float | None
-    kind: str
-    layout: str
-    samples: int
-    sample_rate: int
-    meter: Meter
-    """What has been counted so far."""
+_Head = tuple[int, float | None, str, str, int, int, Meter]
+"""What is sent of a piece beside its samples: its part and when it begins, the kind, layout, number
+and rate of the samples, and what has been counted so far."""
 
 
 def _slots(memory: Any) -> Iterator[memoryview]:
@@ -106,16 +96,17 @@ def _slots(memory: Any) -> Iterator[memoryview]:
 def _receive(line: Connection[Any, Any], memory: Any, meter: Meter) -> Iterator[RunPiece]:
     """The pieces as they come; says after each that its slot is free again."""
     slots = _slots(memory)
-    while isinstance(sent := line.recv(), _Head):
-        frame = AudioFrame(sent.kind, sent.layout, sent.samples)
-        frame.sample_rate = sent.sample_rate
+    while isinstance(sent := line.recv(), tuple):
+        part, begins, kind, layout, samples, sample_rate, counted = sent
+        frame = AudioFrame(kind, layout, samples)
+        frame.sample_rate = sample_rate
         slot = next(slots)
         for plane in frame.planes:
             memoryview(plane)[:] = slot[: plane.buffer_size]
             slot = slot[plane.buffer_size :]
         line.send_bytes(b"")
-        meter.become(sent.meter)
-        yield RunPiece(frame, sent.part, sent.begins)
+        meter.become(counted)
+        yield RunPiece(frame, part, begins)
     if isinstance(sent, EarmarkError):
         raise sent
     meter.become(sent)
@@ -156,13 +147,7 @@ def _heads(
         most = _SLOT_BYTES // (width * len(planes))
         for first in range(0, frame.samples, most):
             samples = min(most, frame.samples - first)
-            head = _Head(
-                part=piece.part,
-                begins=piece.begins if first == 0 else None,
-                kind=frame.format.name,
-                layout=frame.layout.name,
-                samples=samples,
-                sample_rate=frame.sample_rate,
-                meter=meter,
-            )
+            begins = piece.begins if first == 0 else None
+            kind = frame.format.name, frame.layout.name
+            head = (piece.part, begins, *kind, samples, frame.sample_rate, meter)
             yield head, [plane[first * width : (first + samples) * width] for plane in planes]

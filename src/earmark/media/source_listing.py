@@ -130,7 +130,7 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
 
 def _list_prefix(uri: str) -> list[str]:
     """The media files beneath a prefix such as `s3://bucket/cams/`, by name."""
-    from earmark.media.object_store import connect
+    from earmark.media.remote_file import connect
     from earmark.media.remote_storage import explain_listing
 
     files, path = connect(uri)
@@ -183,27 +183,22 @@ def split_copies(uris: Iterable[str]) -> tuple[list[str], list[str]]:
     >>> split_copies(["GX010042.MP4", "GL010042.LRV", "GL010043.LRV"])
     (['GX010042.MP4', 'GL010043.LRV'], ['GL010042.LRV'])
     """
-    files = list(uris)
-    full = {_recording_of(uri) for uri in files if not _is_copy(uri)}
-    copies = [uri for uri in files if _is_copy(uri) and _recording_of(uri) in full]
+    files = {uri: _original_of(uri) for uri in uris}
+    full = {original for original, is_copy in files.values() if not is_copy}
+    copies = [uri for uri, (original, is_copy) in files.items() if is_copy and original in full]
     left_out = set(copies)
     return [uri for uri in files if uri not in left_out], copies
 
 
-def _is_copy(uri: str) -> bool:
-    """Whether the name is one that cameras give to small copies and stills."""
-    _, stem, suffix = _split(uri)
-    return suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
-
-
-def _recording_of(uri: str) -> tuple[str, ...]:
-    """What a file and its copies have in common."""
-    folder, stem, _ = _split(uri)
+def _original_of(uri: str) -> tuple[tuple[str, ...], bool]:
+    """What a file and its copies have in common, and whether its name is that of a copy."""
+    folder, stem, suffix = _split(uri)
+    is_copy = suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
     if match := _GOPRO.match(stem):
-        return folder, match["chapter"], match["number"]
+        return (folder, match["chapter"], match["number"]), is_copy
     if match := _INSTA360.match(stem):
-        return folder, match["time"], match["number"]
-    return folder, stem.upper()
+        return (folder, match["time"], match["number"]), is_copy
+    return (folder, stem.upper()), is_copy
 
 
 def _split(uri: str) -> tuple[str, str, str]:

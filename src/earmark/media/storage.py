@@ -58,23 +58,6 @@ class ByteRange:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """What a server says about a file."""
-
-    size_bytes: int | None
-    tag: str | None
-    """Another one where the content is another."""
-    changed: object
-    """When it changed last, in the server's words."""
-    is_folder: bool = False
-
-    @property
-    def version(self) -> str:
-        """Another one where size, tag or, where there is no tag, time of change is another."""
-        return f"{self.size_bytes}:{self.tag or self.changed}"
-
-
 class Storage(Protocol):
     """One file that can be read at any position.
 

@@ -1,16 +1,21 @@
-"""One file behind `http(s)://`, read by byte ranges: every method is one attempt."""
+"""Files on servers, by what reaches them: every method is one attempt.
+
+`http(s)://` is read by ranges over HTTP, `s3://` and all else by whatever fsspec knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import httpx
 
-from earmark.errors import RemoteError
+from earmark.errors import MissingExtra, RemoteError, UnreadableFile, summarise
 from earmark.media.http_client import HttpClient, Reply
-from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, FileFacts, Meter, changed
+from earmark.media.source import is_web, place_of
+from earmark.media.storage import ByteRange, Meter, changed
 
 _IN_FLIGHT = 8
 """Range requests made at a time."""
@@ -25,6 +30,41 @@ _LEAST_BYTES_A_SECOND = 1 << 16
 
 _REFUSALS = frozenset([400, 401, 403, 405, 410, 451])
 """Answers that another attempt will not change; 404 is the other one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What a server says about a file."""
+
+    size_bytes: int | None
+    tag: str | None
+    """Another one where the content is another."""
+    changed: object
+    """When it changed last, in the server's words."""
+    is_folder: bool = False
+
+    @property
+    def version(self) -> str:
+        """Another one where size, tag or, where there is no tag, time of change is another."""
+        return f"{self.size_bytes}:{self.tag or self.changed}"
+
+
+class RemoteFile(Protocol):
+    """A file on a server; every method is one attempt, which raises what the library raises.
+
+    `FileNotFoundError` and `PermissionError` say that another attempt would change nothing. Ranges
+    are those of the file that the facts were read of; of another they raise `UnreadableFile`.
+    """
+
+    def read_facts(self) -> FileFacts: ...  # noqa: D102
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]: ...  # noqa: D102
+    def read_whole(self, limit_bytes: int) -> bytes: ...  # noqa: D102
+    def close(self) -> None: ...  # noqa: D102
+
+
+def open_remote(uri: str, meter: Meter) -> RemoteFile:
+    """The file at an address, by the library for its kind."""
+    return HttpFile(uri, meter) if is_web(uri) else StoredFile(uri, meter)
 
 
 class HttpFile:
@@ -104,3 +144,70 @@ def _size_of(response: httpx.Response) -> int | None:
         return 0 if response.headers.get("Content-Length") == "0" else None
     total = response.headers.get("Content-Range", "").rpartition("/")[2]
     return int(total) if total.isdecimal() else None
+
+
+class StoredFile:
+    """A file in a store that fsspec knows; every method is one attempt."""
+
+    def __init__(self, uri: str, meter: Meter) -> None:
+        self._files, self._path = connect(uri)
+        self._uri, self._meter = uri, meter
+        self._version = ""
+
+    def read_facts(self) -> FileFacts:
+        """What the store says about the file before any of it is read."""
+        self._files.invalidate_cache()
+        facts = self._files.info(self._path)
+        found = FileFacts(
+            size_bytes=facts.get("size"),
+            tag=facts.get("ETag"),
+            changed=facts.get("LastModified"),
+            is_folder=facts.get("type") == "directory",
+        )
+        self._version = self._version or found.version
+        return found
+
+    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
+        """What came for each range, or why nothing did."""
+        answers: list[bytes | BaseException] = self._files.cat_ranges(
+            [self._path] * len(ranges),
+            [wanted.start for wanted in ranges],
+            [wanted.end for wanted in ranges],
+            on_error="return",
+            batch_size=_IN_FLIGHT,
+        )
+        for answer in answers:
+            if isinstance(answer, bytes):
+                self._meter.count(answer)
+        if self.read_facts().version != self._version:  # a store asks for no version by itself
+            raise changed(self._uri)
+        return answers
+
+    def read_whole(self, limit_bytes: int) -> bytes:
+        """All of a file that has at most `limit_bytes`."""
+        if (self.read_facts().size_bytes or 0) > limit_bytes:
+            raise OSError("it is larger than was asked for")
+        data: bytes = self._files.cat_file(self._path)
+        return self._meter.count(data)
+
+    def close(self) -> None:
+        """Nothing to close: fsspec shares its connections."""
+
+
+def connect(uri: str) -> tuple[Any, str]:
+    """The file system that reaches `uri`, and its path there."""
+    import fsspec
+
+    scheme, place = uri.partition("://")[0].lower(), place_of(uri)
+    try:
+        files, path = fsspec.core.url_to_fs(uri)
+    except ImportError as error:
+        extra = "pip install 'earmark[s3]'" if scheme == "s3" else summarise(error)
+        raise MissingExtra(f"{place} is behind {scheme}://, which needs: {extra}") from error
+    except ValueError as error:
+        raise UnreadableFile(
+            f"{place}: there is no way to read {scheme}:// ({summarise(error)})"
+        ) from error
+    except OSError as error:
+        raise RemoteError(f"{place}: no server answers ({summarise(error)}); check it") from error
+    return files, path
