@@ -104,11 +104,10 @@ def _values(name: str, types: Mapping[str, Any], options: Mapping[str, str]) -> 
         if option not in types:
             known = ", ".join(types) or "none"
             raise ValueError(f"{name} has no option {option!r}; it has {known}")
-    return {key: _value(name, key, options[key], types[key]) for key in options}
+    return {key: _value(f"{name}: {key}", text, types[key]) for key, text in options.items()}
 
 
-def _value(name: str, option: str, text: str, wanted: Any) -> Any:
-    """`text` as the type that `option` has."""
+def _value(option: str, text: str, wanted: Any) -> Any:
     if get_origin(wanted) is UnionType:  # such as `float | None`
         wanted = next(kind for kind in get_args(wanted) if kind is not type(None))
     if get_origin(wanted) is Literal:
@@ -116,11 +115,11 @@ def _value(name: str, option: str, text: str, wanted: Any) -> Any:
     if wanted is bool and text in ("true", "false"):
         return text == "true"
     if wanted not in (int, float, str, Path):
-        raise ValueError(f"{name}: {option} cannot be given in words")
+        raise ValueError(f"{option} cannot be given in words")
     try:
         return wanted(text)
     except ValueError:
-        raise ValueError(f"{name}: {option} is a number, not {text!r}") from None
+        raise ValueError(f"{option} is a number, not {text!r}") from None
 
 
 def encoder_files(name: str) -> dict[str, str]:

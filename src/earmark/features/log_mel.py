@@ -62,9 +62,7 @@ class LogMel(SoundEncoder):
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
             levels = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, bands)
-            mean, square = past.advance(levels)
-            spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))
-            yield as_track(((levels - mean) / spread).astype(np.float32), first)
+            yield as_track(past.normalise(levels, self.least_spread).astype(np.float32), first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +99,7 @@ class FloorMel(SoundEncoder):
         for power, first in power_spectra(sound):
             fine = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
             levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
-            mean, square = past.advance(levels)
-            spread = np.sqrt(np.maximum(square - mean**2, self.least_spread**2))
-            rows = [levels - floor.advance(levels), (levels - mean) / spread]
+            rows = [levels - floor.advance(levels), past.normalise(levels, self.least_spread)]
             yield as_track(np.concatenate(rows, axis=1).astype(np.float32), first)
 
 
@@ -120,20 +116,17 @@ class RunningMoments:
         self._last = np.zeros(2 * bands)
         self._steps = 0
 
-    def advance(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The mean and the mean square at every row of `levels`, which follow the last ones."""
+    def normalise(self, levels: FloatArray, least_spread: float) -> FloatArray:
+        """`levels`, which follow the last ones, less their mean, over their spread."""
         both = np.concatenate([levels, levels**2], axis=1).astype(float)
-        faded = np.concatenate(
-            [
-                self._filter(both[start : start + self._stride])
-                for start in range(0, len(both), self._stride)
-            ]
-        )
+        starts = range(0, len(both), self._stride)
+        faded = np.concatenate([self._filter(both[one : one + self._stride]) for one in starts])
         count = self._steps + np.arange(1, len(levels) + 1)
         self._steps += len(levels)
         faded /= (1 - self._keep**count)[:, None]  # the weights so far, so that they sum to 1
         mean, square = np.split(faded, 2, axis=1)
-        return mean, square
+        spread = np.sqrt(np.maximum(square - mean**2, least_spread**2))
+        return np.asarray((levels - mean) / spread)
 
     def _filter(self, rows: FloatArray) -> FloatArray:
         """`y[n] = keep * y[n-1] + (1 - keep) * x[n]`, as a sum with weights `keep ** -n`."""

@@ -90,8 +90,15 @@ class FrameReader:
         starts = [part.start for part in self._parts]
         for place, part in enumerate(self._parts):  # the first before it all, the last after it all
             own = sorted({t for t in times if max(0, bisect_right(starts, t) - 1) == place})
-            for time, (stamp, picture) in zip(own, self._decode(part, own), strict=False):
-                found[time] = convert_frame(picture, stamp + part.shift)
+            try:
+                shown = self._open(part).decode([time - part.shift for time in own]) if own else ()
+                for time, (stamp, picture) in zip(own, shown, strict=False):
+                    found[time] = convert_frame(picture, stamp + part.shift)
+            except av.error.FFmpegError as error:
+                raise MediaError(
+                    f"{place_of(part.uri)} cannot be read near {own[0]:.3f} s ({error.strerror}); "
+                    "check that it plays there"
+                ) from error
         if missing := [time for time in times if time not in found]:
             raise MediaError(
                 f"{self._name} has no picture that can be decoded at {missing[0]:.3f} s; "
@@ -99,17 +106,6 @@ class FrameReader:
             )
         self.stats.returned += len(times)
         return [found[time] for time in times]
-
-    def _decode(self, part: Part, times: Sequence[float]) -> Iterator[tuple[float, VideoFrame]]:
-        """The pictures at `times` and their own times on the container's clock."""
-        try:
-            if times:
-                yield from self._open(part).decode([time - part.shift for time in times])
-        except av.error.FFmpegError as error:
-            raise MediaError(
-                f"{place_of(part.uri)} cannot be read near {times[0]:.3f} s ({error.strerror}); "
-                "check that it plays there"
-            ) from error
 
     def _open(self, part: Part) -> FrameDecoder:
         if self._decoder is None or self._open_uri != part.uri:
@@ -172,15 +168,19 @@ class FrameDecoder:
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
         """The picture shown at each of the times of a group, with its own time."""
-        wanted = self._held[: max(map(self._place_shown_at, times)) + 1]
+        shown = [self._shown(packet) for packet in self._held]
+        last = 0
+        for time in times:
+            past = [place for place, start in enumerate(shown) if start <= time + _HAIR]
+            last = max(last, max(past, key=shown.__getitem__, default=0))
         best: dict[float, tuple[float, VideoFrame]] = {}
-        for picture in self._decoded(wanted):
+        for picture in self._decoded(self._held[: last + 1]):
             if picture.pts is None:
                 continue
-            shown = picture.pts * self._tick
+            begins = picture.pts * self._tick
             for time in times:
-                if time not in best or best[time][0] < shown <= time + _HAIR:
-                    best[time] = (shown, picture)
+                if time not in best or best[time][0] < begins <= time + _HAIR:
+                    best[time] = (begins, picture)
         yield from (best[time] for time in times if time in best)
 
     def _decoded(self, packets: Sequence[Packet[VideoStream]]) -> Iterator[VideoFrame]:
@@ -247,12 +247,6 @@ class FrameDecoder:
         """Place of the last held key frame shown at or before `time`; 0 where there is none."""
         places = range(len(self._held) - 1, -1, -1)
         return next((n for n in places if self._begins_by(self._held[n], time)), 0)
-
-    def _place_shown_at(self, time: float) -> int:
-        """Place of the held packet whose picture is shown at `time`."""
-        shown = [self._shown(packet) for packet in self._held]
-        past = [place for place, start in enumerate(shown) if start <= time + _HAIR]
-        return max(past, key=shown.__getitem__) if past else 0
 
     def _shown(self, packet: Packet[VideoStream]) -> float:
         stamp = packet.pts if packet.pts is not None else packet.dts

