@@ -79,14 +79,6 @@ def test_listening_helps_and_is_not_perfect():
     assert abs(np.mean(silent) - SILENT_SHARE) < 0.1
 
 
-def test_a_stream_can_be_left_out(tmp_path: Path):
-    deaf = make_scene(tmp_path / "deaf.mp4", duration=3.0, has_audio=False)
-    blind = make_scene(tmp_path / "blind.mp4", duration=3.0, has_video=False)
-    with av.open(str(deaf.path)) as one, av.open(str(blind.path)) as two:
-        assert [stream.type for stream in one.streams] == ["video"]
-        assert [stream.type for stream in two.streams] == ["audio"]
-
-
 def test_a_scene_without_time_is_refused():
     with pytest.raises(ValueError, match="more than 0 s, not 0"):
         Script.compose(duration=0.0)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earmark.features.encoder import STEP, as_track, cut
-from earmark.features.sound_tags import SoundTagger, strongest
+from earmark.features.sound_tags import SoundTagger
 from earmark.features.spectrum import on_one_thread
 from earmark.media import Sound
 from earmark.models import ModelStore
@@ -127,7 +127,7 @@ class YAMNet(SoundTagger):
         logits = network.logits(rows)
         if self.reads == "logits":
             return logits
-        return strongest(1 / (1 + np.exp(-logits)), self.classes, threshold=self.threshold)
+        return self._strongest(1 / (1 + np.exp(-logits)))
 
     def _file(self) -> Path:
         return self.weights or ModelStore.at(self.store).find("yamnet")

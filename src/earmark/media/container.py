@@ -17,14 +17,7 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile, summarise
-from earmark.media.mp4_boxes import (
-    Mp4Layout,
-    Trak,
-    check_places,
-    describe,
-    read_layout,
-    read_traks,
-)
+from earmark.media.mp4_boxes import Mp4Layout, Trak, check_places, describe, read_layout, read_traks
 from earmark.media.packet_index import (
     PacketIndex,
     check_fragments,

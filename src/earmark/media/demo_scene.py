@@ -21,19 +21,10 @@ from typing import Any
 import av
 import numpy as np
 from av.audio.stream import AudioStream
-from av.container import OutputContainer
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from earmark.media.demo_rendering import (
-    DRAWINGS,
-    NOISES,
-    SEEN_AT_REST,
-    Picture,
-    bench,
-    faded,
-    room,
-)
+from earmark.media.demo_rendering import DRAWINGS, NOISES, SEEN_AT_REST, Picture, bench, faded, room
 from earmark.timeline import FloatArray, Span
 
 STARTS_A_SECOND = (0.0, 0.5, 0.08, 1.2)
@@ -160,8 +151,6 @@ def film(
     size: tuple[int, int] = (320, 240),
     fps: int = 15,
     grain: int = 0,
-    has_audio: bool = True,
-    has_video: bool = True,
 ) -> Scene:
     """Write a scene to `path` as H.264 and AAC; the suffix (`.mp4`, `.mkv`) names the container.
 
@@ -169,27 +158,18 @@ def film(
     seconds; `grain` is noise in levels of grey, which is what costs bytes in real pictures.
     """
     with av.open(str(path), "w") as container:
-        # All streams exist before the first packet: the header is written then.
-        seconds: list[Iterator[list[Packet[Any]]]] = []
-        if has_video:
-            seconds.append(_encode_video(_add_video(container, size, fps), script, grain))
-        if has_audio:
-            stream = container.add_stream("aac", rate=SAMPLE_RATE)
-            stream.layout = "mono"
-            seconds.append(_encode_audio(stream, script))
+        # One thread: the same bytes on every machine.
+        options = {"preset": "ultrafast", "crf": "26", "g": str(2 * fps), "threads": "1"}
+        video = container.add_stream("libx264", rate=fps, options=options)
+        video.width, video.height = size
+        video.pix_fmt = "yuv420p"
+        audio = container.add_stream("aac", rate=SAMPLE_RATE)
+        audio.layout = "mono"
         # Second by second, so that the streams lie side by side in the file.
-        for packets in chain.from_iterable(zip(*seconds, strict=True)):
+        streams = _encode_video(video, script, grain), _encode_audio(audio, script)
+        for packets in chain.from_iterable(zip(*streams, strict=True)):
             container.mux(packets)
     return Scene(path, list(script.actions), script.duration)
-
-
-def _add_video(container: OutputContainer, size: tuple[int, int], fps: int) -> VideoStream:
-    # One thread: the same bytes on every machine.
-    options = {"preset": "ultrafast", "crf": "26", "g": str(2 * fps), "threads": "1"}
-    stream = container.add_stream("libx264", rate=fps, options=options)
-    stream.width, stream.height = size
-    stream.pix_fmt = "yuv420p"
-    return stream
 
 
 def _encode_video(stream: VideoStream, script: Script, grain: int) -> Iterator[list[Packet[Any]]]:

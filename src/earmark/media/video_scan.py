@@ -27,6 +27,9 @@ from earmark.media.recording import Recording
 from earmark.media.recording_part import Part
 from earmark.media.storage import Meter
 
+_LEAST_GAP = 0.03
+"""Seconds between pictures: all of 30 a second are given, and every other one of 50 or 60."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GreyFrame:
@@ -39,17 +42,12 @@ class GreyFrame:
 
 
 def scan_video(
-    recording: Recording,
-    *,
-    width_pixels: int = 160,
-    least_gap: float = 0.03,
-    meter: Meter | None = None,
+    recording: Recording, *, width_pixels: int = 160, meter: Meter | None = None
 ) -> Iterator[GreyFrame]:
     """The pictures of `recording` in the order they are shown; every one of them is decoded.
 
     They are `width_pixels` wide, or as wide as they are, and keep their shape. What follows the
-    last one given by less than `least_gap` seconds is passed over: 0.03 gives all of 30 a second,
-    and every other one of 50 or 60. `MediaError` where there are none that can be decoded.
+    last one given too closely is passed over. `MediaError` where none can be decoded.
     """
     video = recording.video
     if video is None:
@@ -60,16 +58,14 @@ def scan_video(
     recording.check_pictures()
     width = min(width_pixels, video.width_pixels)
     height = max(1, round(video.height_pixels * width / video.width_pixels))
-    return _scan(recording, (width, height), least_gap, meter if meter is not None else Meter())
+    return _scan(recording, (width, height), meter if meter is not None else Meter())
 
 
-def _scan(
-    recording: Recording, size: tuple[int, int], least_gap: float, meter: Meter
-) -> Iterator[GreyFrame]:
+def _scan(recording: Recording, size: tuple[int, int], meter: Meter) -> Iterator[GreyFrame]:
     last, meter.access = float("-inf"), "demux"
     for part in recording.parts:
         for time, picture in _decode(part, meter):
-            if time - last >= least_gap - 1e-6:
+            if time - last >= _LEAST_GAP - 1e-6:
                 last = time
                 small = picture.reformat(*size, format="gray", interpolation=Interpolation.AREA)
                 yield GreyFrame(time, cast(Pixels, small.to_ndarray()))

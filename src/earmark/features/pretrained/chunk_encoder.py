@@ -18,7 +18,7 @@ import numpy as np
 from earmark.errors import ModelMismatch
 from earmark.features.encoder import as_track
 from earmark.features.pretrained.network import Network
-from earmark.features.sound_tags import SoundTagger, strongest
+from earmark.features.sound_tags import SoundTagger
 from earmark.media import Sound
 from earmark.models.catalogue import TEN_SECONDS, Layout
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
@@ -47,8 +47,6 @@ class ChunkEncoder(SoundTagger):
     name: str
     """In the catalogue."""
     expects: str | None
-    excluded: tuple[str, ...] | None = None
-    """Names of the classes that are no activity; None for the documented list."""
     batch: int = 4
 
     @property
@@ -88,7 +86,7 @@ class ChunkEncoder(SoundTagger):
 
     def _features(self, rows: FloatArray) -> FloatArray:
         if self.reads == "activity":
-            return strongest(rows, self.classes, threshold=self.threshold, excluded=self.excluded)
+            return self._strongest(rows)
         return logit(rows) if self.reads == "logits" else rows
 
     def _check(self, *, reads: tuple[str, ...]) -> None:

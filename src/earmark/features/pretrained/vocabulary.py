@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from earmark.errors import ModelMismatch
-from earmark.timeline import IndexArray
 
 VOCABULARIES = {"audioset-strong": 447, "audioset": 527, "epic-sounds": 44}
 """Every list that comes with earmark, with how many names it has, in the order of the outputs."""
@@ -28,16 +26,6 @@ def class_names(vocabulary: str) -> tuple[str, ...]:
 def not_manipulation() -> frozenset[str]:
     """Names of the classes that say nothing of what hands do: voices, animals, music, traffic."""
     return frozenset(_lines("not-manipulation.txt"))
-
-
-def kept_classes(names: Sequence[str], excluded: frozenset[str]) -> IndexArray:
-    """Places in `names` of the classes that are not `excluded`; at least one is left."""
-    import numpy as np
-
-    kept = np.flatnonzero([name not in excluded for name in names])
-    if len(kept) == 0:
-        raise ValueError(f"all {len(names)} classes are excluded, so nothing is left to detect")
-    return kept
 
 
 def read_names(path: Path) -> tuple[str, ...]:
