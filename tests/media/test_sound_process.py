@@ -18,7 +18,7 @@ from earmark.errors import BackendError, InternalError, UnreadableFile
 from earmark.features.log_mel import FloorMel
 from earmark.media import Meter, Recording, Source, open_recording
 from earmark.media.audio_decoder import decode_runs
-from earmark.media.audio_timeline import AudioTimeline, lay_runs
+from earmark.media.audio_timeline import lay_runs
 from earmark.media.child_process import cores
 from earmark.media.sound_process import WORTH_A_PROCESS, decode_apart, is_worth_a_process
 from making import AudioPlan, whole_sound
@@ -46,13 +46,12 @@ def started(before: set[object]) -> list[multiprocessing.Process]:
 
 def heard(recording: Recording, decode, track: int = 0):
     """The blocks of sound, what was counted, and the features of the gate."""
-    meter, timeline = Meter(), AudioTimeline(RATE)
-    with closing(decode(recording.parts, track, meter)) as pieces:
-        blocks = list(lay_runs(pieces, timeline, recording.parts))
-    blocks += timeline.finish()
+    meter = Meter()
+    pieces = decode(recording.parts, track, meter)
+    blocks = list(lay_runs(pieces, recording.parts, RATE, meter))
     rows = [track.values for track in FloorMel().encode(blocks)]
     values = np.concatenate([block.values for block in blocks])
-    return values, meter, np.concatenate(rows), (timeline.missing, timeline.overlap)
+    return values, meter, np.concatenate(rows), (meter.missing, meter.overlap)
 
 
 NOISY = {"clicks": (0.5, 1.25, 3.0), "noise": 0.05}

@@ -8,7 +8,8 @@ heard once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from earmark.media.audio_decoder import RunPiece, mixing
 from earmark.media.recording_part import Part
+from earmark.media.storage import Meter
 
 Samples = NDArray[np.float32]
 
@@ -95,22 +97,26 @@ class AudioTimeline:
 
 
 def lay_runs(
-    pieces: Iterable[RunPiece], timeline: AudioTimeline, parts: Sequence[Part]
-) -> Iterator[Sound]:
-    """Lay decoded sound of the files of a recording at its time; yields the blocks that are full.
+    pieces: Generator[RunPiece, None, None], parts: Sequence[Part], sample_rate: int, meter: Meter
+) -> Generator[Sound, None, None]:
+    """Decoded sound of the files of a recording, laid at its time: all of it, without a gap.
 
     `UnreadableFile` where the sound is of a kind that cannot be mixed to one channel.
     """
-    run: _MonoRun | None = None
-    for piece in pieces:
-        if piece.begins is not None:
-            if run is not None:
-                yield from run.lay(None)
-            run = _MonoRun(piece.frame, piece.begins, timeline, parts[piece.part])
-        assert run is not None, "the first piece begins one"
-        yield from run.lay(piece.frame)
-    if run is not None:
-        yield from run.lay(None)
+    timeline, run = AudioTimeline(sample_rate), None
+    with closing(pieces):
+        for piece in pieces:
+            if piece.begins is not None:
+                if run is not None:
+                    yield from run.lay(None)
+                run = _MonoRun(piece.frame, piece.begins, timeline, parts[piece.part])
+            assert run is not None, "the first piece begins one"
+            yield from run.lay(piece.frame)
+        if run is not None:
+            yield from run.lay(None)
+    meter.overlap, meter.missing = timeline.overlap, timeline.missing
+    yield from timeline.pad_to(round(parts[-1].end * sample_rate))
+    yield from timeline.finish()
 
 
 class _MonoRun:

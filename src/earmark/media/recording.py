@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
-from earmark.media.audio_decoder import RunPiece, decode_runs
-from earmark.media.audio_timeline import AudioTimeline, Sound, lay_runs
+from earmark.media.audio_decoder import decode_runs
+from earmark.media.audio_timeline import Sound, lay_runs
 from earmark.media.container import moving_pictures, open_media
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, FrameStats
@@ -106,22 +105,14 @@ class Recording:
                 f"{self.name} has an audio track of zero length, {_NOTHING_TO_HEAR}"
             )
         meter = meter if meter is not None else Meter()
-        if is_worth_a_process(self.parts):
-            return self._lay(decode_apart(self.parts, self.audio_track, meter), sample_rate, meter)
-        pieces = decode_runs(self.parts, self.audio_track, meter)
-        blocks = self._lay(pieces, sample_rate, meter)
-        return read_ahead(blocks, _BLOCKS_AHEAD) if self.duration >= _WORTH_A_THREAD else blocks
-
-    def _lay(
-        self, pieces: Generator[RunPiece, None, None], sample_rate: int, meter: Meter
-    ) -> Generator[Sound, None, None]:
-        timeline = AudioTimeline(sample_rate)
         meter.access = self.access
-        with closing(pieces):
-            yield from lay_runs(pieces, timeline, self.parts)
-        meter.overlap, meter.missing = timeline.overlap, timeline.missing
-        yield from timeline.pad_to(round(self.duration * sample_rate))
-        yield from timeline.finish()
+        is_apart = is_worth_a_process(self.parts)
+        decode = decode_apart if is_apart else decode_runs
+        pieces = decode(self.parts, self.audio_track, meter)
+        blocks = lay_runs(pieces, self.parts, sample_rate, meter)
+        if is_apart or self.duration < _WORTH_A_THREAD:
+            return blocks
+        return read_ahead(blocks, _BLOCKS_AHEAD)
 
     def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:
         """Time and size of every video packet, from the index: no byte of video is read.
