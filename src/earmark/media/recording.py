@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
 from earmark.media.audio_decoder import decode_runs
@@ -126,12 +127,8 @@ class Recording:
                 "(`--frontline energy`), or remux it to MP4"
             )
         meter = meter if meter is not None else Meter()
-        pieces = [_video_packets(part, meter) for part in self.parts if part.video]
-        return VideoPackets(
-            times=np.concatenate([piece.times for piece in pieces]),
-            sizes_bytes=np.concatenate([piece.sizes_bytes for piece in pieces]),
-            is_key=np.concatenate([piece.is_key for piece in pieces]),
-        )
+        files = [_video_columns(part, meter) for part in self.parts if part.video]
+        return VideoPackets(*map(np.concatenate, zip(*files, strict=True)))
 
     def frames(self, times: Sequence[float], *, stats: FrameStats | None = None) -> list[Frame]:
         """The picture shown at each of `times`, in the order asked; `MediaError` without pictures.
@@ -188,7 +185,8 @@ class Recording:
         return cls(**{**plain, "source": source, "parts": tuple(parts)})
 
 
-def _video_packets(part: Part, meter: Meter) -> VideoPackets:
+def _video_columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
+    """Times, sizes and which are keys, of the video packets of one file as they are shown."""
     with open_media(part.uri, meter, version=part.version, index_only=True) as file:
         stream = moving_pictures(file.container)
         if stream is None:
@@ -198,8 +196,5 @@ def _video_packets(part: Part, meter: Meter) -> VideoPackets:
         index = file.index_of(stream)
         shown = np.flatnonzero(index.is_shown)
         order = shown[np.argsort(index.stamps[shown], kind="stable")]
-        return VideoPackets(
-            times=index.stamps[order] / index.ticks_a_second + part.shift,
-            sizes_bytes=index.sizes[order].astype(np.int64),
-            is_key=index.is_key[order],
-        )
+        times = index.stamps[order] / index.ticks_a_second + part.shift
+        return times, index.sizes[order].astype(np.int64), index.is_key[order]
