@@ -178,8 +178,8 @@ class _Overlap:
         self._total += values
         self._count += 1
         finished = self._total[: layout.hop] / self._count[: layout.hop, None]
-        self._total = _shifted(self._total, layout.hop)
-        self._count = _shifted(self._count, layout.hop)
+        self._total = np.pad(self._total[layout.hop :], ((0, layout.hop), (0, 0)))
+        self._count = np.pad(self._count[layout.hop :], (0, layout.hop))
         self.done += len(finished)
         return finished
 
@@ -187,10 +187,3 @@ class _Overlap:
         """The `steps` after those given back; the last chunk speaks for them."""
         assert self._total is not None
         return self._total[:steps] / self._count[:steps, None]
-
-
-def _shifted(values: FloatArray, places: int) -> FloatArray:
-    """`values` without the first `places`, filled up with zeros."""
-    moved = np.zeros_like(values)
-    moved[: max(0, len(values) - places)] = values[places:]
-    return moved
