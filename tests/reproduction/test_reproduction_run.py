@@ -13,13 +13,16 @@ from typer.testing import CliRunner
 
 from earmark.cli.app import app
 from earmark.errors import EarmarkError
-from earmark.evaluation.paper.published_numbers import PRIMARY, REPLICATION, WINDOW_SWEEP
+from earmark.evaluation.paper.published_numbers import (
+    PRIMARY,
+    REPLICATION,
+    WINDOW_SWEEP,
+    primary_of,
+)
 from earmark.reproduction.comparison import Comparison
-from earmark.reproduction.ego4d_comparisons import has_enough_windows
+from earmark.reproduction.coverage_comparisons import has_enough_windows, locate
 from earmark.reproduction.material import NEEDS, Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
-from earmark.reproduction.paper_frontline import locate
-from earmark.reproduction.published_quantities import primary_of
 from making import make_audio, make_video
 from vlm_server import vlm_server
 

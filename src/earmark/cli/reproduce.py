@@ -20,9 +20,9 @@ from earmark.gate.frontline_registry import with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.reporting.console import Format, emit_json, err, print_table
 from earmark.reproduction.comparison import COLUMNS
+from earmark.reproduction.coverage_comparisons import PAPER_HEAD
 from earmark.reproduction.material import Material, ReproductionPlan
 from earmark.reproduction.paper_artefacts import ARTEFACTS
-from earmark.reproduction.paper_frontline import PAPER_HEAD
 from earmark.reproduction.reproduction_run import check_names, list_artefacts
 from earmark.reproduction.reproduction_run import reproduce as run_reproduction
 

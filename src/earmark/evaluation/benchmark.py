@@ -9,6 +9,7 @@ import csv
 import hashlib
 import io
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from earmark.evaluation.metrics.coverage_counts import (
     covered,
     forecast_error,
     holding,
+    touched,
 )
 from earmark.evaluation.played_answers import AnswerPlayer, play_apart
 from earmark.evaluation.tables.table import percent
@@ -131,13 +133,36 @@ class ForecastRow:
 Row = TypeVar("Row", BenchmarkRow, ForecastRow)
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
-    """What came of one recording."""
+def case_of(row: BenchmarkRow | ForecastRow) -> tuple[str, str]:
+    """The frontline and the recording of a row."""
+    return row.frontline, row.recording
 
-    rows: list[BenchmarkRow]
-    forecasts: list[ForecastRow]
-    """One a budget; empty if the rule `coverage` was not run."""
+
+@dataclass(slots=True)
+class BenchmarkRun:
+    """What came of one case, or of many."""
+
+    rows: list[BenchmarkRow] = field(default_factory=list)
+    forecasts: list[ForecastRow] = field(default_factory=list)
+    """One a case and budget; none if the rule `coverage` was not run."""
+    failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why a case could not be judged, by frontline and recording."""
+
+    def of(self, cases: Iterable[tuple[str, str]]) -> BenchmarkRun:
+        """What came of these cases, in that order."""
+        place = {case: number for number, case in enumerate(cases)}
+
+        def own(rows: list[Row]) -> list[Row]:
+            kept = (row for row in rows if case_of(row) in place)
+            return sorted(kept, key=lambda row: place[case_of(row)])
+
+        return BenchmarkRun(own(self.rows), own(self.forecasts), self.failures)
+
+    def save(self, folder: Path) -> None:
+        """Write both files, each whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_rows(folder / FORECASTS, ForecastRow, self.forecasts)
+        write_rows(folder / PER_RECORDING, BenchmarkRow, self.rows)
 
 
 def run_case(
@@ -147,12 +172,12 @@ def run_case(
     *,
     rounding: Rounding = "round",
     answers: str | None = None,
-) -> CaseResult:
+) -> BenchmarkRun:
     """Every rule at every budget on one recording, rules first; with `answers`, also in rounds."""
     size = len(case.windows)
     calls = [Budget(share=budget, rounding=rounding).calls(size) for budget in budgets]
     foreseen = float(case.windows.rates.sum())
-    result = CaseResult([], [])
+    result = BenchmarkRun()
     for rule in rules:
         picked: list[list[Pick]] = []
         if rule in (PHASES, RANDOM):
@@ -181,12 +206,9 @@ def count_picks(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
 
 def count_placed(case: Case, picks: Sequence[Pick]) -> CoverageCounts:
     """What `picks` that lie anywhere come to; they are in order of time."""
-    starts, ends = (np.array([getattr(pick, edge) for pick in picks]) for edge in ("start", "end"))
-    first = np.searchsorted(ends, [action.start for action in case.actions], side="right")
-    touched = np.append(starts, np.inf)[first] < [action.end for action in case.actions]
     held = holding(case.actions, np.array([pick.instant for pick in picks], dtype=float))
-    sizes = (len(case.windows), len(picks), len(case.actions))
-    return CoverageCounts(*sizes, int(touched.sum()), int(held.sum()))
+    reached = touched(case.actions, picks), int(held.sum())
+    return CoverageCounts(len(case.windows), len(picks), len(case.actions), *reached)
 
 
 def choose(
@@ -316,11 +338,8 @@ FORECASTS = "forecasts.csv"
 ROWS = (PER_RECORDING, FORECASTS)
 """What a run is resumed from."""
 
-Task = Callable[[], Case]
-"""Makes one recording ready to be judged; this is where listening happens."""
-
-Tasks = Mapping[tuple[str, str], Task]
-"""By frontline and recording."""
+Tasks = Mapping[tuple[str, str], Callable[[], Case]]
+"""What makes a case ready to be judged, listening included, by frontline and recording."""
 
 Progress = Callable[[int, int, str], None]
 """Called with how many cases are done, of how many, and which is next."""
@@ -376,31 +395,6 @@ class BenchmarkDesign:
         return tuple(rule for rule in self.rules if is_first or not is_unheard(rule))
 
 
-@dataclass(slots=True)
-class BenchmarkRun:
-    """What a run came to, by frontline and recording."""
-
-    results: dict[tuple[str, str], CaseResult] = field(default_factory=dict)
-    failures: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Why a case could not be judged."""
-
-    @property
-    def rows(self) -> list[BenchmarkRow]:
-        """Every row, case by case."""
-        return [row for result in self.results.values() for row in result.rows]
-
-    @property
-    def forecasts(self) -> list[ForecastRow]:
-        """Every forecast, case by case."""
-        return [row for result in self.results.values() for row in result.forecasts]
-
-    def save(self, folder: Path) -> None:
-        """Write both files, each whole."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_rows(folder / FORECASTS, ForecastRow, self.forecasts)
-        write_rows(folder / PER_RECORDING, BenchmarkRow, self.rows)
-
-
 def run(
     tasks: Tasks,
     design: BenchmarkDesign,
@@ -414,12 +408,13 @@ def run(
     """
     first = next(iter(tasks), ("", ""))[0]
     done = _load(folder, design, first) if folder else BenchmarkRun()
+    known = set(map(case_of, done.rows))
     saved = time.monotonic()
     try:
         for number, (key, task) in enumerate(tasks.items()):
             if progress:
                 progress(number, len(tasks), key[1])
-            if key in done.results:
+            if key in known:
                 continue
             try:
                 case = task()
@@ -427,39 +422,34 @@ def run(
                 done.failures[key] = str(error)
                 continue
             rules = design.rules_for(key[0] == first)
-            done.results[key] = run_case(
+            found = run_case(
                 case, rules, design.budgets, rounding=design.rounding, answers=design.answers
             )
+            done.rows += found.rows
+            done.forecasts += found.forecasts
             if folder and time.monotonic() - saved > SAVE_EVERY:
                 done.save(folder)
                 saved = time.monotonic()
     finally:
         if folder:
             done.save(folder)
-    ordered = {key: done.results[key] for key in tasks if key in done.results}
-    return BenchmarkRun(ordered, done.failures)
+    return done.of(tasks)
 
 
 def _load(folder: Path, design: BenchmarkDesign, first: str) -> BenchmarkRun:
     """What an earlier run left in `folder`; a case with rows missing is judged again."""
-    found: dict[tuple[str, str], CaseResult] = {}
     if not all((folder / name).exists() for name in ROWS):
         return BenchmarkRun()
-    for row in read_rows(folder / PER_RECORDING):
-        found.setdefault((row.frontline, row.recording), CaseResult([], [])).rows.append(row)
+    rows = read_rows(folder / PER_RECORDING)
     try:
         forecasts = parse_rows(folder / FORECASTS, ForecastRow)
     except (TypeError, ValueError, csv.Error) as error:
         path = folder / FORECASTS
         raise LedgerError(f"{path} is damaged ({error}); start over with --fresh") from error
-    for forecast in forecasts:
-        if result := found.get((forecast.frontline, forecast.recording)):
-            result.forecasts.append(forecast)
     size = len(design.budgets)
-    return BenchmarkRun(
-        {
-            key: result
-            for key, result in found.items()
-            if len(result.rows) == len(design.rules_for(key[0] == first)) * size
-        }
-    )
+    whole = [
+        case
+        for case, count in Counter(map(case_of, rows)).items()
+        if count == len(design.rules_for(case[0] == first)) * size
+    ]
+    return BenchmarkRun(rows, forecasts).of(whole)

@@ -10,6 +10,7 @@ import numpy as np
 
 from earmark.evaluation.benchmark import BenchmarkRow, is_unheard
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts, calls_saved
+from earmark.evaluation.tables.table import mean
 
 System = tuple[str, str]
 """A frontline and a rule: who scores, and who spends."""
@@ -67,6 +68,10 @@ class BenchmarkResults:
         """Coverage in points, one for each of `recordings`; nan without actions."""
         found = self.of(system, budget)
         return [100 * found.get(name, CoverageCounts()).coverage for name in self.recordings]
+
+    def means(self, system: System) -> dict[float, float]:
+        """Coverage in points by budget, averaged over recordings."""
+        return {budget: mean(self.points(system, budget)) for budget in self.budgets}
 
     def pooled(self, system: System, budget: float) -> CoverageCounts:
         """The counts of all recordings together."""

@@ -12,26 +12,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earmark.errors import AnnotationError
+from earmark.errors import AnnotationError, MediaError
+from earmark.evaluation import benchmark
 from earmark.evaluation.annotations.actions import Annotations, few
-from earmark.evaluation.annotations.media_match import find_media, open_media, reconcile
+from earmark.evaluation.annotations.media_match import find_media, reconcile
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations, seconds
-from earmark.evaluation.benchmark import (
-    ROWS,
-    BenchmarkDesign,
-    BenchmarkRow,
-    Progress,
-    rows_as_csv,
-    run,
-)
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Progress
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
-from earmark.evaluation.paper.operating_points import (
-    Unit,
-    downsample_table,
-    measure_points,
-    points_table,
-)
+from earmark.evaluation.paper.operating_points import UNITS, EpisodeTrial, points_table
 from earmark.evaluation.score_sources import (
     FittedScores,
     MediaScores,
@@ -39,15 +28,10 @@ from earmark.evaluation.score_sources import (
     scored,
     split_for_fitting,
 )
+from earmark.evaluation.tables import timeline_strip
 from earmark.evaluation.tables.coverage_tables import report_coverage
 from earmark.evaluation.tables.table import Table
-from earmark.evaluation.tables.timeline_strip import (
-    LENGTH,
-    add_media,
-    draw_strip,
-    make_strip,
-    middle_minute,
-)
+from earmark.media import Recording, open_recording
 from earmark.reporting.text_format import counted
 from earmark.timeline import Span
 from earmark.version import VERSION
@@ -137,7 +121,7 @@ class EvaluationResult:
 
     def to_csv(self) -> str:
         """The rows as `per_recording.csv` holds them."""
-        return rows_as_csv(BenchmarkRow, self.rows)
+        return benchmark.rows_as_csv(BenchmarkRow, self.rows)
 
     def _repr_html_(self) -> str:
         return "".join(table.to_html() for table in self.report.tables)
@@ -179,15 +163,15 @@ def evaluate(
     minute = _minute(plan.strip, source.evaluated) if plan.strip else None
     settings = _settings(plan, source)
     if folder:
-        claim_folder(folder, settings, fresh=fresh, rows=ROWS)
-    ran = run(source.tasks(), plan, folder=folder, progress=progress)
+        claim_folder(folder, settings, fresh=fresh, rows=benchmark.ROWS)
+    ran = benchmark.run(source.tasks(), plan, folder=folder, progress=progress)
     about = f"scores from {source.describe()}", f"earmark {VERSION}, windows of {plan.window:g} s"
     notes = (*about, *left_out)
     errors = source.errors if isinstance(source, MediaScores) else {}
     report = report_coverage(
         ran, source.evaluated, plan, settings=settings, notes=notes, errors=errors
     )
-    more = _episode_tables(plan, source, development)
+    more = _episode_tables(plan, source, development) if chooses else []
     figures = report.figures | _strip_figure(plan, source, minute)
     report = replace(report, tables=(*report.tables, *more), figures=figures)
     if folder:
@@ -232,7 +216,13 @@ def _open_media_source(
         names = few(astray)
         raise AnnotationError(f"--dev names {names}: no media, or no annotations, of that name")
     both = reconcile(chosen, available, allow_missing=plan.allow_missing)
-    opened, broken = open_media(media, dict.fromkeys([*both, *plan.development]))
+    opened: dict[str, Recording] = {}
+    broken: dict[str, str] = {}
+    for name in dict.fromkeys([*both, *plan.development]):
+        try:
+            opened[name] = open_recording(media[name])
+        except MediaError as error:
+            broken[name] = str(error)
     if broken and not plan.allow_missing:
         reasons = few(broken.values(), most=10)
         raise AnnotationError(f"{reasons}: pass --allow-missing to evaluate the others")
@@ -285,19 +275,17 @@ def _episode_tables(
     plan: EvaluationPlan, source: ScoreSource, development: Sequence[str]
 ) -> list[Table]:
     """Operating points, and downsampling to save time and to save calls, as far as asked for."""
-    names, window = (development, list(source.evaluated.recordings)), plan.window
+    judged, trials = list(source.evaluated.recordings), {}
+    for line in source.frontlines:
+        sets = scored(source, line, development), scored(source, line, judged)
+        trials[line] = EpisodeTrial(*sets, plan.window)
     tables: list[Table] = []
     if plan.operating_points:
-        points = {
-            line: measure_points(line, *(scored(source, line, own) for own in names), window=window)
-            for line in source.frontlines
-        }
+        points = {line: trial.measure_points() for line, trial in trials.items()}
         note = f"Chosen on {counted(len(development), 'other recording')}, unchanged on these."
         tables.append(points_table(points, note=note))
     if plan.downsample:
-        sets = [scored(source, source.frontlines[0], own) for own in names]
-        units: tuple[Unit, ...] = ("time", "calls")
-        tables += [downsample_table(*sets, window=window, unit=unit) for unit in units]
+        tables += map(trials[source.frontlines[0]].downsample_table, UNITS)
     return tables
 
 
@@ -311,9 +299,10 @@ def _strip_figure(
 
     def draw() -> Figure:
         case = source.tasks()[source.frontlines[0], name]()
-        strip = make_strip(case, plan, span=span, scores=source.track(name))
+        strip = timeline_strip.make_strip(case, plan, span=span, scores=source.track(name))
         recordings = source.recordings if isinstance(source, MediaScores) else {}
-        return draw_strip(add_media(strip, recordings[name]) if recordings else strip)
+        strip = timeline_strip.add_media(strip, recordings[name]) if recordings else strip
+        return timeline_strip.draw_strip(strip)
 
     return {"strip": ("One minute of the stream and the calls spent on it.", draw)}
 
@@ -325,8 +314,8 @@ def _minute(words: str, marked: Annotations) -> tuple[str, Span]:
     marked.only([name])
     duration = marked.durations[name]
     if not at:
-        return name, middle_minute(duration)
+        return name, timeline_strip.middle_minute(duration)
     start = seconds(at)
     if not 0 <= start < duration:
         raise ValueError(f"--strip {words}: {at!r} is no time within the {duration:g} s of {name}")
-    return name, Span(start, min(duration, start + LENGTH))
+    return name, Span(start, min(duration, start + timeline_strip.LENGTH))

@@ -81,7 +81,7 @@ class ExperimentReport:
 
     def write(self, folder: Path) -> None:
         """Write Markdown, JSON, one HTML page and PNG into `folder`, and CSV into its `tables/`."""
-        drawn = {name: as_png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
+        drawn = {name: png(draw()) for name, (_, draw) in self.figures.items() if can_draw()}
         shown = {self.figures[name][0]: image for name, image in drawn.items()}
         whole = make_results_page(
             self.title, notes=self.notes, tables=self.tables, figures=shown, lead=self.lead
@@ -126,11 +126,6 @@ def make_results_page(
     return assemble(title, f"{head}{first}{drawn}{rest}{more}", style=STYLE + style)
 
 
-def as_png(figure: Figure | bytes) -> bytes:
-    """A figure as a PNG file, drawn unless it is one."""
-    return figure if isinstance(figure, bytes) else png(figure)
-
-
 def claim_folder(
     folder: Path, settings: Mapping[str, Any], *, fresh: bool = False, rows: Sequence[str] = ()
 ) -> bool:
@@ -142,33 +137,25 @@ def claim_folder(
         LedgerError: the folder holds a run with other settings, or pages that no run here wrote,
             and `fresh` does not say to replace them.
     """
-    path = folder / SETTINGS
-    plain = json.loads(json.dumps(settings))
-    if not fresh:
-        if path.exists() and _settings(path) == plain:
+    path, plain = folder / SETTINGS, json.loads(json.dumps(settings))
+    cure = "choose another --out, or replace it with --fresh"
+    if path.exists() and not fresh:
+        found = _settings(path)
+        if found == plain:
             return True
-        _refuse_taken(folder, plain, rows)
+        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
+        other = found.get("experiment") != plain.get("experiment")
+        what = "of another experiment" if other else f"with another {', '.join(changed)}"
+        raise LedgerError(f"{folder} holds a run {what}; {cure}")
+    taken = [name for name in (*PAGES, *rows) if (folder / name).exists()]
+    if taken and not fresh:
+        raise LedgerError(f"{folder} holds {', '.join(taken)} of another origin; {cure}")
     folder.mkdir(parents=True, exist_ok=True)
     for name in rows:
         (folder / name).unlink(missing_ok=True)
     with replacing(path) as scratch:
         scratch.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
     return False
-
-
-def _refuse_taken(folder: Path, plain: Mapping[str, Any], rows: Sequence[str]) -> None:
-    """Raise if `folder` holds another run, or files that would be overwritten."""
-    cure = "choose another --out, or replace it with --fresh"
-    path = folder / SETTINGS
-    if path.exists():
-        found = _settings(path)
-        changed = sorted(key for key in {*found, *plain} if found.get(key) != plain.get(key))
-        other = found.get("experiment") != plain.get("experiment")
-        what = "of another experiment" if other else f"with another {', '.join(changed)}"
-        raise LedgerError(f"{folder} holds a run {what}; {cure}")
-    taken = [name for name in (*PAGES, *rows) if (folder / name).exists()]
-    if taken:
-        raise LedgerError(f"{folder} holds {', '.join(taken)} of another origin; {cure}")
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from operator import eq
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from earmark.selection.round_schedule import Rounds, Turn, calls_now, spread, tu
 from earmark.selection.rules.coverage import Coverage
 from earmark.selection.stopping import Asking, as_answered
 from earmark.timeline import IndexArray
-
-Played = Literal["perfect", "noisy"]
-PLAYED: tuple[str, ...] = get_args(Played)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class AnswerPlayer:
         kind, _, options = words.partition(":")
         usual = {"perfect": {}, "noisy": {"missed": 0.2, "invented": 0.05, "renamed": 0.3}}
         if kind not in usual:
-            raise ValueError(f"no answers {kind!r}; there are {', '.join(PLAYED)}")
+            raise ValueError(f"no answers {kind!r}; there are {', '.join(usual)}")
         chosen: dict[str, float] = dict(usual[kind])
         for option in filter(None, options.split(",")):
             name, _, value = option.partition("=")
@@ -99,11 +96,6 @@ def main_actions(actions: Sequence[Action], windows: Windows) -> IndexArray:
     return found
 
 
-def equal(first: str, last: str) -> bool:
-    """Whether played answers name the same."""
-    return first == last
-
-
 def play_rounds(
     many: Sequence[Windows],
     said: Sequence[Sequence[str]],
@@ -118,7 +110,7 @@ def play_rounds(
     for each in turns(rounds):
         known, seen = _known(many, said, asked)
         asking = Asking(rounds, each, is_priced=budget.price is not None)
-        rated, turn = as_answered(known, seen, agree=equal, asking=asking)
+        rated, turn = as_answered(known, seen, agree=eq, asking=asking)
         plans = [one.picks for one in allocate(Coverage(), rated, budget, across=across)]
         for windows, picks, own in zip(many, plans, asked, strict=True):
             own.update(_asked_now(windows, picks, own, turn))
@@ -142,7 +134,7 @@ def play_apart(
         asking = Asking(rounds, each)
         rated, now = [], []
         for windows, seen in zip(*_known(many, said, asked), strict=True):
-            (one,), turn = as_answered([windows], [seen], agree=equal, asking=asking)
+            (one,), turn = as_answered([windows], [seen], agree=eq, asking=asking)
             rated.append(one)
             now.append(turn)
         plans = rule.each(rated, budgets=calls)

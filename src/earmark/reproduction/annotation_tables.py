@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
+from collections.abc import Iterator
 
 from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.readers import read_annotations
 from earmark.evaluation.benchmark import BUDGETS, ORACLE, PHASES, BenchmarkRow, Case, run_case
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.metrics.coverage_counts import count_occupied
+from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.compared_systems import READY, systems
 from earmark.evaluation.paper.cost_model import CostModel
 from earmark.evaluation.paper.occupancy_survey import count_occupancy
-from earmark.evaluation.paper.published_numbers import (
-    OCCUPANCY,
-    PRIMARY,
-    RECORDINGS,
-    REPLICATION,
-    WINDOW_SWEEP,
-)
+from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS
+from earmark.evaluation.score_sources import even_windows
 from earmark.evaluation.tables.coverage_tables import coverage_table
 from earmark.evaluation.tables.table import mean
 from earmark.gate.frontline import EVERYDAY
-from earmark.grid import Grid, Windows
+from earmark.grid import Grid
 from earmark.models import ModelStore
 from earmark.reproduction.comparison import Comparison, Made, not_run, pooled
 from earmark.reproduction.material import Material
@@ -34,49 +28,42 @@ ANNOTATED = "annotations alone"
 BLIND = ("uniform", "strata", PHASES, ORACLE)
 
 
-def make_methods(material: Material) -> Made:  # noqa: ARG001 - it needs nothing
+def make_methods(material: Material) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
     """Every system of the paper under its name here, and whether it can run."""
-    store, rows = ModelStore(), []
+    store = ModelStore()
     for system in systems():
         if named := system.paper or system.stands_for:
             state = system.state(store)
             own = "" if system.paper else "stands in its place: the paper's weights are unpublished"
             here = f"{system.kind} {system.name}"
             ran = system.scores if state == READY else f"not ready: {state}"
-            rows.append(Comparison(named, "listed", here, ran=ran, remarks=own))
-    return Made(rows)
+            yield Comparison(named, "listed", here, ran=ran, remarks=own)
 
 
-def make_occupancy(material: Material) -> Made:
+def make_occupancy(material: Material) -> Iterator[Comparison]:
     """Table 2: how full each data set is, at four seconds."""
-    rows: list[Comparison] = []
-    if material.epic is not None:
-        chosen = material.epic.only(RECORDINGS["paper"])
-        rows += _occupancy_rows("EPIC-KITCHENS-100", chosen)
-        full = count_occupancy(chosen, window=4.0)
-        each = [
-            100 * count_occupied(actions, chosen.durations[name], window=4.0).occupancy
-            for name, actions in chosen.recordings.items()
-        ]
-        for what, paper, ours in (
-            ("actions per window", 1.41, full.actions_per_window),
-            ("emptiest recording, %", 56.2, min(each)),
-            ("fullest recording, %", 99.2, max(each)),
-        ):
-            rows.append(Comparison(what, paper, ours, "24 recordings", ran=ANNOTATED))
-    for name in OCCUPANCY:
-        if name == "EPIC-KITCHENS-100":
-            continue
-        path = material.plan.occupancy.get(name)
-        if path is None:
-            why = f"bring its frame-wise annotations, --occupancy '{name}=DIR'"
-            rows.append(not_run(f"{name}: occupied, %", OCCUPANCY[name][2], why))
+    assert material.epic is not None
+    chosen = material.epic.only(RECORDINGS["paper"])
+    yield from _occupancy_rows("EPIC-KITCHENS-100", chosen)
+    full = count_occupancy(chosen, window=4.0)
+    each = [
+        100 * count_occupied(actions, chosen.durations[name], window=4.0).occupancy
+        for name, actions in chosen.recordings.items()
+    ]
+    for what, paper, ours in (
+        ("actions per window", 1.41, full.actions_per_window),
+        ("emptiest recording, %", 56.2, min(each)),
+        ("fullest recording, %", 99.2, max(each)),
+    ):
+        yield Comparison(what, paper, ours, "24 recordings", ran=ANNOTATED)
+    given = material.plan.occupancy
+    for name in (*list(OCCUPANCY)[1:], *(name for name in given if name not in OCCUPANCY)):
+        if name in given:
+            form = "dcase" if name in OCCUPANCY else None
+            yield from _occupancy_rows(name, read_annotations(given[name], format=form))
         else:
-            rows += _occupancy_rows(name, read_annotations(path, format="dcase"))
-    for name, path in material.plan.occupancy.items():
-        if name not in OCCUPANCY:
-            rows += _occupancy_rows(name, read_annotations(path))
-    return Made(rows)
+            why = f"bring its frame-wise annotations, --occupancy '{name}=DIR'"
+            yield not_run(f"{name}: occupied, %", OCCUPANCY[name][2], why)
 
 
 def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
@@ -97,7 +84,7 @@ def _occupancy_rows(name: str, marked: Annotations) -> list[Comparison]:
     ]
 
 
-def make_sets(material: Material) -> Made:
+def make_sets(material: Material) -> Iterator[Comparison]:
     """Sizes of the primary and the replication set, as the text says them."""
     assert material.epic is not None
     sets = {name: material.epic.only(names) for name, names in RECORDINGS.items()}
@@ -122,34 +109,27 @@ def make_sets(material: Material) -> Made:
             f"{round(0.5 * sum(half))}",
         ),
     ]  # fmt: skip
-    return Made([Comparison(w, p, o, ran=ANNOTATED, remarks=told) for w, p, o, told in rows])
+    for what, paper, ours, told in rows:
+        yield Comparison(what, paper, ours, ran=ANNOTATED, remarks=told)
 
 
 def _mean_of_means(marked: Annotations) -> float:
     return mean(mean(each.duration for each in actions) for actions in marked.recordings.values())
 
 
-def blind_rows(marked: Annotations, names: Iterable[str]) -> list[BenchmarkRow]:
-    """The rules that need no score, and the ceiling, on the recordings `names`."""
-    rows: list[BenchmarkRow] = []
-    for name in names:
-        lasts = marked.durations[name]
-        flat = np.zeros(Grid(4.0).count(lasts))
-        windows = Windows(4.0, lasts, flat, flat, flat, EVERYDAY)
-        case = Case(name, "none", windows, marked.recordings[name])
-        rows += run_case(case, BLIND, BUDGETS).rows
-    return rows
-
-
 def make_per_recording(material: Material) -> Made:
     """The per-recording table, its column of even spacing; and the blind rules at every budget."""
     marked = material.epic
     assert marked is not None
-    judged = blind_rows(marked, RECORDINGS["paper"])
+    judged: list[BenchmarkRow] = []
+    for name in RECORDINGS["paper"]:
+        windows = even_windows(4.0, marked.durations[name], 0.0, EVERYDAY)
+        case = Case(name, "none", windows, marked.recordings[name])
+        judged += run_case(case, BLIND, BUDGETS).rows
     results = BenchmarkResults.of_rows(judged)
     even, rows = ("none", "uniform"), []
     found = dict(zip(results.recordings, results.points(even, 0.25), strict=True))
-    for row in PRIMARY + REPLICATION:
+    for row in published.PRIMARY + published.REPLICATION:
         name, actions = row.recording, marked.recordings[row.recording]
         lengths = mean(each.duration for each in actions)
         for what, paper, ours in (
@@ -173,20 +153,19 @@ def make_per_recording(material: Material) -> Made:
     return Made(rows, [coverage_table(results)])
 
 
-def make_windows(material: Material) -> Made:
+def make_windows(material: Material) -> Iterator[Comparison]:
     """The window table: how many windows, how full, by their length."""
     assert material.epic is not None
-    primary, rows = material.epic.only(RECORDINGS["paper-primary"]), []
-    for window, (count, share) in WINDOW_SWEEP.items():
+    primary = material.epic.only(RECORDINGS["paper-primary"])
+    for window, (count, share) in published.WINDOW_SWEEP.items():
         full = count_occupancy(primary, window=window)
-        rows.append(Comparison(f"{window:g} s: windows", count, full.windows, ran=ANNOTATED))
+        yield Comparison(f"{window:g} s: windows", count, full.windows, ran=ANNOTATED)
         occupied = 100 * full.occupancy
         n = f"{full.windows} windows"
-        rows.append(Comparison(f"{window:g} s: occupied, %", share, occupied, n, ran=ANNOTATED))
-    return Made(rows)
+        yield Comparison(f"{window:g} s: occupied, %", share, occupied, n, ran=ANNOTATED)
 
 
-def make_cost(material: Material) -> Made:  # noqa: ARG001 - it needs nothing
+def make_cost(material: Material) -> Iterator[Comparison]:  # noqa: ARG001 - it needs nothing
     """The cost model: everything that follows from the paper's measured constants."""
     prices = CostModel()
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
@@ -203,4 +182,5 @@ def make_cost(material: Material) -> Made:  # noqa: ARG001 - it needs nothing
         ("audio against video, times as fast", 21, prices.audio_speed / prices.visual_speed, ""),
     )  # fmt: skip
     ran = "the paper's constants: 0.74 GPU-s a call, 178 and 8.6 times real time on a V100"
-    return Made([Comparison(w, p, o, ran=ran, remarks=told) for w, p, o, told in values])
+    for what, paper, ours, told in values:
+        yield Comparison(what, paper, ours, ran=ran, remarks=told)

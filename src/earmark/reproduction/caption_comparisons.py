@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
 from earmark.evaluation.paper.caption_comparison import (
     CaptionTools,
     CaptionVariant,
@@ -17,19 +16,25 @@ from earmark.evaluation.paper.caption_comparison import (
     compare,
     list_variants,
 )
-from earmark.evaluation.paper.caption_evaluation import CaptionEvaluation, captions_table
-from earmark.evaluation.paper.captions import Stimulus, draw_stimuli, read_stimuli
+from earmark.evaluation.paper.caption_evaluation import captions_table
+from earmark.evaluation.paper.captions import (
+    NamingCounts,
+    Stimulus,
+    Vocabulary,
+    draw_stimuli,
+    read_stimuli,
+)
 from earmark.evaluation.paper.cost_model import CostModel, composition_table
 from earmark.evaluation.paper.operating_points import find_episodes
+from earmark.evaluation.paper.published_numbers import COMPOSED, KEPT, RULE, SCARCE, primary_of
 from earmark.evaluation.score_sources import scored
-from earmark.evaluation.tables.table import Cells, Table, mean, p_value
+from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.sound_names import sound_namer
 from earmark.media import Frame
 from earmark.reproduction.comparison import Comparison, Made, not_run
 from earmark.reproduction.coverage_comparisons import judged_results, open_scores
 from earmark.reproduction.episode_comparisons import operating_points, point_at
 from earmark.reproduction.material import CLASSES, VALIDATION, Material
-from earmark.reproduction.published_quantities import COMPOSED, KEPT, RULE, SCARCE, primary_of
 from earmark.timeline import Span
 
 ALLOWANCES = (64, 128, 256, 512, 1024, 2048)
@@ -60,45 +65,45 @@ def make_captions(material: Material) -> Made:
     stimuli = draw_stimuli(known, plan.stimuli, seed=plan.caption_seed)
     tools = replace(tools, instants=deployed_instants(material, stimuli))
     absent = absent_ways(tools)
-    ways = [
-        *list_variants(
-            hands="hand crop" not in absent, sounds="sounds told" not in absent, tokens=ALLOWANCES
-        ),
-        CaptionVariant("deployed frame", is_deployed=True),
-    ]
+    hands, sounds = (way not in absent for way in ("hand crop", "sounds told"))
+    ways = list_variants(hands=hands, sounds=sounds, tokens=ALLOWANCES)
+    ways.append(CaptionVariant("deployed frame", is_deployed=True))
     scores = compare(stimuli, recordings, ways, tools, nouns=nouns, verbs=verbs)
-    found = CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools.crop)
     ran = f"{tools.captioner.model}; {plan.audio_is}; seed {plan.caption_seed}"
     kept = retained(material, stimuli)
-    tables = [captions_table(scores), retained_table(found, kept)]
+    tables = [captions_table(scores), retained_table(scores, kept)]
     results, _ = judged_results(material)
-    system = results.system(RULE)
-    covers = {budget: mean(results.points(system, budget)) for budget in results.budgets}
+    covers = results.means(results.system(RULE))
     naming = {s.variant.tokens: 100 * s.nouns.accuracy for s in scores if _is_full(s)}
     tables.append(composition_table(CostModel(), covers, naming))
-    rows = _naming_rows(scores, ran)
-    rows += [_retained_row(tables[1], kept, ran), _composed_row(tables[2], ran)]
+    rows = [*_naming_rows(scores, ran)]
+    gaps = [abs(float(row[-1])) for row in tables[1].rows]
+    known_gaps = [gap for gap in gaps if not math.isnan(gap)]
+    n = f"{len(known_gaps)} allowances, {len(kept)} actions kept"
+    rows.append(Comparison(KEPT, 0.4, max(known_gaps, default=None), n, ran=ran))
+    # What the best pair of calls and tokens names where next to nothing may be spent.
+    named = [float(row[3]) for row in tables[2].rows if float(row[0]) <= 100 * SCARCE]
+    n, best = f"{len(named)} pairs of calls and tokens", max(named, default=None)
+    told = "the paper says returned, and not whether touched or named"
+    rows.append(Comparison(COMPOSED, 11.5, best, n, ran=ran, remarks=told))
     rows += [not_run(f"{way}: nouns named, %", PRINTED[way][0], why) for way, why in absent.items()]
     return Made(rows, tables)
 
 
 def absent_ways(tools: CaptionTools) -> dict[str, str]:
     """Ways of asking that cannot be tried, and what to bring for each."""
-    absent = {}
-    if not tools.has_hands:
-        absent["hand crop"] = "ask for it with --hands"
-    else:
+    blank, absent = Frame(0.0, np.zeros((64, 64, 3), np.uint8)), {}
+    ways: tuple[tuple[str, bool, str, Callable[[], object]], ...] = (
+        ("hand crop", tools.has_hands, "--hands", lambda: tools.crop(blank)),
+        ("sounds told", tools.has_sounds, "--sounds", lambda: sound_namer(True, None)),
+    )
+    for way, is_wanted, option, try_it in ways:
         try:
-            tools.crop(Frame(0.0, np.zeros((64, 64, 3), np.uint8)))
+            if not is_wanted:
+                raise EarmarkError(f"ask for it with {option}")
+            try_it()
         except EarmarkError as error:
-            absent["hand crop"] = str(error)
-    if not tools.has_sounds:
-        absent["sounds told"] = "ask for it with --sounds"
-    else:
-        try:
-            sound_namer(True, None)
-        except EarmarkError as error:
-            absent["sounds told"] = str(error)
+            absent[way] = str(error)
     return absent
 
 
@@ -108,9 +113,8 @@ def _is_full(score: VariantScore) -> bool:
     return not (way.crops_hands or way.tells_sounds or way.is_deployed)
 
 
-def _naming_rows(scores: Sequence[VariantScore], ran: str) -> list[Comparison]:
+def _naming_rows(scores: Sequence[VariantScore], ran: str) -> Iterator[Comparison]:
     """Naming of each way of asking, with McNemar against the full frame at the midpoint."""
-    rows = []
     for score in scores:
         paper, p = PRINTED.get(score.variant.name, (None, None))
         told = f"p {p_value(score.noun_p)}" + (f", there {p:g}" if p is not None else "")
@@ -121,8 +125,7 @@ def _naming_rows(scores: Sequence[VariantScore], ran: str) -> list[Comparison]:
         ):
             quantity, n = f"{score.variant.name}: {what} named, %", f"{counts.asked} stimuli"
             found = 100 * counts.accuracy
-            rows.append(Comparison(quantity, there, found, n, ran=ran, remarks=remarks))
-    return rows
+            yield Comparison(quantity, there, found, n, ran=ran, remarks=remarks)
 
 
 def deployed_instants(material: Material, stimuli: Sequence[Stimulus]) -> dict[Stimulus, float]:
@@ -145,40 +148,19 @@ def retained(material: Material, stimuli: Sequence[Stimulus]) -> set[Stimulus]:
     line = source.frontlines[0]
     rule = point_at(operating_points(material)[line], 0.93).rule
     episodes: dict[str, list[Span]] = {}
-    for name in {each.recording for each in stimuli}:
-        one = scored(source, line, [name])[0]
-        episodes[name] = find_episodes(one, rule) if rule else []
+    for one in scored(source, line, {each.recording for each in stimuli}):
+        episodes[one.recording] = find_episodes(one, rule) if rule else []
     return {s for s in stimuli if any(s.span.overlaps(span) for span in episodes[s.recording])}
 
 
-def _named(score: VariantScore, found: CaptionEvaluation, kept: set[Stimulus]) -> NamingCounts:
-    own = [caption for each, caption in score.captions.items() if each in kept]
-    return NamingCounts(sum(found.nouns.names(c.text, c.stimulus.noun) for c in own), len(own))
-
-
-def retained_table(found: CaptionEvaluation, kept: set[Stimulus]) -> Table:
+def retained_table(scores: Sequence[VariantScore], kept: set[Stimulus]) -> Table:
     """Naming on all actions and on those the gate keeps, by allowance."""
     rows: list[Cells] = []
-    for score in filter(_is_full, found.scores):
-        own, every = _named(score, found, kept), score.nouns
+    for score in filter(_is_full, scores):
+        own = NamingCounts.of([named for s, named in score.noun_named.items() if s in kept])
+        every = score.nouns
         gap = 100 * (own.accuracy - every.accuracy)
         cells = (100 * every.accuracy, every.asked, 100 * own.accuracy, own.asked, gap)
         rows.append((score.variant.tokens, *cells))
     columns = ("tokens", "all, %", "n", "gate-retained, %", "n kept", "difference")
     return Table("Naming on all and on gate-retained actions", columns, rows)
-
-
-def _retained_row(table: Table, kept: set[Stimulus], ran: str) -> Comparison:
-    gaps = [abs(float(row[-1])) for row in table.rows]
-    known = [gap for gap in gaps if not math.isnan(gap)]
-    n = f"{len(known)} allowances, {len(kept)} actions kept"
-    return Comparison(KEPT, 0.4, max(known, default=None), n, ran=ran)
-
-
-def _composed_row(composed: Table, ran: str) -> Comparison:
-    """What the best pair of calls and tokens names where next to nothing may be spent."""
-    named = [float(row[3]) for row in composed.rows if float(row[0]) <= 100 * SCARCE]
-    return Comparison(
-        COMPOSED, 11.5, max(named, default=None), f"{len(named)} pairs of calls and tokens",
-        ran=ran, remarks="the paper says returned, and not whether touched or named",
-    )  # fmt: skip

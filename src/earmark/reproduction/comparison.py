@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from earmark.evaluation.experiment_report import Drawing
+from earmark.evaluation.metrics.boundaries import MatchCounts
 from earmark.evaluation.metrics.coverage_counts import dash, share
 from earmark.evaluation.metrics.significance import bootstrap_ratio
 from earmark.evaluation.tables.table import Cells, Table, interval, mean, plain
@@ -96,6 +97,17 @@ def over_seeds(quantity: str, paper: Printed, values: Sequence[float], **told: s
     low, high = min(values, default=math.nan), max(values, default=math.nan)
     average = float(np.mean(values)) if values else None
     return Comparison(quantity, paper, average, low=low, high=high, **told)
+
+
+def boundary_rows(
+    found: Mapping[tuple[str, float], MatchCounts], *, n: str, ran: str
+) -> Iterator[Comparison]:
+    """B-F1 by what places the boundaries and by tolerance; the paper prints that of 0.5 s."""
+    for (name, tolerance), counts in found.items():
+        paper = 17.4 if name == "even segments" else 22.8
+        printed, size = paper if tolerance == 0.5 else None, f"{counts.found} {n}"
+        quantity = f"B-F1 at {tolerance:g} s, {name}, %"
+        yield Comparison(quantity, printed, 100 * counts.f1, size, ran=ran)
 
 
 def spread_of(values: Sequence[float]) -> str:

@@ -1,61 +1,60 @@
-"""The selection results: every rule on scored recordings, set by set, beside the paper's tables."""
+"""The selection results: every rule on scored recordings, set by set, beside the paper's tables.
+
+Ego4D comes by way of EgoSound: its filter, its paired table, and a stored operating point on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
-from earmark.evaluation.benchmark import (
-    BUDGETS,
-    COMPARED,
-    PHASES,
-    BenchmarkDesign,
-    BenchmarkRow,
-    run,
-)
+from earmark.errors import EarmarkError
+from earmark.evaluation import benchmark
+from earmark.evaluation.annotations.actions import Annotations
+from earmark.evaluation.annotations.media_match import find_media
+from earmark.evaluation.annotations.readers import detect, read_annotations
+from earmark.evaluation.benchmark import PHASES, BenchmarkDesign, BenchmarkRow
 from earmark.evaluation.benchmark_results import BenchmarkResults, System
 from earmark.evaluation.experiment_report import Drawing
 from earmark.evaluation.metrics.coverage_counts import CoverageCounts
 from earmark.evaluation.metrics.significance import compare_paired, correlate
-from earmark.evaluation.paper.occupancy_survey import SWEEP_BUDGETS, WINDOWS
-from earmark.evaluation.paper.published_numbers import (
-    AT_A_QUARTER,
-    PAIRED,
-    RECORDINGS,
-    REPLICATION,
-    PaperPair,
-)
+from earmark.evaluation.paper import published_numbers as published
+from earmark.evaluation.paper.occupancy_survey import WINDOWS
+from earmark.evaluation.paper.operating_points import count_setting
+from earmark.evaluation.paper.published_numbers import RECORDINGS, RULE, SWEEP_BUDGETS, primary_of
 from earmark.evaluation.score_sources import (
     FittedScores,
     MediaScores,
     ScoreSource,
+    scored,
     split_for_fitting,
 )
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
 from earmark.evaluation.tables.table import p_value, percent
 from earmark.gate.frontline_registry import frontline_named, gate_of
+from earmark.grid import Grid
+from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made, averaged, not_run, pooled
-from earmark.reproduction.material import Material
-from earmark.reproduction.paper_frontline import PAPER_HEAD, locate, what_ran
-from earmark.reproduction.published_quantities import (
-    PAIR,
-    PER_RECORDING,
-    RECORDING,
-    RULE,
-    SEEN,
-    WINDOW,
-    WINDOW_ROWS,
-    primary_of,
-)
+from earmark.reproduction.material import NEEDS, Material
+from earmark.selection import Budget
 from earmark.training.split import participant
+
+SHOWN = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
+"""Rules whose coverage is shown by itself."""
+
+PAPER_HEAD = "paper"
+"""The frontline that is trained here: the paper's head, loss and settings, over the first of the
+plan's encoders, its first seed."""
 
 PRINTED_POINTS = (
     ("uniform", 25.0, 40.9),
     ("ours", 25.0, 46.8),
     ("ours", 50.0, 70.2),
     ("BOLT", 50.0, 74.2),
-    *((name, 25.0, AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
+    *((name, 25.0, published.AT_A_QUARTER[name]) for name in ("flow", "energy", "flux")),
 )
 """Points of the paper's plane that its text gives: calls and coverage in per cent."""
 
@@ -67,6 +66,17 @@ PRINTED_SAVINGS = (
     ("flow", 25.0, 4.0),
 )
 """Calls saved that its text gives, of the same form; it has two numbers for its own rule at 5 %."""
+
+
+def locate(material: Material, frontline: str) -> str:
+    """What to listen with: a name as it is, and for `paper` the gate file that is trained here."""
+    if frontline != PAPER_HEAD:
+        return frontline
+    if absent := [NEEDS[need] for need in ("epic", "audio", "train") if material.lacks(need)]:
+        raise EarmarkError(f"the frontline {PAPER_HEAD} is trained here: bring {'; '.join(absent)}")
+    from earmark.reproduction.training_comparisons import paper_gate  # only training needs PyTorch
+
+    return str(material.once("paper head", lambda: paper_gate(material)))
 
 
 def open_scores(material: Material, *, window: float = 4.0) -> tuple[ScoreSource, str]:
@@ -98,7 +108,7 @@ def describe_frontline(material: Material, name: str) -> str:
         return f"{name}: {line.encoder!r}, {type(line.scorer).__name__}"
     head = f"{name}: trained head {gate.scorer.digest[:8]} over {line.encoder!r}"
     if name == PAPER_HEAD:
-        return f"{head}, {what_ran(material, material.plan.encoders[0])}"
+        return f"{head}, {material.describe_training(material.plan.encoders[0])}"
     taught, kind = gate.card.data, material.plan.audio_is
     met = f"; has met {kind} in training, so not held out" if kind in taught else ""
     return f"{head}, trained on {taught.partition(':')[0]}{met}"
@@ -113,8 +123,9 @@ def describe_listening(material: Material, name: str) -> str:
 def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[BenchmarkRow], str]:
     """Every rule at every budget on every judged recording; kept, and resumed."""
     source, ran = open_scores(material, window=window)
-    rules = tuple(rule for rule in COMPARED if window == 4.0 or rule in ("uniform", "rank", RULE))
-    budgets = BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
+    swept = ("uniform", "rank", RULE)
+    rules = tuple(rule for rule in benchmark.COMPARED if window == 4.0 or rule in swept)
+    budgets = benchmark.BUDGETS if window == 4.0 else tuple(sorted(SWEEP_BUDGETS))
     design = BenchmarkDesign(rules=rules, budgets=budgets, window=window, subject=RULE)
     settings = {
         "window": window,
@@ -124,7 +135,7 @@ def coverage_rows(material: Material, *, window: float = 4.0) -> tuple[list[Benc
         **source.settings(),
     }
     folder = material.room("coverage", settings)
-    done = run(source.tasks(), design, folder=folder, progress=material.progress)
+    done = benchmark.run(source.tasks(), design, folder=folder, progress=material.progress)
     return done.rows, ran
 
 
@@ -134,27 +145,14 @@ def judged_results(material: Material) -> tuple[BenchmarkResults, str]:
     return BenchmarkResults.of_rows(rows), ran
 
 
-def sets_of(results: BenchmarkResults) -> dict[str, list[str]]:
-    """The recordings of each set that are here; all of them under one name where none is."""
-    found = {
-        name.removeprefix("paper-").replace("paper", "pooled"): [
-            each for each in names if each in results.recordings
-        ]
-        for name, names in RECORDINGS.items()
-    }
-    known = {name: names for name, names in found.items() if names}
-    return known or {"stand-ins": list(results.recordings)}
-
-
 def paired_rows(
     results: BenchmarkResults,
-    printed: Mapping[float, Mapping[str, PaperPair]],
+    printed: published.Paired,
     *,
     ran: str,
     what: str = "recordings",
-) -> list[Comparison]:
+) -> Iterator[Comparison]:
     """The paper's paired table beside ours: its rule minus each other one, at each budget."""
-    rows = []
     for budget, against in printed.items():
         for rule, theirs in against.items():
             if (results.system(rule), budget) not in results.counts:
@@ -166,35 +164,33 @@ def paired_rows(
                 f"W/L/T {theirs.record} there, {pair.record} here; median {theirs.median:+g} "
                 f"there, {pair.median:+.1f} here; p {theirs.p} there, {p_value(pair.p)} here"
             )
-            name = PAIR.format(percent(budget), rule)
-            rows.append(Comparison(name, theirs.gain, *found, told))
-    return rows
+            name = published.PAIR.format(percent(budget), rule)
+            yield Comparison(name, theirs.gain, *found, told)
 
 
 def make_paired(material: Material) -> Made:
     """The paired comparison on EPIC-KITCHENS-100 at every budget, and seen and unseen people."""
     results, ran = judged_results(material)
-    rows = paired_rows(results, PAIRED, ran=ran)
-    rows += _seen_rows(material, results, ran)
+    pairs = paired_rows(results, published.PAIRED, ran=ran)
+    rows = [*pairs, *_seen_rows(material, results, ran)]
     return Made(rows, [coverage_table(results), paired_table(results, results.system(RULE))])
 
 
-def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> list[Comparison]:
+def _seen_rows(material: Material, results: BenchmarkResults, ran: str) -> Iterator[Comparison]:
     """The gain over even spacing at a quarter on participants who are, and are not, trained on."""
     people = {participant(name) for name in material.split.training if material.media}
     points = results.gains(results.system(RULE), 0.25, baseline=results.system("uniform"))
     gains = dict(zip(results.recordings, points, strict=True))
-    second, rows = {row.recording for row in REPLICATION}, []
-    for (quantity, paper), is_seen in zip(SEEN, (False, True), strict=True):
+    second = {row.recording for row in published.REPLICATION}
+    for (quantity, paper), is_seen in zip(published.SEEN, (False, True), strict=True):
         own = [n for n in gains if (participant(n) in people) == is_seen]
         own = [n for n in own if n in second] or own
         if not people or not own:
             why = "no recording of such a participant is judged"
-            rows.append(not_run(quantity, paper, why))
+            yield not_run(quantity, paper, why)
             continue
         n, found = f"{len(own)} recordings", [gains[name] for name in own]
-        rows.append(averaged(quantity, paper, found, n=n, ran=ran))
-    return rows
+        yield averaged(quantity, paper, found, n=n, ran=ran)
 
 
 def make_sets_covered(material: Material) -> Made:
@@ -204,8 +200,15 @@ def make_sets_covered(material: Material) -> Made:
     printed = {("primary", RULE, 0.25): 46.8, ("primary", "uniform", 0.25): 40.9}
     printed |= {("primary", RULE, 0.5): 70.2, ("primary", "bolt", 0.5): 74.2}
     printed |= {("replication", "uniform", 0.25): 53.5}
-    for set_name, names in sets_of(results).items():
-        for rule in ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage"):
+    sets = {
+        name.removeprefix("paper-").replace("paper", "pooled"): [
+            each for each in names if each in results.recordings
+        ]
+        for name, names in RECORDINGS.items()
+    }
+    sets = sets if any(sets.values()) else {"stand-ins": results.recordings}
+    for set_name, names in sets.items():
+        for rule in SHOWN if names else ():
             for budget in results.budgets:
                 found = results.of(results.system(rule), budget)
                 counts = [found[name] for name in names if name in found]
@@ -242,10 +245,10 @@ def _plane(rows: Sequence[BenchmarkRow], subject: System, even: System) -> Drawi
     )
 
 
-def make_savings(material: Material) -> Made:
+def make_savings(material: Material) -> Iterator[Comparison]:
     """Calls saved against even spacing at equal coverage."""
     results, ran = judged_results(material)
-    line, even, rows = results.frontlines[0], results.system("uniform"), []
+    line, even = results.frontlines[0], results.system("uniform")
     flows = [name for name in results.frontlines if name.partition(":")[0] == "flow"]
     systems = [((line, RULE), {0.05: 20.0, 0.25: 14.0})]
     systems += [((flow, "rank"), {0.05: 24.0, 0.25: 4.0}) for flow in flows]
@@ -259,8 +262,7 @@ def make_savings(material: Material) -> Made:
             ends = (100 * low, 100 * high)
             quantity = f"{percent(budget)}: calls saved by {system[1]} of {system[0]}, %"
             asked = f"{100 * results.pooled(system, budget).cost:.1f} % of the windows asked{told}"
-            rows.append(Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked))
-    return Made(rows)
+            yield Comparison(quantity, printed.get(budget), found, n, *ends, heard, asked)
 
 
 def make_correlation(material: Material) -> Made:
@@ -283,23 +285,22 @@ def make_correlation(material: Material) -> Made:
     return Made(rows, figures={"gain_against_occupancy": drawn})
 
 
-def make_recordings_heard(material: Material) -> Made:
+def make_recordings_heard(material: Material) -> Iterator[Comparison]:
     """The per-recording table's own column: the paper's rule at a quarter of the calls."""
     results, ran = judged_results(material)
     points = results.points(results.system(RULE), 0.25)
-    printed, rows = dict(PER_RECORDING), []
+    printed = dict(published.PER_RECORDING)
     for name, value in zip(results.recordings, points, strict=True):
-        quantity = RECORDING.format(name)
-        rows.append(Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran))
+        quantity = published.RECORDING.format(name)
+        yield Comparison(quantity, printed.get(quantity), value, "1 recording", ran=ran)
     is_paper = set(results.recordings) == set(RECORDINGS["paper"])
     size, paper = len(points), printed["mean of 24"] if is_paper else None
-    rows.append(averaged(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran))
-    return Made(rows)
+    yield averaged(f"mean of {size}", paper, points, n=f"{size} recordings", ran=ran)
 
 
-def make_window_gains(material: Material) -> Made:
+def make_window_gains(material: Material) -> Iterator[Comparison]:
     """Ranking minus even spacing by window length; the paper's on its primary set."""
-    printed, rows = dict(WINDOW_ROWS), []
+    printed = dict(published.WINDOW_ROWS)
     for window in WINDOWS:
         found, ran = coverage_rows(material, window=window)
         results = BenchmarkResults.of_rows(found)
@@ -310,22 +311,21 @@ def make_window_gains(material: Material) -> Made:
             )
             more = [ranked[name].covered - even[name].covered for name in names]
             actions = [even[name].actions for name in names]
-            quantity, n = WINDOW.format(window, percent(budget)), f"{len(names)} recordings"
-            rows.append(pooled(quantity, printed[quantity], more, actions, n=n, ran=ran))
-    return Made(rows)
+            quantity = published.WINDOW.format(window, percent(budget))
+            n = f"{len(names)} recordings"
+            yield pooled(quantity, printed[quantity], more, actions, n=n, ran=ran)
 
 
-def make_frontlines(material: Material) -> Made:
+def make_frontlines(material: Material) -> Iterator[Comparison]:
     """Every frontline at a quarter of the calls, spent by ranking as the paper's plane has it."""
     results, _ = judged_results(material)
     systems = {"uniform": results.system("uniform"), "gate": results.system(RULE)}
     systems |= {line: (line, "rank") for line in results.frontlines[1:]}
-    rows = []
-    for name in {**AT_A_QUARTER, **systems}:
-        paper = AT_A_QUARTER.get(name)
+    for name in {**published.AT_A_QUARTER, **systems}:
+        paper = published.AT_A_QUARTER.get(name)
         if name not in systems:
             why = f"add {name} to --frontlines"
-            rows.append(not_run(f"{name} at 25 %, pooled, %", paper, why))
+            yield not_run(f"{name} at 25 %, pooled, %", paper, why)
             continue
         line, rule = systems[name]
         found = results.of((line, rule), 0.25)
@@ -333,5 +333,98 @@ def make_frontlines(material: Material) -> Made:
         covered, actions = [c.covered for c in counts], [c.actions for c in counts]
         heard = "nothing is heard" if name == "uniform" else describe_listening(material, line)
         quantity, n = f"{name} ({rule}) at 25 %, pooled, %", f"{sum(actions)} actions"
-        rows.append(pooled(quantity, paper, covered, actions, n=n, ran=heard))
-    return Made(rows)
+        yield pooled(quantity, paper, covered, actions, n=n, ran=heard)
+
+
+def annotation_files(folder: Path) -> list[Path]:
+    """The EgoSound files in `folder`, told by looking inside."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        with suppress(EarmarkError):
+            if path.suffix in {".json", ".jsonl"} and detect(path) == "egosound":
+                found.append(path)
+    return found
+
+
+def has_enough_windows(duration: float, *, window: float) -> bool:
+    """Whether every budget of the sweep comes to a call at least."""
+    windows = Grid(window).count(duration)
+    return all(Budget(share=budget).calls(windows) >= 1 for budget in benchmark.BUDGETS)
+
+
+def make_ego4d(material: Material) -> Made:
+    """The clips, the filter, the paired table and the operating point, as far as there is sound."""
+    assert material.plan.ego4d is not None
+    folder, window = material.plan.ego4d, material.plan.window
+    files = annotation_files(folder)
+    if not files:
+        why = f"no EgoSound questions in {folder.name} (JSON with question and timestamp)"
+        return Made([not_run("clips", 260, why)])
+    sources = {}
+    with suppress(EarmarkError):
+        sources = find_media([folder])
+    read = read_annotations(files, format="egosound")
+    opened = {n: open_recording(each) for n, each in sources.items() if n in read.recordings}
+    lengths = {name: each.duration for name, each in opened.items()}
+    marked = read_annotations(files, format="egosound", durations=lengths)
+    usable = [  # the paper's 247 of 260
+        name
+        for name, moments in marked.recordings.items()
+        if moments and has_enough_windows(marked.durations[name], window=window)
+    ]
+    rows = _size_rows(marked, usable, bool(opened))
+    chosen = [name for name in usable if name in opened]
+    if not chosen:
+        why = "bring the clips, files named as the questions name them, in --ego4d DIR"
+        printed = published.paired(published.EGO4D_PAIRED)
+        return Made([*rows, *(not_run(name, gain, why) for name, gain in printed)])
+    line = material.plan.frontlines[0]
+    ran = f"{describe_frontline(material, line)}; EgoSound clips of Ego4D"
+    own, gates = marked.only(chosen), {line: locate(material, line)}
+    source = MediaScores(marked, own, opened, (line,), window, material.cache, gates)
+    design = BenchmarkDesign(rules=SHOWN, subject=RULE, window=window)
+    settings = {"clips": chosen, "annotations": own.fingerprint, **source.settings()}
+    kept = material.room("ego4d", settings)
+    done = benchmark.run(source.tasks(), design, folder=kept, progress=material.progress)
+    results = BenchmarkResults.of_rows(done.rows)
+    rows += paired_rows(results, published.EGO4D_PAIRED, ran=ran, what="clips")
+    rows += _point_rows(material, source, chosen, ran)
+    subject, even = results.system(RULE), results.system("uniform")
+    caption = "Ego4D, in calls: coverage of question-referenced moments, and calls saved."
+    drawn = {"plane": (caption, lambda: figures.plane(results, subject, even))}
+    return Made(rows, [replace(coverage_table(results), title="Coverage on Ego4D")], drawn)
+
+
+def _size_rows(marked: Annotations, chosen: Sequence[str], is_heard: bool) -> list[Comparison]:
+    """What there is and what the filter leaves."""
+    unread = sum(marked.excluded.values())
+    own = marked.only(chosen)
+    ends = "" if is_heard else "lengths unknown without the clips: each ends with its last question"
+    values = (
+        ("clips", 260, len(marked.recordings)),
+        ("hours", 7.45, marked.hours),
+        ("annotations", 2346, marked.actions + unread),
+        ("annotations without a readable timestamp", 7, unread),
+        ("clips with readable moments and enough windows", 247, len(chosen)),
+        ("their moments", 2234, own.actions),
+        ("their hours", 7.4, own.hours),
+    )
+    return [Comparison(w, p, o, ran="EgoSound annotations", remarks=ends) for w, p, o in values]
+
+
+def _point_rows(
+    material: Material, source: MediaScores, names: Sequence[str], ran: str
+) -> list[Comparison]:
+    """The operating point that a gate was stored with, unchanged on the clips."""
+    line = source.frontlines[0]
+    gate = gate_of(locate(material, line))
+    if gate is None:
+        why = f"{line} has no stored operating point; give a .gate file first"
+        return [not_run("moments retained, %", 80.0, why)]
+    rule = gate.episodes(recall=material.plan.recall)
+    (total,) = count_setting(scored(source, line, names), rule, window=material.plan.window)
+    n, told = f"{len(names)} clips", f"stored for a dev recall of {100 * material.plan.recall:g} %"
+    return [
+        Comparison("moments retained, %", 80.0, 100 * total.recall, n, ran=ran, remarks=told),
+        Comparison("of the stream, %", 44.5, 100 * total.retained, n, ran=ran, remarks=told),
+    ]

@@ -2,63 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.benchmark import BenchmarkDesign
-from earmark.evaluation.metrics.boundaries import (
-    ONSET_COLLAR,
-    TOLERANCES,
-    MatchCounts,
-    compare_boundaries,
-    even_segments,
-    match_events,
-)
+from earmark.evaluation.metrics import boundaries
+from earmark.evaluation.metrics.boundaries import MatchCounts
+from earmark.evaluation.paper import published_numbers as published
 from earmark.evaluation.paper.operating_points import (
+    UNITS,
     EpisodeShape,
+    EpisodeTrial,
     OperatingPoint,
-    Unit,
-    downsample_table,
     find_episodes,
-    measure_points,
     points_table,
 )
-from earmark.evaluation.paper.published_numbers import REDUCTIONS, THRESHOLDS
-from earmark.evaluation.score_sources import AnnotatedScores, scored
+from earmark.evaluation.paper.published_numbers import RULE, primary_of
+from earmark.evaluation.score_sources import scored
 from earmark.evaluation.tables import timeline_strip
 from earmark.features.encoder_spec import split_name
 from earmark.features.pretrained.segments import SURE, segments
 from earmark.features.pretrained.segments import boundaries as segment_boundaries
 from earmark.gate.frontline_registry import frontline_named
 from earmark.media import Meter
-from earmark.reproduction.comparison import Comparison, Made, Printed, not_run
+from earmark.reproduction.comparison import Comparison, Made, Printed, boundary_rows, not_run
 from earmark.reproduction.coverage_comparisons import (
     describe_frontline,
     describe_listening,
+    locate,
     open_scores,
 )
 from earmark.reproduction.material import NEEDS, Material
-from earmark.reproduction.paper_frontline import locate
-from earmark.reproduction.published_quantities import (
-    CROSSING,
-    EMITTED,
-    FLOW,
-    OPENING,
-    REDUCTION,
-    RULE,
-    THRESHOLD_RULE,
-    UNDERCOUNT,
-    primary_of,
-)
 from earmark.timeline import Span
 
 
-def scored_sets(material: Material, line: str) -> tuple[list[AnnotatedScores], ...]:
+def trial_of(material: Material, line: str) -> EpisodeTrial:
     """The recordings to choose on, none of which is judged, and those to judge, scored."""
     source, _ = open_scores(material)
-    judged = primary_of(source.evaluated.recordings)
-    return tuple(scored(source, line, names) for names in (development_of(material), judged))
+    chosen = scored(source, line, development_of(material))
+    judged = scored(source, line, primary_of(source.evaluated.recordings))
+    return EpisodeTrial(chosen, judged, material.plan.window)
 
 
 def development_of(material: Material) -> Sequence[str]:
@@ -73,11 +57,8 @@ def operating_points(material: Material) -> dict[str, list[OperatingPoint]]:
     """The operating points of every frontline, chosen on development recordings."""
 
     def choose() -> dict[str, list[OperatingPoint]]:
-        window = material.plan.window
-        return {
-            line: measure_points(line, *scored_sets(material, line), window=window)
-            for line in open_scores(material)[0].frontlines
-        }
+        lines = open_scores(material)[0].frontlines
+        return {line: trial_of(material, line).measure_points() for line in lines}
 
     return material.once("operating points", choose)
 
@@ -93,14 +74,23 @@ def make_operating_points(material: Material) -> Made:
     source, ran = open_scores(material)
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
-    rows = [_reduction_row(material, found, name, paper) for name, paper in REDUCTIONS.items()]
+    rows = [
+        _reduction_row(material, found, name, paper) for name, paper in published.REDUCTIONS.items()
+    ]
     rows.append(_threshold_row(material, first))
-    rows += _undercount_rows(point_at(found[first], 0.93), n, ran)
+    counts = point_at(found[first], 0.93).counts
+    lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
+    sizes = (counts.episodes, lasts, counts.calls, counts.charged)
+    emitted = (100 * counts.recall, *sizes, counts.undercount)
+    for (what, paper), ours in zip(published.UNDERCOUNT.items(), emitted, strict=True):
+        rows.append(Comparison(published.EMITTED.format(what), paper, ours, n, ran=ran))
     rows += _crossing_rows(material, found, first)
-    for target, threshold in THRESHOLDS.items():
+    for target, threshold in published.THRESHOLDS.items():
         rule = point_at(found[first], target).rule
         opens = rule.on if rule else None
-        rows.append(Comparison(OPENING.format(100 * target), threshold, opens, n, ran=ran))
+        rows.append(
+            Comparison(published.OPENING.format(100 * target), threshold, opens, n, ran=ran)
+        )
     note = f"Chosen on {len(development_of(material))} development recordings; {ran}."
     return Made(rows, [points_table(found, note=note)])
 
@@ -109,7 +99,7 @@ def _reduction_row(
     material: Material, found: dict[str, list[OperatingPoint]], name: str, paper: float
 ) -> Comparison:
     """What a frontline of the paper's discards at its development recall of 93 %."""
-    quantity = REDUCTION.format(name)
+    quantity = published.REDUCTION.format(name)
     own = [line for line in found if split_name(line)[0] == name]
     if name != "gate" and not own:
         cure = f"bring its weights (earmark models add {name} FILE) and --frontlines {name}"
@@ -138,56 +128,42 @@ def _threshold_row(material: Material, gate: str) -> Comparison:
 
     The paper defines its rule no further than "thresholded posteriors" of what the gate reads.
     """
-    quantity = REDUCTION.format("the threshold rule")
+    quantity = published.REDUCTION.format("the threshold rule")
     if not material.media:
-        return not_run(quantity, THRESHOLD_RULE, f"bring {NEEDS['audio']}")
+        return not_run(quantity, published.THRESHOLD_RULE, f"bring {NEEDS['audio']}")
     line = getattr(frontline_named(locate(material, gate)).scorer, "encoder", gate)
-    sets, window, plain = scored_sets(material, line), material.plan.window, EpisodeShape()
-    (point,) = measure_points(line, *sets, window=window, targets=[0.93], shape=plain)
-    row = _point_row(quantity, THRESHOLD_RULE, point, heard_by(material, line))
+    (point,) = trial_of(material, line).measure_points([0.93], shape=EpisodeShape())
+    row = _point_row(quantity, published.THRESHOLD_RULE, point, heard_by(material, line))
     told = "our reading of the paper's two words, 'thresholded posteriors': one threshold, no head"
     return replace(row, remarks=f"{row.remarks}; {told}")
 
 
 def _crossing_rows(
     material: Material, found: dict[str, list[OperatingPoint]], gate: str
-) -> list[Comparison]:
+) -> Iterator[Comparison]:
     """Optical flow against the gate: ahead at high recall, behind below 90 %."""
     flow = next((line for line in found if split_name(line)[0] == "flow"), None)
-    rows = []
-    for target, paper in CROSSING.items():
-        quantity = FLOW.format(100 * target)
+    for target, paper in published.CROSSING.items():
+        quantity = published.FLOW.format(100 * target)
         if flow is None:
             why = "bring video, and add flow to --frontlines"
-            rows.append(not_run(quantity, paper, why))
+            yield not_run(quantity, paper, why)
             continue
         theirs, ours = (point_at(found[line], target) for line in (flow, gate))
         gap = 100 * (theirs.counts.reduction - ours.counts.reduction)
         told = "the paper: they cross at 90 %" if target == 0.90 else ""
         ran = f"{describe_frontline(material, flow)} against {heard_by(material, gate)}"
         n = f"{len(ours.judged)} recordings"
-        rows.append(Comparison(quantity, paper, gap, n, ran=ran, remarks=told))
-    return rows
-
-
-def _undercount_rows(point: OperatingPoint, n: str, ran: str) -> list[Comparison]:
-    """What the deployed point emits, and what a duration account would charge."""
-    counts = point.counts
-    lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
-    sizes = (counts.episodes, lasts, counts.calls, counts.charged)
-    values = (100 * counts.recall, *sizes, counts.undercount)
-    pairs = zip(UNDERCOUNT.items(), values, strict=True)
-    return [Comparison(EMITTED.format(w), paper, o, n, ran=ran) for (w, paper), o in pairs]
+        yield Comparison(quantity, paper, gap, n, ran=ran, remarks=told)
 
 
 def make_downsampling(material: Material) -> Made:
     """Looks where nothing was kept: with everything chosen on other recordings."""
     source, ran = open_scores(material)
-    sets = scored_sets(material, source.frontlines[0])
-    n, window, rows, tables = f"{len(sets[1])} recordings", material.plan.window, [], []
-    units: tuple[tuple[Unit, int, int], ...] = (("time", 6, 2), ("calls", 3, 7))
-    for unit, more, less in units:
-        tables.append(downsample_table(*sets, window=window, unit=unit))
+    trial = trial_of(material, source.frontlines[0])
+    n, rows, tables = f"{len(trial.judged)} recordings", [], []
+    for unit, (more, less) in zip(UNITS, ((6, 2), (3, 7)), strict=True):
+        tables.append(trial.downsample_table(unit))
         for cells in tables[-1].rows:
             gain = float(cells[more]) - float(cells[less])
             quantity = f"dev recall {cells[0]}: {unit} saved by looking, points"
@@ -202,25 +178,19 @@ def make_boundaries(material: Material) -> Made:
     line = source.frontlines[0]
     rule = point_at(operating_points(material)[line], 0.93).rule
     total: dict[tuple[str, float], MatchCounts] = {}
-    for one in scored_sets(material, line)[1] if rule else ():
+    for one in trial_of(material, line).judged if rule else ():
         found = find_episodes(one, rule) if rule else []
-        pair = {"episodes": found, "even segments": even_segments(len(found), one.duration)}
-        for name, by in compare_boundaries(one.actions, pair).items():
+        even = boundaries.even_segments(len(found), one.duration)
+        pair = {"episodes": found, "even segments": even}
+        for name, by in boundaries.compare_boundaries(one.actions, pair).items():
             for tolerance, counts in by.items():
                 key = name, tolerance
                 total[key] = total.get(key, MatchCounts()) + counts
-    printed = {("episodes", 0.5): 22.8, ("even segments", 0.5): 17.4}
+    told = "the paper's are a domain-tuned head's"
     rows = [
-        Comparison(
-            f"B-F1 at {tolerance:g} s, {name}, %", printed.get((name, tolerance)),
-            100 * total[name, tolerance].f1,
-            f"{total[name, tolerance].found} boundaries found", ran=ran,
-            remarks="the paper's are a domain-tuned head's" if name == "episodes" else "",
-        )
-        for name in ("episodes", "even segments")
-        for tolerance in TOLERANCES
-        if (name, tolerance) in total
-    ]  # fmt: skip
+        replace(row, remarks=told) if "episodes" in row.quantity else row
+        for row in boundary_rows(total, n="boundaries found", ran=ran)
+    ]
     return Made([*rows, *_network_rows(material)])
 
 
@@ -228,18 +198,16 @@ NETWORKS = {"beats": 422, "atst-frame": 444, "fpasst": 444, "slowfast": 2015}
 """Boundaries at 0.95 in the paper: 422 to 444 by AudioSet-Strong extractors, 2,015 by its own."""
 
 
-def _network_rows(material: Material) -> list[Comparison]:
+def _network_rows(material: Material) -> Iterator[Comparison]:
     """Boundaries a classifier of sounds places at 0.95, and its events against the annotated."""
-    rows = []
     named = {split_name(line)[0]: line for line in material.plan.frontlines}
     for name, paper in NETWORKS.items():
         quantity = f"{name}: boundaries at {SURE:g}"
         if name not in named or not material.media:
             cure = f"bring its weights (earmark models add {name} FILE), --frontlines {name}"
-            rows.append(not_run(quantity, paper, cure))
+            yield not_run(quantity, paper, cure)
             continue
-        rows += _heard_segments(material, named[name], quantity, paper)
-    return rows
+        yield from _heard_segments(material, named[name], quantity, paper)
 
 
 def _heard_segments(material: Material, line: str, quantity: str, paper: float) -> list[Comparison]:
@@ -255,7 +223,7 @@ def _heard_segments(material: Material, line: str, quantity: str, paper: float) 
                 Action(each.span.start, each.span.end, each.name)
                 for each in segments(heard, classes, threshold=0.5)
             ]
-            matched += match_events(material.events.recordings[name], found, collar=ONSET_COLLAR)
+            matched += boundaries.match_events(material.events.recordings[name], found)
     ran, n = f"{encoder!r}; {material.plan.audio_is}", f"{len(names)} recordings"
     made: list[tuple[str, Printed, float]] = [(quantity, paper, count)]
     told = f"{len(classes)} classes"

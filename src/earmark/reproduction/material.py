@@ -120,49 +120,44 @@ class Material:
     @cached_property
     def durations(self) -> dict[str, float]:
         """Seconds by recording."""
-        path = self.plan.epic and self.plan.epic / DURATIONS
-        return read_durations(path) if path and path.is_file() else {}
+        files = self._files(DURATIONS)
+        return read_durations(files[0]) if files else {}
 
     @cached_property
     def epic(self) -> Annotations | None:
         """The validation actions."""
-        return self._read([VALIDATION])
+        return self._read(self._files(VALIDATION))
 
     @cached_property
     def trained_on(self) -> Annotations | None:
         """The training actions."""
-        return self._read([name for name in TRAINING if self._has(name)][:1])
+        return self._read(self._files(*TRAINING)[:1])
 
     @cached_property
     def events(self) -> Annotations | None:
         """The sound events of the validation recordings; with the uncategorised, if there are."""
-        if not self._has(EVENTS[0]):
-            return None
-        return self._read([name for name in EVENTS if self._has(name)])
+        return self._read(self._files(*EVENTS)) if self._files(EVENTS[0]) else None
 
     @cached_property
     def sound_classes(self) -> Annotations | None:
         """The sound events that have a class, of both splits as far as they are here."""
-        return self._read([name for name in LABELLED if self._has(name)])
+        return self._read(self._files(*LABELLED))
 
-    def _has(self, name: str) -> bool:
-        return self.plan.epic is not None and (self.plan.epic / name).is_file()
+    def _files(self, *names: str) -> list[Path]:
+        """Those of the annotation files that are here."""
+        paths = [self.plan.epic / name for name in names] if self.plan.epic else []
+        return [path for path in paths if path.is_file()]
 
-    def _read(self, names: Sequence[str]) -> Annotations | None:
-        if not names or not all(map(self._has, names)):
-            return None
-        assert self.plan.epic is not None
-        paths = [self.plan.epic / name for name in names]
-        return read_annotations(paths, durations=self.durations)
+    def _read(self, files: Sequence[Path]) -> Annotations | None:
+        return read_annotations(files, durations=self.durations) if files else None
 
     @cached_property
     def media(self) -> dict[str, Source]:
         """Media of annotated EPIC-KITCHENS recordings, by name."""
-        folders = [*([self.plan.epic] if self.plan.epic else []), *self.plan.audio]
         found: dict[str, Source] = {}
-        for place in folders:
+        for place in (self.plan.epic, *self.plan.audio):
             try:
-                found |= find_media([place])
+                found |= find_media([place]) if place else {}
             except EarmarkError:
                 if place in self.plan.audio:
                     raise
@@ -178,13 +173,12 @@ class Material:
     @property
     def marked(self) -> Annotations:
         """The actions of every annotated recording, of both splits."""
-        assert self.epic is not None
         first, second = self.epic, self.trained_on
+        assert first is not None
         if second is None:
             return first
-        return Annotations(
-            {**second.recordings, **first.recordings}, {**second.durations, **first.durations}
-        )
+        marks = second.recordings | first.recordings
+        return Annotations(marks, second.durations | first.durations)
 
     @cached_property
     def split(self) -> RecordingSplit:
@@ -213,6 +207,13 @@ class Material:
         sound = {name: self.recording(name).key for name in names}
         return {"sound": sound, "marks": self.marked.only(names).fingerprint}
 
+    def describe_training(self, encoder: str) -> str:
+        """Head, loss, settings, encoder and data of a training, in words."""
+        own = "the paper's head, loss and settings"
+        other = ", ".join(f"{name} {value}" for name, value in self.plan.settings.items())
+        changed = f" but {other}" if other else ""
+        return f"{own}{changed} over {encoder}; {self.plan.audio_is}; {self.split.words}"
+
     def once(self, name: str, make: Callable[[], Value]) -> Value:
         """What `make` makes, the first time it is asked for under `name`."""
         if name not in self.memory:
@@ -226,14 +227,11 @@ class Material:
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return self.folder / "kept" / f"{name}-{digest}"
 
+    @cached_property
     def fingerprint(self) -> str:
         """A short hash of the plan, of the annotation files and of the names of the media."""
-        return self.once("fingerprint", self._fingerprint)
-
-    def _fingerprint(self) -> str:
         digest = hashlib.sha256(json.dumps(self.plan.to_json(), sort_keys=True).encode())
         digest.update("\n".join(sorted(self.media)).encode())
-        for name in filter(self._has, (VALIDATION, *TRAINING, *EVENTS)):
-            assert self.plan.epic is not None
-            digest.update((self.plan.epic / name).read_bytes())
+        for path in self._files(VALIDATION, *TRAINING, *EVENTS):
+            digest.update(path.read_bytes())
         return digest.hexdigest()[:16]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 
-from earmark.evaluation.paper.published_numbers import EGO4D_PAIRED, PAIRED
+from earmark.evaluation.paper import published_numbers as published
 from earmark.models.registry import Registry
 from earmark.reproduction.comparison import Comparison, Made
 from earmark.reproduction.material import NEEDS, Material
-from earmark.reproduction.published_quantities import (
-    CAPTIONED,
-    FRONTLINES,
-    OPERATING_POINTS,
-    PER_RECORDING,
-    SEEN,
-    TRANSFERRED,
-    WINDOW_ROWS,
-    paired,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +20,7 @@ class Artefact:
     place: str
     """Where in the paper it stands."""
     home: str
-    """`module:function` of this package that makes it."""
+    """`module:function` of this package that makes it, or only its rows."""
     needs: tuple[str, ...] = ()
     """Of `NEEDS`."""
     quantities: tuple[tuple[str, float | str], ...] = ()
@@ -49,8 +40,9 @@ class Artefact:
         if absent := self.absent(material):
             return self.unmade(f"bring {absent}")
         module, _, function = self.home.partition(":")
-        made: Made = getattr(import_module(f"earmark.reproduction.{module}"), function)(material)
-        return made
+        made: Made | Iterable[Comparison]
+        made = getattr(import_module(f"earmark.reproduction.{module}"), function)(material)
+        return made if isinstance(made, Made) else Made(list(made))
 
 
 _HEARD = ("epic", "scores")
@@ -81,7 +73,7 @@ ARTEFACTS: Registry[Artefact] = Registry(
         ),
         "paired": Artefact(
             "Paired comparison, EK-100", "Tables III, V", "coverage_comparisons:make_paired",
-            _HEARD, paired(PAIRED) + SEEN,
+            _HEARD, published.paired(published.PAIRED) + published.SEEN,
         ),
         "coverage": Artefact(
             "Coverage by rule and set, the plane", "Fig. 4 (b), (c)",
@@ -98,19 +90,19 @@ ARTEFACTS: Registry[Artefact] = Registry(
         ),
         "recordings": Artefact(
             "Every recording, the paper's rule", "Table VII",
-            "coverage_comparisons:make_recordings_heard", _HEARD, PER_RECORDING,
+            "coverage_comparisons:make_recordings_heard", _HEARD, published.PER_RECORDING,
         ),
         "window-gains": Artefact(
             "Ranking by window length", "Table VIII", "coverage_comparisons:make_window_gains",
-            _HEARD, WINDOW_ROWS,
+            _HEARD, published.WINDOW_ROWS,
         ),
         "frontlines": Artefact(
             "Every frontline at a quarter of the calls", "Fig. 4 (b), Sec. IV-E",
-            "coverage_comparisons:make_frontlines", ("epic", "audio"), FRONTLINES,
+            "coverage_comparisons:make_frontlines", ("epic", "audio"), published.FRONTLINES,
         ),
         "operating-points": Artefact(
             "Operating points and the undercount", "Sec. III-A, IV-C, IV-D, Table IX",
-            "episode_comparisons:make_operating_points", _HEARD, OPERATING_POINTS,
+            "episode_comparisons:make_operating_points", _HEARD, published.OPERATING_POINTS,
         ),
         "downsampling": Artefact(
             "Looks in the discarded stream", "Sec. IV-F", "episode_comparisons:make_downsampling",
@@ -131,28 +123,30 @@ ARTEFACTS: Registry[Artefact] = Registry(
         ),
         "transfer": Artefact(
             "One head over five encoders", "Table IV", "training_comparisons:make_transfer",
-            ("epic", "audio", "train"), TRANSFERRED,
+            ("epic", "audio", "train"), published.TRANSFERRED,
         ),
         "segmentation": Artefact(
             "The segmentation head on the domain's own classes", "Sec. III-B, IV-A, IV-E",
-            "segmentation_comparisons:make_segmentation", ("epic", "events", "audio", "train"),
+            "training_comparisons:make_segmentation", ("epic", "events", "audio", "train"),
             (("B-F1 at 0.5 s, segments, %", 22.8), ("boundaries at 0.95", 2015)),
         ),
         "ablation": Artefact(
             "In-domain sound classes against none", "Table IV, Sec. IV-D",
-            "segmentation_comparisons:make_ablation", ("epic", "events", "audio", "train"),
+            "training_comparisons:make_ablation", ("epic", "events", "audio", "train"),
             (("classes: reduction at a recall of 89.0 %", 62.6),
              ("none: reduction at a recall of 90.8 %", 64.3)),
         ),
         "ego4d": Artefact(
             "Ego4D: the clips and the paired comparison", "Tables III, VI, Fig. 5",
-            "ego4d_comparisons:make_ego4d", ("ego4d",),
-            (("clips with readable moments and enough windows", 247), *paired(EGO4D_PAIRED),
+            "coverage_comparisons:make_ego4d", ("ego4d",),
+            (("clips with readable moments and enough windows", 247),
+             *published.paired(published.EGO4D_PAIRED),
              ("moments retained, %", 80.0), ("of the stream, %", 44.5)),
         ),
         "captions": Artefact(
             "Naming: frames, crops, prompts, allowances, composition", "Sec. IV-D, IV-F",
-            "caption_comparisons:make_captions", ("epic", "audio", "video", "vlm"), CAPTIONED,
+            "caption_comparisons:make_captions", ("epic", "audio", "video", "vlm"),
+            published.CAPTIONED,
         ),
     },
     kind="table",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from earmark.errors import EarmarkError, internal_error
-from earmark.evaluation.experiment_report import Drawing, ExperimentReport, as_png
-from earmark.evaluation.tables.figures import can_draw
+from earmark.evaluation.experiment_report import Drawing, ExperimentReport
+from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Cells, Table
 from earmark.media.atomic_file import replacing
 from earmark.redaction import redact
@@ -24,9 +24,6 @@ ROWS = "comparisons.json"
 FIGURES = "figures.json"
 """The captions of the figures, likewise."""
 
-Announce = Callable[[str, str], None]
-"""Told the name of what is begun, and what is known of it."""
-
 
 def check_names(names: Sequence[str]) -> list[str]:
     """The tables to make: those named, all of them where none is; `ValueError` for another."""
@@ -36,29 +33,28 @@ def check_names(names: Sequence[str]) -> list[str]:
 def list_artefacts(material: Material) -> list[dict[str, str]]:
     """Every table and figure: where it stands and what it lacks."""
     return [
-        {
-            "name": name,
-            "place": artefact.place,
-            "title": artefact.title,
-            "bring": artefact.absent(material),
-        }
-        for name, artefact in ARTEFACTS.items()
+        {"name": name, "place": row.place, "title": row.title, "bring": row.absent(material)}
+        for name, row in ARTEFACTS.items()
     ]
 
 
 def reproduce(
-    names: Sequence[str], material: Material, *, announce: Announce = lambda *_: None
+    names: Sequence[str],
+    material: Material,
+    *,
+    announce: Callable[[str, str], None] = lambda *_: None,
 ) -> ExperimentReport:
     """Make what can be made of `names` (all of them if none), and write the page.
+
+    `announce` is told the name of what is begun, and what it lacks.
 
     Listening, judging and training are kept in the folder, so that the same command goes on where
     it was stopped. What fails is a row that says why, and the others are made. What was made before
     and is not among `names` stays on the page.
     """
-    kept, drawn = _kept(material.folder), _kept_figures(material.folder)
-    tables: dict[str, list[Table]] = {
-        name: [_side_by_side(name, rows)] for name, rows in kept.items()
-    }
+    folder = material.folder
+    kept, drawn = _kept(folder), _kept_figures(folder)
+    tables = {name: [_side_by_side(name, rows)] for name, rows in kept.items()}
     report = _report(material, tables, {})
     for name in check_names(names):
         announce(name, ARTEFACTS[name].absent(material))
@@ -67,22 +63,15 @@ def reproduce(
         tables[name] = [_side_by_side(name, made.rows), *more]
         kept[name] = list(made.rows)
         drawn = {key: caption for key, caption in drawn.items() if not key.startswith(f"{name}-")}
-        drawn |= _draw(material.folder, name, made)
-        _keep(material.folder / ROWS, {k: [row.to_json() for row in v] for k, v in kept.items()})
-        _keep(material.folder / FIGURES, drawn)
+        for key, (caption, draw) in made.figures.items() if can_draw() else ():
+            _keep(folder / f"{name}-{key}.png", png(draw()))
+            drawn[f"{name}-{key}"] = caption
+        rows = {table: [row.to_json() for row in rows] for table, rows in kept.items()}
+        for path, plain in ((ROWS, rows), (FIGURES, drawn)):
+            _keep(folder / path, json.dumps(plain, indent=1, allow_nan=False).encode())
         report = _report(material, tables, drawn)
-        report.write(material.folder)
+        report.write(folder)
     return report
-
-
-def _draw(folder: Path, name: str, made: Made) -> dict[str, str]:
-    """Write the figures of a table now; their captions by file name without suffix."""
-    captions = {}
-    for key, (caption, draw) in made.figures.items() if can_draw() else ():
-        with replacing(folder / f"{name}-{key}.png") as scratch:
-            scratch.write_bytes(as_png(draw()))
-        captions[f"{name}-{key}"] = caption
-    return captions
 
 
 def _side_by_side(name: str, rows: Sequence[Comparison]) -> Table:
@@ -116,9 +105,9 @@ def _kept_figures(folder: Path) -> dict[str, str]:
         return {}
 
 
-def _keep(path: Path, plain: Mapping[str, object]) -> None:
+def _keep(path: Path, content: bytes) -> None:
     with replacing(path) as scratch:
-        scratch.write_text(json.dumps(plain, indent=1, allow_nan=False), encoding="utf-8")
+        scratch.write_bytes(content)
 
 
 def _make(name: str, material: Material) -> Made:
@@ -137,9 +126,8 @@ def summary_table(material: Material, tables: Mapping[str, Sequence[Table]]) -> 
     for name, artefact in ARTEFACTS.items():
         cells = tables[name][0].rows if name in tables else ()
         made = sum(row[2] != "—" for row in cells)
-        told = artefact.absent(material)
         state = f"{made} of {len(cells)} numbers" if cells else "not asked for"
-        rows.append((name, artefact.place, artefact.title, state, told))
+        rows.append((name, artefact.place, artefact.title, state, artefact.absent(material)))
     return Table("Summary", ("table", "in the paper", "what it is", "made", "bring"), rows)
 
 
@@ -159,16 +147,10 @@ def _report(
         heard,
         "ours is what ran here, under the name of what it is; a dash was not made: see what ran",
     )
-    settings = {"experiment": "reproduce", **plan.to_json(), "material": material.fingerprint()}
+    settings = {"experiment": "reproduce", **plan.to_json(), "material": material.fingerprint}
     figures: dict[str, Drawing] = {
         key: (drawn[key], (material.folder / f"{key}.png").read_bytes)
         for key in sorted(drawn, key=lambda key: list(ARTEFACTS).index(key.rpartition("-")[0]))
     }
-    return ExperimentReport(
-        "The paper beside what runs here",
-        settings,
-        (summary_table(material, tables), *ordered),
-        figures,
-        notes,
-        lead=1,
-    )
+    title, shown = "The paper beside what runs here", (summary_table(material, tables), *ordered)
+    return ExperimentReport(title, settings, shown, figures, notes, lead=1)

@@ -12,13 +12,10 @@ from earmark.evaluation.paper.operating_points import (
     MEDIANS,
     DownsampleSetting,
     EpisodeShape,
-    choose_settings,
-    choose_shape,
+    EpisodeTrial,
     count_setting,
-    downsample_table,
     find_episodes,
     look_between,
-    measure_points,
     points_table,
 )
 from earmark.evaluation.score_sources import AnnotatedScores
@@ -61,19 +58,19 @@ def test_what_is_heard_past_the_end_is_cut():
 def test_closing_threshold_and_filter_are_chosen_on_the_development_recordings():
     """A score that dips inside an action costs two calls without hysteresis, and one with it."""
     dips = scores("9.9.9.9.............", (0, 7))
-    assert choose_shape([dips], window=4.0) == EpisodeShape()
+    assert EpisodeTrial([dips], []).choose_shape() == EpisodeShape()
     flickers = AnnotatedScores(
         "f", Track(np.tile([0.9, 0.1, 0.1, 0.9, 0.9], 20), hop=0.04), 4.0, [Action(2.0, 2.04)]
     )
-    assert choose_shape([flickers], window=4.0).median in MEDIANS
-    points = measure_points("ear", [dips], [dips], window=4.0, targets=[0.5, 1.0])
+    assert EpisodeTrial([flickers], []).choose_shape().median in MEDIANS
+    points = EpisodeTrial([dips], [dips]).measure_points([0.5, 1.0])
     assert all(point.rule and point.rule.on == 0.9 for point in points)
 
 
 def test_operating_points_are_chosen_on_some_and_judged_on_others():
     dev = scores("..9...5.....", (2, 3), (6, 7))
     test = scores("5.9.........", (0, 1), (2, 3), (8, 9))
-    half, all_ = measure_points("ear", [dev], [test], window=4.0, targets=[0.5, 1.0])
+    half, all_ = EpisodeTrial([dev], [test]).measure_points([0.5, 1.0])
     assert half.rule and (half.rule.on, half.counts.reached) == (0.9, 1)
     assert all_.rule and (all_.rule.on, all_.counts.reached) == (0.5, 2)
     table = points_table({"ear": [half, all_]})
@@ -86,11 +83,11 @@ def test_operating_points_are_chosen_on_some_and_judged_on_others():
 def test_an_operating_point_has_an_interval_over_recordings():
     dev = scores("..9...5.....", (2, 3), (6, 7))
     many = [scores("9" * kept + "." * (12 - kept), (0, 1)) for kept in (1, 2, 3, 4)]
-    (point,) = measure_points("ear", [dev], many, window=4.0, targets=[0.5])
+    (point,) = EpisodeTrial([dev], many).measure_points([0.5])
     low, high = point.reduction_interval
     assert point.counts.reduction == pytest.approx(1 - 10 / 48)
     assert low < point.counts.reduction < high
-    plain = measure_points("ear", [dev], many, window=4.0, targets=[0.5], shape=EpisodeShape())[0]
+    plain = EpisodeTrial([dev], many).measure_points([0.5], shape=EpisodeShape())[0]
     assert plain.rule and (plain.rule.off, plain.rule.median) == (plain.rule.on, 1)
 
 
@@ -104,16 +101,16 @@ def test_looks_lie_in_the_gaps():
 def test_the_setting_that_throws_most_away_at_the_target():
     # Two loud actions and one silent one: the threshold alone must keep everything to reach all.
     one = scores("..99............99..", (2, 4), (9, 11), (16, 18))
-    plain = EpisodeShape()
-    alone = choose_settings([one], plain, [0.6, 1.0], every=[None], window=4.0)
+    plain, trial = EpisodeShape(), EpisodeTrial([one], [])
+    alone = trial.choose_settings(plain, [0.6, 1.0])
     assert alone[0.6] == DownsampleSetting(plain.rule(0.9))
     assert alone[1.0] == DownsampleSetting(plain.rule(0.0))
-    looking = choose_settings([one], plain, [1.0], every=[None, 4.0], window=4.0)
+    looking = trial.choose_settings(plain, [1.0], every=[None, 4.0])
     assert looking[1.0] == DownsampleSetting(plain.rule(0.9), 4.0)
     kept = count_setting([one], plain.rule(0.9), [4.0], window=4.0)[0]
     assert (kept.recall, kept.kept) == (1.0, 10.0)
     assert kept.calls == 5  # but every window is called: seconds hide it
-    counted = choose_settings([one], plain, [1.0], every=[None, 4.0], window=4.0, unit="calls")
+    counted = trial.choose_settings(plain, [1.0], every=[None, 4.0], unit="calls")
     assert counted[1.0] == DownsampleSetting(
         plain.rule(0.0)
     )  # nothing is saved, so the first of equals
@@ -121,7 +118,7 @@ def test_the_setting_that_throws_most_away_at_the_target():
 
 def test_the_table_has_a_dash_where_no_setting_reaches_the_target():
     dev = scores("..99..", (2, 4), (20, 21))  # the second lies past the end of the scores
-    table = downsample_table([dev], [dev], window=4.0, targets=[0.5, 0.9])
+    table = EpisodeTrial([dev], [dev]).downsample_table(targets=[0.5, 0.9])
     assert table.rows[0][1] == 50.0
     assert math.isnan(float(table.rows[1][1]))
     assert table.rows[1][4] == "—"

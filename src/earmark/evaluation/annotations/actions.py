@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from earmark.errors import AnnotationError
 from earmark.reporting.text_format import counted
@@ -90,13 +91,11 @@ class Annotations:
     @property
     def overlapping(self) -> int:
         """Actions that begin before an earlier one of the same recording has ended."""
-        count = 0
-        for actions in self.recordings.values():
-            latest = -math.inf
-            for action in actions:
-                count += action.start < latest
-                latest = max(latest, action.end)
-        return count
+        return sum(
+            action.start < latest
+            for actions in self.recordings.values()
+            for action, latest in zip(actions[1:], accumulate((a.end for a in actions), max))  # noqa: B905
+        )
 
     @property
     def repeated(self) -> int:
@@ -137,17 +136,14 @@ class Annotations:
         lines = [f"{counted(n, 'row')} left out: {why}" for why, n in self.excluded.items()]
         lines += self.remarks
         guessed = sum(source == "last event" for source in self.duration_source.values())
-        if guessed:
-            unknown = counted(guessed, "recording")
-            lines.append(f"{unknown} of no given length, taken to end with the last event")
-        if overlapping := self.overlapping:
-            actions = counted(overlapping, "action")
-            lines.append(f"{actions} overlapping an earlier one; each counts")
-        if repeated := self.repeated:
-            lines.append(f"{counted(repeated, 'row')} saying the same as another; each counts")
-        if silent := [name for name, marked in self.recordings.items() if not marked]:
-            without = counted(len(silent), "recording")
-            lines.append(f"{without} without action, so without coverage: {few(silent)}")
+        silent = [name for name, marked in self.recordings.items() if not marked]
+        for count, thing, told in (
+            (guessed, "recording", "of no given length, taken to end with the last event"),
+            (self.overlapping, "action", "overlapping an earlier one; each counts"),
+            (self.repeated, "row", "saying the same as another; each counts"),
+            (len(silent), "recording", f"without action, so without coverage: {few(silent)}"),
+        ):
+            lines += [f"{counted(count, thing)} {told}"] if count else []
         return lines
 
 
@@ -169,19 +165,22 @@ def gather(
     `durations` wins over what the files say of themselves; a recording neither knows ends with its
     last event, and `duration_source` says so. Actions that reach at most `END_TOLERANCE` seconds
     past the end are cut there; rows that last nothing are left out and counted.
-
-    Raises:
-        AnnotationError: inverted or unreadable times, times past the end, an id used twice.
     """
     files = list(files)
     lengths, sources = _lengths(files, durations or {}, duration_source)
     kept: dict[str, list[Action]] = {name: [] for name in lengths}
     excluded: Counter[str] = Counter()
     for file in files:
-        _refuse_repeated_keys(file)
         if file.unreadable:
             excluded["the timestamp cannot be read"] += file.unreadable
+        seen: dict[str, str] = {}
         for entry in file.rows:
+            if entry.key and entry.key in seen:
+                raise AnnotationError(
+                    f"{entry.place}: the id {entry.key} was used before ({seen[entry.key]}); "
+                    f"remove one of the two rows"
+                )
+            seen[entry.key] = entry.place
             action = _action(entry, lengths[entry.recording])
             if action.duration > 0:
                 kept[entry.recording].append(action)
@@ -210,18 +209,6 @@ def _lengths(
         lengths[name] = end if known is None else known
         sources[name] = source if name in given else "annotations" if name in own else "last event"
     return lengths, sources
-
-
-def _refuse_repeated_keys(file: AnnotationFile) -> None:
-    """Raise if two rows of one file carry the same id."""
-    seen: dict[str, str] = {}
-    for entry in file.rows:
-        if entry.key and entry.key in seen:
-            raise AnnotationError(
-                f"{entry.place}: the id {entry.key} was used before ({seen[entry.key]}); "
-                f"remove one of the two rows"
-            )
-        seen[entry.key] = entry.place
 
 
 def _action(entry: AnnotationRow, duration: float) -> Action:

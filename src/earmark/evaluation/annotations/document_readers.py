@@ -51,7 +51,10 @@ def read_goalstep(path: Path, *, depths: tuple[int, ...] = (0,)) -> AnnotationFi
         durations[name] = _number(video, "end_time", place)
         for depth, segment in _segments(video, place, 0):
             if depth in depths:
-                rows.append(_segment(segment, name, place))
+                start = _number(segment, "start_time", place)
+                at = f"{place} at {start:g} s"
+                label = str(segment.get("step_description") or segment.get("step_category") or "")
+                rows.append(AnnotationRow(name, start, _number(segment, "end_time", at), label, at))
     return AnnotationFile(tuple(rows), durations, tuple(durations))
 
 
@@ -64,14 +67,6 @@ def _segments(parent: Any, where: str, depth: int) -> Iterator[tuple[int, Any]]:
         yield depth, segment
         if depth == 0:  # substeps have none of their own
             yield from _segments(segment, where, depth + 1)
-
-
-def _segment(segment: Any, recording: str, where: str) -> AnnotationRow:
-    """The row of one step or substep."""
-    start = _number(segment, "start_time", where)
-    place = f"{where} at {start:g} s"
-    label = str(segment.get("step_description") or segment.get("step_category") or "")
-    return AnnotationRow(recording, start, _number(segment, "end_time", place), label, place)
 
 
 def read_egosound(path: Path) -> AnnotationFile:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from earmark.errors import AnnotationError, MediaError
+from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import few
-from earmark.media import Recording, Source, find, open_recording
+from earmark.media import Source, find
 from earmark.media.source import name_of
 
 
 def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
-    """Recordings by name: the file's name without its suffix, the first chapter's of several.
-
-    Raises:
-        AnnotationError: there is nothing at a path, or two files have the same name, so that
-            annotations cannot tell them apart.
-    """
+    """Recordings by name: the file's name without its suffix, the first chapter's of several."""
     found: dict[str, Source] = {}
     for source in find([str(path) for path in paths]):
         if "://" not in source.uris[0] and not Path(source.uris[0]).exists():
@@ -31,20 +26,6 @@ def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
     return found
 
 
-def open_media(
-    media: Mapping[str, Source], names: Iterable[str]
-) -> tuple[dict[str, Recording], dict[str, str]]:
-    """The named recordings, opened; and, for those that cannot be, the reason."""
-    opened: dict[str, Recording] = {}
-    broken: dict[str, str] = {}
-    for name in names:
-        try:
-            opened[name] = open_recording(media[name])
-        except MediaError as error:
-            broken[name] = str(error)
-    return opened, broken
-
-
 def reconcile(
     annotated: Collection[str],
     available: Collection[str],
@@ -52,11 +33,7 @@ def reconcile(
     allow_missing: bool = False,
     what: str = "media",
 ) -> list[str]:
-    """The recordings both sides have, in the order of `annotated`; `what` is on the other side.
-
-    Raises:
-        AnnotationError: a recording is on one side only, unless `allow_missing`; or none is common.
-    """
+    """The recordings both sides have, in the order of `annotated`; `what` is on the other side."""
     here = set(available)
     common = [name for name in annotated if name in here]
     unheard = [name for name in annotated if name not in here]

@@ -31,9 +31,13 @@ class Reader(Protocol):
 READERS: Registry[Reader] = Registry(
     "earmark.readers",
     {
-        "epic": table_readers.read_epic,
+        "epic": partial(table_readers.read_table, columns=table_readers.COLUMNS["epic"]),
         "captaincook4d": table_readers.read_captaincook4d,
-        "egoexolearn": table_readers.read_egoexolearn,
+        "egoexolearn": partial(  # verbs and nouns are the numbers of their classes
+            table_readers.read_table,
+            columns=table_readers.COLUMNS["egoexolearn"],
+            note="a file lists one split of the actions: more goes on than is marked",
+        ),
         "factory10k": table_readers.read_factory10k,
         "csv": table_readers.read_table,
         "dcase": table_readers.read_frames,
@@ -65,16 +69,9 @@ def read_annotations(
 ) -> Annotations:
     """The actions marked in `paths`: files, or folders searched for annotation files.
 
-    Args:
-        paths: one or many.
-        format: a name of `READERS`; found by looking into each file when not given. GoalStep files
-            are read as their steps unless a substep format is named, ELAN files with all their
-            tiers unless some are named: `elan:TIER,TIER`.
-        durations: seconds by recording, which win over what the files say.
-        duration_source: where `durations` come from, kept beside each length.
-
-    Raises:
-        AnnotationError: a file that cannot be read, is of no known format or contradicts itself.
+    Without a `format`, a name of `READERS`, each file is looked into: GoalStep files are read as
+    their steps, ELAN files with all their tiers; `elan:TIER,TIER` names some. `durations`, seconds
+    by recording, win over what the files say; `duration_source` is kept beside them.
     """
     files = _files([paths] if isinstance(paths, Path) else list(paths))
     read = [read_file(file, format=format) for file in files]
@@ -86,12 +83,7 @@ def read_annotations(
 
 
 def read_action_length(text: str | Path) -> float | Survival:
-    """What `action_length` of a plan is, written as seconds or as a file or folder of marks.
-
-    Raises:
-        ValueError: it is neither.
-        AnnotationError: the file marks nothing, or cannot be read.
-    """
+    """What `action_length` of a plan is, written as seconds or as a file or folder of marks."""
     try:
         return float(str(text))
     except ValueError:

@@ -75,7 +75,9 @@ def detect(path: Path, head: str) -> str:
     )
 
 
-def read_table(path: Path, *, columns: Sequence[str] = COLUMNS["csv"]) -> AnnotationFile:
+def read_table(
+    path: Path, *, columns: Sequence[str] = COLUMNS["csv"], note: str = ""
+) -> AnnotationFile:
     """A CSV with columns for recording, start, end and, if it likes, label and id."""
     name, start, end, *_ = columns
     rows = []
@@ -85,12 +87,7 @@ def read_table(path: Path, *, columns: Sequence[str] = COLUMNS["csv"]) -> Annota
         key = row.get("narration_id") or row.get("annotation_id") or row.get("id") or ""
         # Names and labels that come again and again are kept once.
         rows.append(AnnotationRow(intern(row[name]), *times, intern(_label(row)), place, key))
-    return AnnotationFile(tuple(rows))
-
-
-def read_epic(path: Path) -> AnnotationFile:
-    """EPIC-KITCHENS-100 actions, EPIC-SOUNDS events, or the train-split file."""
-    return read_table(path, columns=COLUMNS["epic"])
+    return AnnotationFile(tuple(rows), notes=(note,) if note else ())
 
 
 def read_captaincook4d(path: Path) -> AnnotationFile:
@@ -102,18 +99,12 @@ def read_captaincook4d(path: Path) -> AnnotationFile:
     return replace(file, rows=done, notes=(note,) if skipped else ())
 
 
-def read_egoexolearn(path: Path) -> AnnotationFile:
-    """EgoExoLearn fine-grained actions; verbs and nouns are the numbers of their classes."""
-    note = "a file lists one split of the actions: more goes on than is marked"
-    return replace(read_table(path, columns=COLUMNS["egoexolearn"]), notes=(note,))
-
-
 def read_factory10k(path: Path) -> AnnotationFile:
     """Event logs of egocentric factory work, in seconds from the start of each video."""
-    file = read_table(path, columns=COLUMNS["factory10k"])
-    rows = tuple(replace(row, recording=intern(Path(row.recording).stem)) for row in file.rows)
     note = "labels made by a machine: good for lengths and density, not for what happened"
-    return replace(file, rows=rows, notes=(note,))
+    file = read_table(path, columns=COLUMNS["factory10k"], note=note)
+    rows = tuple(replace(row, recording=intern(Path(row.recording).stem)) for row in file.rows)
+    return replace(file, rows=rows)
 
 
 def _label(row: dict[str, str]) -> str:
@@ -182,9 +173,6 @@ def read_durations(path: Path) -> dict[str, float]:
     """Seconds by recording, from a CSV with a `duration` column and one that names the recording.
 
     The name stands under `recording` or `video_id` (EPIC's `EPIC_100_video_info.csv`).
-
-    Raises:
-        AnnotationError: missing columns, an unreadable length, a recording listed twice.
     """
     durations: dict[str, float] = {}
     with reading(path):
@@ -223,9 +211,7 @@ PLACE = " place"
 def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[dict[str, str]]:
     """Every row of a CSV by column, cells stripped, with its `PLACE`.
 
-    Raises:
-        AnnotationError: a column of `times` or the column `name` is absent, or empty in a row; a
-            column is there twice; a row has more cells than columns.
+    The columns of `times` and the column `name` must be there once, and no row lack one.
     """
     needed = (name, *times) if name else times
     with path.open(encoding="utf-8-sig", newline="") as file:

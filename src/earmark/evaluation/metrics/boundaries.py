@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.metrics.coverage_counts import Addable, share
+from earmark.evaluation.metrics.coverage_counts import Addable, Ratio, share
 from earmark.timeline import Span
 
 TOLERANCES = (0.5, 1.0, 2.0)
@@ -36,15 +36,10 @@ class MatchCounts(Addable):
     found: int = 0
     """Found, rightly or wrongly."""
 
-    @property
-    def precision(self) -> float:
-        """Share of the found that match; nan if nothing was found."""
-        return share(self.hits, self.found)
-
-    @property
-    def recall(self) -> float:
-        """Share of the annotated that were found; nan if nothing is annotated."""
-        return share(self.hits, self.reference)
+    precision = Ratio("hits", "found")
+    """Share of the found that match."""
+    recall = Ratio("hits", "reference")
+    """Share of the annotated that were found."""
 
     @property
     def f1(self) -> float:
@@ -100,9 +95,7 @@ def compare_boundaries(
 ) -> dict[str, dict[float, MatchCounts]]:
     """Boundary hits of several systems at each tolerance.
 
-    Raises:
-        ValueError: the systems do not emit the same number of segments, so that one could win by
-            emitting more.
+    All of them emit as many segments: one could win by emitting more.
     """
     segments = {name: len(spans) for name, spans in systems.items()}
     if len(set(segments.values())) > 1:

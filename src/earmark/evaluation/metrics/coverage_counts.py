@@ -44,6 +44,16 @@ class Addable:
         return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
+class Ratio:
+    """One count of a recording, or of several added up, over another; nan where that is 0."""
+
+    def __init__(self, part: str, whole: str) -> None:
+        self.part, self.whole = part, whole
+
+    def __get__(self, counts: object, owner: type) -> float:
+        return share(getattr(counts, self.part), getattr(counts, self.whole))
+
+
 @dataclass(frozen=True, slots=True)
 class CoverageCounts(Addable):
     """What some calls came to; add recordings up, then ask for shares.
@@ -63,20 +73,12 @@ class CoverageCounts(Addable):
     strict: float = 0
     """Actions that hold the representative instant of some picked window."""
 
-    @property
-    def cost(self) -> float:
-        """Share of the windows that were called; nan without windows."""
-        return share(self.calls, self.windows)
-
-    @property
-    def coverage(self) -> float:
-        """Share of the actions that were touched; nan without actions."""
-        return share(self.covered, self.actions)
-
-    @property
-    def strict_coverage(self) -> float:
-        """Share of the actions whose inside a representative instant fell on; nan without any."""
-        return share(self.strict, self.actions)
+    cost = Ratio("calls", "windows")
+    """Share of the windows that were called."""
+    coverage = Ratio("covered", "actions")
+    """Share of the actions that were touched."""
+    strict_coverage = Ratio("strict", "actions")
+    """Share of the actions whose inside a representative instant fell on."""
 
 
 def reach(
@@ -124,6 +126,17 @@ def covered(
     return (before[after] > before[first]).astype(float)
 
 
+def touched(reference: Sequence[Action], spans: Sequence[Span | Pick]) -> int:
+    """Actions that one of `spans` overlaps; these are apart, and in order.
+
+    So only the first to end after an action's start can be the one; past the last there is none.
+    """
+    starts = np.array([*(span.start for span in spans), np.inf])
+    ends = np.array([span.end for span in spans])
+    first = np.searchsorted(ends, [action.start for action in reference], side="right")
+    return int((starts[first] < np.array([action.end for action in reference])).sum())
+
+
 def holding(reference: Sequence[Action], instants: FloatArray) -> FloatArray:
     """1.0 for each action that one of `instants` falls inside, else 0.0."""
     ordered = np.sort(np.asarray(instants, dtype=float))
@@ -138,13 +151,9 @@ def count_covered(
     """What `picks` on a grid of `windows` windows of `length` seconds come to."""
     chosen = np.array([pick.window for pick in picks], dtype=np.intp)
     instants = np.array([pick.instant for pick in picks], dtype=float)
-    return CoverageCounts(
-        windows=windows,
-        calls=len(picks),
-        actions=len(reference),
-        covered=int(covered(reference, chosen, windows=windows, length=length).sum()),
-        strict=int(holding(reference, instants).sum()),
-    )
+    reached = covered(reference, chosen, windows=windows, length=length).sum()
+    held = holding(reference, instants).sum()
+    return CoverageCounts(windows, len(picks), len(reference), int(reached), int(held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +167,10 @@ class OccupancyCounts(Addable):
     overlaps: int = 0
     """Pairs of an action and a window that overlap."""
 
-    @property
-    def occupancy(self) -> float:
-        """Share of windows that touch an action; nan without windows."""
-        return share(self.occupied, self.windows)
-
-    @property
-    def actions_per_window(self) -> float:
-        """Actions that touch a window, on average over all windows; nan without windows."""
-        return share(self.overlaps, self.windows)
+    occupancy = Ratio("occupied", "windows")
+    """Share of windows that touch an action."""
+    actions_per_window = Ratio("overlaps", "windows")
+    """Actions that touch a window, on average over all windows."""
 
 
 def count_occupied(
@@ -198,30 +202,20 @@ class EpisodeCounts(Addable):
     reached: int = 0
     """Actions that overlap an episode."""
 
-    @property
-    def retained(self) -> float:
-        """Share of the time that is kept; nan for no time."""
-        return share(self.kept, self.seconds)
+    retained = Ratio("kept", "seconds")
+    """Share of the time that is kept."""
 
     @property
     def reduction(self) -> float:
         """Share of the time that is thrown away; nan for no time."""
         return 1 - self.retained
 
-    @property
-    def recall(self) -> float:
-        """Share of the actions an episode touches; nan without actions."""
-        return share(self.reached, self.actions)
-
-    @property
-    def cost(self) -> float:
-        """Share of the windows that must be called; nan without windows."""
-        return share(self.calls, self.windows)
-
-    @property
-    def undercount(self) -> float:
-        """Calls really needed for one call a duration account would charge; nan if none is."""
-        return share(self.calls, self.charged)
+    recall = Ratio("reached", "actions")
+    """Share of the actions an episode touches."""
+    cost = Ratio("calls", "windows")
+    """Share of the windows that must be called."""
+    undercount = Ratio("calls", "charged")
+    """Calls really needed for one call a duration account would charge."""
 
 
 def count_kept(
@@ -234,14 +228,8 @@ def count_kept(
     cut = [Span(span.start, min(span.end, duration)) for span in episodes if span.start < duration]
     joined = merge(span for span in cut if span.duration > 0)
     cost = bill(joined, length=window, windows=Grid(window).count(duration))
-    # The joined episodes are disjoint and in order, so only the first to end after an action's
-    # start can be the one that touches it; past the last there is none.
-    starts = np.array([*(span.start for span in joined), np.inf])
-    ends = np.array([span.end for span in joined])
-    first = np.searchsorted(ends, [action.start for action in reference], side="right")
-    reached = int((starts[first] < np.array([action.end for action in reference])).sum())
     kept = (cost.duration, cost.episodes, cost.windows, cost.calls, cost.charged)
-    return EpisodeCounts(duration, *kept, len(reference), reached)
+    return EpisodeCounts(duration, *kept, len(reference), touched(reference, joined))
 
 
 def calls_saved(cost: float, coverage: float, baseline: Sequence[tuple[float, float]]) -> float:
@@ -277,20 +265,16 @@ class ForecastCounts(Addable):
     absolute: float = 0.0
     """Sum over recordings of |forecast coverage - coverage|."""
 
-    @property
-    def forecast(self) -> float:
-        """Coverage that was forecast for all recordings together; nan if nothing was foreseen."""
-        return share(self.expected, self.foreseen)
+    forecast = Ratio("expected", "foreseen")
+    """Coverage that was forecast for all recordings together."""
 
     @property
     def bias(self) -> float:
         """Forecast minus coverage over all recordings together; positive promises too much."""
         return self.forecast - share(self.covered, self.actions)
 
-    @property
-    def error(self) -> float:
-        """Mean over recordings of the absolute error of the forecast; nan without recordings."""
-        return share(self.absolute, self.recordings)
+    error = Ratio("absolute", "recordings")
+    """Mean over recordings of the absolute error of the forecast."""
 
 
 def forecast_error(counts: CoverageCounts, *, expected: float, foreseen: float) -> ForecastCounts:

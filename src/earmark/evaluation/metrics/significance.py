@@ -55,17 +55,10 @@ def compare_paired(
         return Paired(0, math.nan, math.nan, 0, 0, 0, math.nan, math.nan, math.nan)
     gains[np.abs(gains) < TIE] = 0.0
     low, high = bootstrap_ratio(gains, np.ones_like(gains), seed=seed, confidence=confidence)
-    return Paired(
-        recordings=len(gains),
-        mean=float(gains.mean()),
-        median=float(np.median(gains)),
-        wins=int((gains > 0).sum()),
-        losses=int((gains < 0).sum()),
-        ties=int((gains == 0).sum()),
-        p=_wilcoxon(gains),
-        low=low,
-        high=high,
-    )
+    wins, losses = int((gains > 0).sum()), int((gains < 0).sum())
+    record = (wins, losses, len(gains) - wins - losses)
+    average, median = float(gains.mean()), float(np.median(gains))
+    return Paired(len(gains), average, median, *record, _wilcoxon(gains), low, high)
 
 
 def _wilcoxon(gains: FloatArray) -> float:
@@ -90,12 +83,7 @@ def _wilcoxon(gains: FloatArray) -> float:
 
 
 def bootstrap_ratio(
-    parts: Values,
-    wholes: Values,
-    *,
-    seed: int = 0,
-    confidence: float = 0.95,
-    draws: int = 10_000,
+    parts: Values, wholes: Values, *, seed: int = 0, confidence: float = 0.95, draws: int = 10_000
 ) -> tuple[float, float]:
     """Percentile interval of `sum(parts) / sum(wholes)`, recordings drawn with replacement.
 

@@ -2,9 +2,8 @@
 
     stimuli (annotated actions) ──▶ variants (full frame, hands, sounds, tokens) ──▶ ask ──▶ named?
 
-The paper's composition and its negative results: a hand-centred crop and the sounds in the prompt
-leave naming where it was. Every variant is asked about the same moments, so two of them are held
-against each other pair by pair, by McNemar's exact test.
+Every variant is asked about the same moments, so two of them are held against each other pair by
+pair, by McNemar's exact test.
 """
 
 from __future__ import annotations
@@ -24,9 +23,15 @@ from earmark.captioning.limits import Failure, Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Answer, Request
 from earmark.errors import MediaError, NoAudioStream
-from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
 from earmark.evaluation.metrics.significance import mcnemar
-from earmark.evaluation.paper.captions import Caption, CaptionLog, Stimulus, check_inside
+from earmark.evaluation.paper.captions import (
+    Caption,
+    CaptionLog,
+    NamingCounts,
+    Stimulus,
+    Vocabulary,
+    check_inside,
+)
 from earmark.evaluation.tables.table import mean, plain
 from earmark.evidence.face_blur import FaceBlur
 from earmark.evidence.sound_names import sound_namer
@@ -112,14 +117,25 @@ class VariantScore:
     """How one variant did."""
 
     variant: CaptionVariant
-    nouns: NamingCounts
-    verbs: NamingCounts
-    failures: tuple[str, ...]
-    """Why calls have no answer, a line each; they count neither for nor against."""
+    captions: Mapping[Stimulus, Caption]
+    noun_named: Mapping[Stimulus, bool]
+    """Whether its caption says the noun of each stimulus."""
+    verb_named: Mapping[Stimulus, bool]
     noun_p: float
     """McNemar against the first variant on what both answered; nan for the first itself."""
     verb_p: float
-    captions: Mapping[Stimulus, Caption]
+    failures: tuple[str, ...]
+    """Why calls have no answer, a line each; they count neither for nor against."""
+
+    @property
+    def nouns(self) -> NamingCounts:
+        """How often the noun is said."""
+        return NamingCounts.of(self.noun_named.values())
+
+    @property
+    def verbs(self) -> NamingCounts:
+        """How often the verb is said."""
+        return NamingCounts.of(self.verb_named.values())
 
     @property
     def failed(self) -> int:
@@ -185,7 +201,13 @@ def compare(
     for variant in ways:
         run = _Run(variant, tools, recordings, heard if variant.tells_sounds else {})
         run.ask(stimuli)
-        scores.append(_score(run, nouns, verbs, scores[0] if scores else None))
+        said = run.captions.items()
+        by_noun = {each: nouns.names(caption.text, each.noun) for each, caption in said}
+        by_verb = {each: verbs.names(caption.text, each.verb) for each, caption in said}
+        noun_p = compare_named(scores[0].noun_named, by_noun) if scores else math.nan
+        verb_p = compare_named(scores[0].verb_named, by_verb) if scores else math.nan
+        named = (by_noun, by_verb, noun_p, verb_p)
+        scores.append(VariantScore(variant, run.captions, *named, tuple(run.failures)))
     return scores
 
 
@@ -221,9 +243,18 @@ class _Run:
     def ask(self, stimuli: Sequence[Stimulus]) -> None:
         """Ask about each that has no answer yet; frames are decoded as calls come free."""
         self._count = len(stimuli)
-        waiting = self._unanswered(stimuli)
+        waiting: dict[str, Request] = {}
+        for each in stimuli:
+            request = self._request(each)
+            self._about.setdefault(request.identity, []).append(each)
+            waiting[request.identity] = request
+        for identity in waiting.keys() & self.tools.log.captions.keys():
+            self._take(self.tools.log.captions[identity])
+            del waiting[identity]
         self._report()
-        tally = dispatch(self._shown(waiting), self.tools.captioner, self.tools.limits, self)
+        tally = dispatch(
+            self._shown([*waiting.values()]), self.tools.captioner, self.tools.limits, self
+        )
         if tally.stopped:
             every = [each for about in self._about.values() for each in about]
             left = sum(each not in self.captions for each in every) - len(self.failures)
@@ -266,27 +297,14 @@ class _Run:
         for each in self._about[caption.identity]:
             self.captions[each] = replace(caption, variant=self.variant.name, stimulus=each)
 
-    def _unanswered(self, stimuli: Sequence[Stimulus]) -> list[Request]:
-        """Requests for what was not answered before, without their frames."""
-        waiting: dict[str, Request] = {}
-        for each in stimuli:
-            request = self._request(each)
-            self._about.setdefault(request.identity, []).append(each)
-            waiting[request.identity] = request
-        for identity in waiting.keys() & self.tools.log.captions.keys():
-            self._take(self.tools.log.captions[identity])
-            del waiting[identity]
-        return list(waiting.values())
-
     def _shown(self, waiting: Sequence[Request]) -> Iterator[Request | Failure]:
         """The requests with their frames; one whose frame cannot be decoded has failed."""
         for request in waiting:
             stimulus = self._about[request.identity][0]
             try:
                 at = self.tools.moment(stimulus, self.variant)
-                frame, is_whole = show(
-                    stimulus, self.variant, self.recordings, self.tools.crop, at=at
-                )
+                recording = self.recordings[stimulus.recording]
+                frame, is_whole = show(recording, at, self.variant, self.tools.crop)
             except MediaError as error:
                 yield Failure(request, str(error), attempts=0)
                 continue
@@ -313,47 +331,17 @@ class _Run:
 
 
 def show(
-    stimulus: Stimulus,
-    variant: CaptionVariant,
-    recordings: Mapping[str, Recording],
-    crop: Crop,
-    *,
-    at: float | None = None,
+    recording: Recording, at: float, variant: CaptionVariant, crop: Crop
 ) -> tuple[Frame, bool]:
-    """What `variant` shows of a stimulus, and whether that is whole for want of a hand.
-
-    The frame is that of the time `at`; of the middle of the action if none is given.
-    """
-    frame = recordings[stimulus.recording].frames([stimulus.time if at is None else at])[0]
+    """What `variant` shows of the moment `at`, and whether that is whole for want of a hand."""
+    (frame,) = recording.frames([at])
     if not variant.crops_hands:
         return frame, False
     cut = crop(frame)
     return replace(cut or frame, time=frame.time), cut is None
 
 
-def _score(
-    run: _Run, nouns: Vocabulary, verbs: Vocabulary, first: VariantScore | None
-) -> VariantScore:
-    """How a variant did, by itself and against the `first`."""
-
-    def judge(names: Callable[[Caption], bool]) -> tuple[NamingCounts, float]:
-        named = NamingCounts(sum(map(names, run.captions.values())), len(run.captions))
-        return named, compare_named(first.captions, run.captions, names) if first else math.nan
-
-    by_noun, noun_p = judge(lambda each: nouns.names(each.text, each.stimulus.noun))
-    by_verb, verb_p = judge(lambda each: verbs.names(each.text, each.stimulus.verb))
-    failures = tuple(run.failures)
-    return VariantScore(run.variant, by_noun, by_verb, failures, noun_p, verb_p, run.captions)
-
-
-def compare_named(
-    first: Mapping[Stimulus, Caption],
-    second: Mapping[Stimulus, Caption],
-    names: Callable[[Caption], bool],
-) -> float:
+def compare_named(first: Mapping[Stimulus, bool], second: Mapping[Stimulus, bool]) -> float:
     """McNemar's exact p on the stimuli both answered."""
-    pairs = [(names(first[each]), names(second[each])) for each in first.keys() & second.keys()]
-    return mcnemar(
-        sum(ours and not theirs for ours, theirs in pairs),
-        sum(theirs and not ours for ours, theirs in pairs),
-    )
+    pairs = [(first[each], second[each]) for each in first.keys() & second.keys()]
+    return mcnemar(pairs.count((True, False)), pairs.count((False, True)))

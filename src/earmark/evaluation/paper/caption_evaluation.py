@@ -11,7 +11,7 @@ from typing import Any
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.media_match import find_media
 from earmark.evaluation.experiment_report import make_results_page
-from earmark.evaluation.metrics.caption_naming import Vocabulary
+from earmark.evaluation.paper import captions
 from earmark.evaluation.paper.caption_comparison import (
     TOKENS,
     CaptionTools,
@@ -22,13 +22,7 @@ from earmark.evaluation.paper.caption_comparison import (
     list_variants,
     show,
 )
-from earmark.evaluation.paper.captions import (
-    Caption,
-    Stimulus,
-    check_inside,
-    draw_stimuli,
-    read_stimuli,
-)
+from earmark.evaluation.paper.captions import Stimulus, Vocabulary
 from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame, Recording, open_recording
@@ -100,8 +94,6 @@ class CaptionEvaluation:
     """How every variant did, and all that is needed to show it."""
 
     scores: tuple[VariantScore, ...]
-    nouns: Vocabulary
-    verbs: Vocabulary
     recordings: dict[str, Recording] = field(repr=False)
     crop: Crop = field(repr=False)
     blur: FaceBlur | None = None
@@ -118,38 +110,32 @@ class CaptionEvaluation:
 
     def write_page(self, path: Path) -> None:
         """Write an HTML page of every moment, as it was shown and captioned."""
-        said = {"nouns": self.nouns, "verbs": self.verbs}
-        text = captions_page(self.scores, show=self._shown, notes=self.notes, **said)
+        text = captions_page(self.scores, show=self._shown, notes=self.notes)
         with replacing(path) as scratch:
             scratch.write_text(text, encoding="utf-8")
 
     def _shown(self, each: Stimulus, variant: CaptionVariant) -> Frame:
-        frame, _ = show(each, variant, self.recordings, self.crop)
+        frame, _ = show(self.recordings[each.recording], each.time, variant, self.crop)
         return self.blur(frame)[0] if self.blur else frame
 
 
 def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> CaptionEvaluation:
-    """Ask about annotated actions in several ways, and score how often captions name them.
-
-    Raises:
-        AnnotationError: no action lies in the media, or one outside its recording.
-        CallError: the model cannot be asked. A single failed call is counted, not raised.
-    """
+    """Ask about annotated actions in several ways, and score how often captions name them."""
     nouns, verbs = Vocabulary.from_epic(plan.nouns), Vocabulary.from_epic(plan.verbs)
     recordings = {name: open_recording(each) for name, each in find_media(plan.media).items()}
-    marked = read_stimuli(plan.actions, nouns=nouns, verbs=verbs)
+    marked = captions.read_stimuli(plan.actions, nouns=nouns, verbs=verbs)
     known = [each for each in marked if each.recording in recordings]
     if not known:
         raise AnnotationError(
             f"{plan.actions.name} marks no action of {', '.join(sorted(recordings)[:3])}; files go "
             f"by the names of their recordings, such as {marked[0].recording}.mp4"
         )
-    check_inside(known, recordings)
-    chosen = draw_stimuli(known, plan.stimuli, seed=plan.seed)
+    captions.check_inside(known, recordings)
+    chosen = captions.draw_stimuli(known, plan.stimuli, seed=plan.seed)
     scores = compare(chosen, recordings, plan.variants, tools, nouns=nouns, verbs=verbs)
     drawn = f"{counted(len(chosen), 'action')} of {plan.actions.name}, seed {plan.seed}"
     notes = (drawn, f"asked of {tools.captioner.model}")
-    return CaptionEvaluation(tuple(scores), nouns, verbs, recordings, tools.crop, tools.blur, notes)
+    return CaptionEvaluation(tuple(scores), recordings, tools.crop, tools.blur, notes)
 
 
 def captions_table(scores: Sequence[VariantScore]) -> Table:
@@ -172,20 +158,17 @@ def captions_page(
     scores: Sequence[VariantScore],
     *,
     show: Callable[[Stimulus, CaptionVariant], Frame],
-    nouns: Vocabulary,
-    verbs: Vocabulary,
     notes: Sequence[str] = (),
 ) -> str:
     """The page as HTML; pictures are made small and lie inside it."""
 
-    def describe(caption: Caption) -> str:
-        about = caption.stimulus
-        is_named = (nouns.names(caption.text, about.noun), verbs.names(caption.text, about.verb))
+    def describe(score: VariantScore, each: Stimulus) -> str:
+        caption = score.captions[each]
         beside = [f"heard: {', '.join(caption.sounds)}"] if caption.sounds else []
         beside += ["no hand found, shown whole"] if caption.is_whole else []
         marks = "".join(
-            f" · <span class='yes'>{what} ✓</span>" if named else f" · {what} ✗"
-            for what, named in zip(("noun", "verb"), is_named, strict=True)
+            f" · <span class='yes'>{what} ✓</span>" if named[each] else f" · {what} ✗"
+            for what, named in (("noun", score.noun_named), ("verb", score.verb_named))
         )
         text = escape("; ".join([caption.variant, *beside]))
         # Without signs that a browser has no picture of.
@@ -197,7 +180,7 @@ def captions_page(
         ways = [score.variant for score in answered]
         pictures = [way for way in ways if way is ways[0] or way.crops_hands]
         shown = "".join(_picture(way.name, show(each, way)) for way in pictures)
-        said = "".join(describe(score.captions[each]) for score in answered)
+        said = "".join(describe(score, each) for score in answered)
         span = f"{each.recording}, {each.span.start:g}-{each.span.end:g} s"
         return (
             f"<article class='moment'><div>{shown}</div>"
@@ -206,13 +189,9 @@ def captions_page(
         )
 
     stimuli = sorted({each for score in scores for each in score.captions}, key=astuple)
-    return make_results_page(
-        TITLE,
-        notes=notes,
-        tables=[captions_table(scores)],
-        more=f"<h2>Every moment</h2>{''.join(map(moment, stimuli))}",
-        style=STYLE,
-    )
+    more, tables = "".join(map(moment, stimuli)), [captions_table(scores)]
+    more = f"<h2>Every moment</h2>{more}"
+    return make_results_page(TITLE, notes=notes, tables=tables, more=more, style=STYLE)
 
 
 def _picture(name: str, frame: Frame) -> str:

@@ -1,4 +1,4 @@
-"""The moments captions are judged on, and what is said of them, kept as it arrives.
+"""The moments captions are judged on, what is said of them, and whether that names what is done.
 
 A moment is an annotated action with a noun and a verb. A line of a log is whole or it is the last
 one: whatever stops a comparison, the same command goes on with what has no answer yet.
@@ -6,9 +6,12 @@ one: whatever stops a comparison, the same command goes on with what has no answ
 
 from __future__ import annotations
 
+import ast
+import csv
 import json
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +19,107 @@ from typing import Any
 from earmark.errors import AnnotationError, EarmarkError
 from earmark.evaluation.annotations.actions import few
 from earmark.evaluation.annotations.table_readers import PLACE, csv_rows, reading, seconds
-from earmark.evaluation.metrics.caption_naming import Vocabulary
+from earmark.evaluation.metrics.coverage_counts import Addable, Ratio
 from earmark.media import Recording
 from earmark.timeline import Span
+
+_WORD = re.compile(r"[a-z]+")
+_PARTICLES = frozenset(
+    {"in", "into", "on", "onto", "off", "of", "out", "up", "down", "from", "to", "with", "at"}
+    | {"away", "back", "over", "under", "through", "around", "inside", "together", "and", "the"}
+)
 
 AROUND = 4.0
 """Seconds of the window a stimulus stands for: the paper's call, centred on the action."""
 
 SLACK = 1.0
 """Seconds an action may be marked beyond the end of its recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamingCounts(Addable):
+    """Captions that name their class; adds up."""
+
+    named: int = 0
+    """Captions that say the class."""
+    asked: int = 0
+
+    accuracy = Ratio("named", "asked")
+    """Share of captions that name their class."""
+
+    @classmethod
+    def of(cls, named: Collection[bool]) -> NamingCounts:
+        """Counted, one a caption."""
+        return cls(sum(named), len(named))
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Classes, each with the ways of saying it.
+
+    >>> nouns = Vocabulary({"spoon": ("spoon", "spoon:wooden", "ladle")})
+    >>> nouns.names("Two wooden spoons lie there.", "spoon"), nouns.names("A fork.", "spoon")
+    (True, False)
+    """
+
+    ways: dict[str, tuple[str, ...]]
+    """Words by class. `spoon:wooden` and `put-down` are compounds: the first word carries them."""
+
+    @classmethod
+    def from_epic(cls, path: Path) -> Vocabulary:
+        """The classes of `EPIC_100_noun_classes.csv` or `EPIC_100_verb_classes.csv`."""
+        ways: dict[str, tuple[str, ...]] = {}
+        with reading(path), path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.DictReader(file):
+                try:
+                    ways[row["key"]] = tuple(ast.literal_eval(row["instances"]))
+                except (KeyError, ValueError, SyntaxError) as error:
+                    raise AnnotationError(
+                        f"{path.name} is no list of classes: it needs the columns key and "
+                        f"instances, a list of words"
+                    ) from error
+        return cls(ways)
+
+    def names(self, caption: str, label: str) -> bool:
+        """Whether `caption` says the class `label` in one of its ways.
+
+        Words match in any common inflection. A compound (`spoon:wooden`) needs all of its words
+        but particles, in any order; a class said nowhere in the vocabulary is its own one way.
+        """
+        said = {form for word in _WORD.findall(caption.lower()) for form in _stems(word)}
+        for way in (label, *self.ways.get(label, ())):
+            words = _WORD.findall(way.lower())
+            telling = [word for word in words if word not in _PARTICLES] or words
+            if telling and all(_stems(word) & said for word in telling):
+                return True
+        return False
+
+
+def _stems(word: str) -> set[str]:
+    """`word` and what is left of it without a common English ending.
+
+    chopped, chopping, chops -> chop; slicing, sliced -> slice; knives -> knife; dries -> dry
+    """
+    forms = {word}
+    for ending in ("s", "es", "d", "ed", "ing"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            stem = word.removesuffix(ending)
+            forms.add(stem)
+            if ending in ("ed", "ing"):
+                forms.add(stem + "e")
+                forms.add(stem[:-1] if stem[-1] == stem[-2] else stem)
+    for ending, ground in (("ies", "y"), ("ied", "y"), ("ves", "f"), ("ves", "fe")):
+        if word.endswith(ending) and len(word) > len(ending) + 1:
+            forms.add(word.removesuffix(ending) + ground)
+    return forms | _IRREGULAR.get(word, set())
+
+
+_IRREGULAR: dict[str, set[str]] = {
+    "took": {"take"}, "taken": {"take"}, "held": {"hold"}, "cutting": {"cut"},
+    "putting": {"put"}, "puts": {"put"}, "threw": {"throw"}, "thrown": {"throw"},
+    "shook": {"shake"}, "tore": {"tear"}, "ate": {"eat"}, "drank": {"drink"}, "got": {"get"},
+    "broke": {"break"}, "spread": {"spread"}, "hung": {"hang"}, "drew": {"draw"},
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

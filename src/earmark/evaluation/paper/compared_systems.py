@@ -108,20 +108,15 @@ _KNOWN = (
 )  # fmt: skip
 
 
-def _gate_in_words() -> str:
-    """What the built-in gate is, as its card has it."""
-    card = default_gate().card
-    return f"a `{card.objective}` head over {card.encoder}, {card.heads} heads averaged"
-
-
 def systems() -> Iterator[System]:
     """Every system there is: the paper's, earmark's own, and what other packages declare."""
+    card = default_gate().card
+    gate = f"a `{card.objective}` head over {card.encoder}, {card.heads} heads averaged"
     for system in _KNOWN:
-        yield replace(system, scores=_gate_in_words()) if system.name == "gate" else system
+        yield replace(system, scores=gate) if system.name == "gate" else system
     known = {system.name for system in _KNOWN}
-    for name in FRONTLINES:
-        if name not in known:
-            yield System(name, "of another package", reads="")
+    of_another = "of another package"
+    yield from (System(name, of_another, reads="") for name in FRONTLINES if name not in known)
     for name in RULES:
         if name not in known:
-            yield _rule(name, "of another package", seconds_per_hour=None)
+            yield _rule(name, of_another, seconds_per_hour=None)

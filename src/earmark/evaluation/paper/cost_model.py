@@ -21,7 +21,7 @@ from earmark.evaluation.benchmark import BUDGETS, read_rows, rows_fingerprint
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.tables import figures
-from earmark.evaluation.tables.table import Cells, Table, mean, percent
+from earmark.evaluation.tables.table import Cells, Table, percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,12 +93,12 @@ class CostModel:
 def cost_table(prices: CostModel, shares: Sequence[float] = BUDGETS) -> Table:
     """GPU-hours and money of every way to go through the recordings."""
     listening, looking = prices.hours / prices.audio_speed, prices.hours / prices.visual_speed
-    ways = [("full scan", 0.0, 1.0)]
-    ways += [(f"triage, {percent(share)} of calls", listening, share) for share in shares]
-    visual = prices.visual_share
-    ways += [(f"visual frontline, {percent(visual)} of calls", looking, visual)]
-    rows: list[Cells] = []
-    for name, frontline, share in ways:
+    visual, rows = prices.visual_share, []
+    for name, frontline, share in (
+        ("full scan", 0.0, 1.0),
+        *((f"triage, {percent(share)} of calls", listening, share) for share in shares),
+        (f"visual frontline, {percent(visual)} of calls", looking, visual),
+    ):
         calls = share * prices.full
         total = frontline + calls
         saved = 100 * (1 - total / prices.full)
@@ -121,26 +121,19 @@ def break_even_table(prices: CostModel) -> Table:
     return Table("Break-even", columns, rows)
 
 
-def plane_table(
-    prices: CostModel,
-    results: BenchmarkResults | None = None,
-    *,
-    tokens: Sequence[int] = TOKENS,
-    shares: Sequence[float] = BUDGETS,
-) -> Table:
+def plane_table(prices: CostModel, covers: Mapping[float, float], shares: Sequence[float]) -> Table:
     """Triage and compression on one plane: GPU-hours by calls and tokens.
 
-    With `results` each row also says what coverage its calls reach; naming is not modelled.
+    With `covers`, coverage in points by share of calls, each row also says what its calls reach;
+    naming is not modelled.
     """
-    covers = _coverage(results)
-    budgets = tuple(covers) if covers else tuple(shares)
     rows: list[Cells] = []
-    for share in (*(share for share in budgets if share < 1), 1.0):
-        cost = [prices.spent(share, size) for size in tokens]
-        reached: Cells = (100.0 if share == 1.0 else covers[share],) if covers else ()
+    for share in (*(share for share in covers or shares if share < 1), 1.0):
+        cost = [prices.spent(share, size) for size in TOKENS]
+        reached = (100.0 if share == 1.0 else covers[share],) if covers else ()
         rows.append((percent(share), *reached, *cost))
     heads = ("coverage %",) if covers else ()
-    columns = ("calls", *heads, *(f"{size} tokens" for size in tokens))
+    columns = ("calls", *heads, *(f"{size} tokens" for size in TOKENS))
     note = "GPU-hours, the frontline included; a full scan needs none."
     return Table("Calls and tokens on one plane", columns, rows, note)
 
@@ -153,10 +146,11 @@ def composition_table(
     `covers` has points of coverage by share of calls, `naming` points of accuracy by visual tokens,
     taken not to depend on the calls. A star marks what no cheaper pair matches.
     """
-    pairs = []
-    for share, reached in {**covers, 1.0: 100.0}.items():
-        for tokens, accuracy in naming.items():
-            pairs.append((prices.spent(share, tokens), reached * accuracy / 100, share, tokens))
+    pairs = [
+        (prices.spent(share, tokens), reached * accuracy / 100, share, tokens)
+        for share, reached in {**covers, 1.0: 100.0}.items()
+        for tokens, accuracy in naming.items()
+    ]
     rows: list[Cells] = []
     best = -1.0
     for cost, named, share, tokens in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
@@ -166,15 +160,6 @@ def composition_table(
     columns = ("cost, % of a full scan", "calls", "tokens", "named %", "best")
     note = "Coverage times naming accuracy; a star where nothing cheaper names as many."
     return Table("Triage and compression together", columns, rows, note)
-
-
-def _coverage(results: BenchmarkResults | None) -> dict[float, float]:
-    """Mean coverage in points by budget, of the rule `coverage` where it was run."""
-    if results is None:
-        return {}
-    rule = "coverage" if "coverage" in results.rules else results.rules[0]
-    system = (results.frontlines[0], rule)
-    return {budget: mean(results.points(system, budget)) for budget in results.budgets}
 
 
 def estimate_cost(
@@ -194,7 +179,11 @@ def estimate_cost(
     replace it.
     """
     rows = read_rows(results) if results else []
-    reached = BenchmarkResults.of_rows(rows) if rows else None
+    covers: dict[float, float] = {}
+    if rows:
+        reached = BenchmarkResults.of_rows(rows)
+        rule = "coverage" if "coverage" in reached.rules else reached.rules[0]
+        covers = reached.means(reached.system(rule))
     named = read_naming(naming) if naming else None
     settings = {
         "experiment": "cost",
@@ -203,18 +192,15 @@ def estimate_cost(
         "results": rows_fingerprint(rows) if rows else None,
         "naming": named,
     }
-    tables = [
-        cost_table(prices, shares),
-        break_even_table(prices),
-        plane_table(prices, reached, shares=shares),
-    ]
-    if reached and named:
-        tables.append(composition_table(prices, _coverage(reached), named))
+    tables = [cost_table(prices, shares), break_even_table(prices)]
+    tables.append(plane_table(prices, covers, shares))
+    if covers and named:
+        tables.append(composition_table(prices, covers, named))
     drawn: dict[str, Drawing] = {
         "cost": ("Cost against the share of windows called.", lambda: _draw_ways(prices)),
         "calls_and_tokens": (
             "Calls and tokens on one plane: up and to the left is better.",
-            lambda: _draw_plane(prices, reached, named),
+            lambda: _draw_plane(prices, covers, named or {}),
         ),
     }
     report = ExperimentReport("What does looking cost?", settings, tuple(tables), drawn)
@@ -248,28 +234,24 @@ def _draw_ways(prices: CostModel) -> Figure:
 
 
 def _draw_plane(
-    prices: CostModel, results: BenchmarkResults | None, naming: Mapping[int, float] | None
+    prices: CostModel, covers: Mapping[float, float], naming: Mapping[int, float]
 ) -> Figure:
     """What is reached against what it costs, one line a token allowance, calls along it.
 
-    Reached is actions named where `naming` is known, actions touched where only `results` are, and
+    Reached is actions named where `naming` is known, actions touched where only `covers` is, and
     windows called where neither is.
     """
-    covers = _coverage(results) or {share: 100 * share for share in BUDGETS}
-    up = "actions touched, %" if results else "windows called, %"
-    up = "actions touched and named, %" if results and naming else up
-    allowed = naming if results and naming else dict.fromkeys(TOKENS, 100.0)
+    up = "actions touched, %" if covers else "windows called, %"
+    up = "actions touched and named, %" if covers and naming else up
+    allowed = naming if covers and naming else dict.fromkeys(TOKENS, 100.0)
+    calls = {**(covers or {share: 100 * share for share in BUDGETS}), 1.0: 100.0}
     series = {
         f"{tokens} tokens": [
             (100 * prices.spent(share, tokens) / prices.full, reached * accuracy / 100)
-            for share, reached in sorted({**covers, 1.0: 100.0}.items())
+            for share, reached in sorted(calls.items())
         ]
         for tokens, accuracy in allowed.items()
     }
-    return figures.lines(
-        series,
-        title="Triage along a line, compression between lines",
-        across="cost, % of a full scan",
-        up=up,
-        ticks=(5, 10, 20, 50, 100),
-    )
+    title = "Triage along a line, compression between lines"
+    ticks, across = (5, 10, 20, 50, 100), "cost, % of a full scan"
+    return figures.lines(series, title=title, across=across, up=up, ticks=ticks)

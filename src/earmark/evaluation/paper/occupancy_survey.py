@@ -11,22 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from earmark.evaluation import benchmark
 from earmark.evaluation.annotations.actions import Annotations
 from earmark.evaluation.annotations.readers import READERS, detect, read_annotations
 from earmark.evaluation.annotations.table_readers import read_durations
-from earmark.evaluation.benchmark import (
-    ROWS,
-    BenchmarkDesign,
-    BenchmarkRow,
-    Progress,
-    read_rows,
-    rows_fingerprint,
-    run,
-)
+from earmark.evaluation.benchmark import BenchmarkDesign, BenchmarkRow, Progress
 from earmark.evaluation.benchmark_results import BenchmarkResults
 from earmark.evaluation.experiment_report import Drawing, ExperimentReport, claim_folder
 from earmark.evaluation.metrics.coverage_counts import OccupancyCounts, count_occupied
-from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS, WINDOW_SWEEP
+from earmark.evaluation.paper import published_numbers as published
+from earmark.evaluation.paper.published_numbers import RECORDINGS, SWEEP_BUDGETS
 from earmark.evaluation.score_sources import FittedScores, split_for_fitting
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import gain_table, occupancies
@@ -41,9 +35,6 @@ WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 PAPER_WINDOW = 4.0
 """Seconds of a window in the paper's occupancy table."""
-
-SWEEP_BUDGETS = (0.5, 0.335, 0.25, 0.15, 0.1)
-"""Budgets of the window sweep; the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +84,14 @@ def read_data_sets(
         rest, kind = _ending(rest, "#", READERS)
         path = Path(rest)
         title = name or path.stem + (f" ({chosen})" if chosen else "")
-        is_goalstep = not kind and path.is_file() and detect(path) == "goalstep"
-        kinds = ["goalstep", "goalstep-substeps"] if is_goalstep else [kind]
-        for each in kinds:
+        levels = {kind: ""}
+        if not kind and path.is_file() and detect(path) == "goalstep":
+            levels = {"goalstep": ", steps", "goalstep-substeps": ", substeps"}
+        for each, level in levels.items():
             marked = read_annotations(path, format=each, durations=durations)
-            marked = marked.only(RECORDINGS[chosen]) if chosen else marked
-            level = f", {each.removeprefix('goalstep-')}" if each and len(kinds) > 1 else ""
-            title_here = title + level.replace("goalstep", "steps")
-            if title_here in found:
-                raise ValueError(f"two data sets are called {title_here}: name them, NAME=PATH")
-            found[title_here] = marked
+            if title + level in found:
+                raise ValueError(f"two data sets are called {title + level}: name them, NAME=PATH")
+            found[title + level] = marked.only(RECORDINGS[chosen]) if chosen else marked
     return found
 
 
@@ -130,7 +119,8 @@ def occupancy_table(sets: DataSets, *, window: float) -> Table:
         full = count_occupancy(marked, window=window)
         size = (len(marked.recordings), marked.hours, marked.actions, mean(marked.lengths))
         rows.append((name, *size, 100 * full.occupancy, full.actions_per_window))
-    for name, (count, hours, share) in OCCUPANCY.items() if window == PAPER_WINDOW else ():
+    printed = published.OCCUPANCY.items() if window == PAPER_WINDOW else ()
+    for name, (count, hours, share) in printed:
         rows.append((f"{name} (paper)", count, hours, "—", "—", share, "—"))
     sizes = ("recordings", "hours", "actions", "mean length, s")
     columns = ("data set", *sizes, "occupied %", "actions per window")
@@ -144,7 +134,7 @@ def sweep_table(sets: DataSets, windows: Sequence[float] = WINDOWS) -> Table:
         for window in windows:
             full = count_occupancy(marked, window=window)
             rows.append((name, f"{window:g} s", full.windows, 100 * full.occupancy))
-    for window, (count, share) in WINDOW_SWEEP.items():
+    for window, (count, share) in published.WINDOW_SWEEP.items():
         rows.append(("primary set (paper)", f"{window:g} s", count, share))
     columns = ("data set", "window", "windows", "occupied %")
     return Table("Occupancy by window length", columns, rows)
@@ -165,7 +155,7 @@ def measure_occupancy(
     folder = None if out is None else Path(out)
     lengths = read_durations(plan.durations) if plan.durations else None
     sets = read_data_sets(plan.sets, durations=lengths)
-    rows = read_rows(plan.results) if plan.results else []
+    rows = benchmark.read_rows(plan.results) if plan.results else []
     first = next(iter(sets.values()))
     first.only(row.recording for row in rows)  # says which are not in the first set
     events = None
@@ -173,9 +163,18 @@ def measure_occupancy(
         events = read_annotations(
             plan.sound_events, format=plan.sound_events_format, durations=lengths
         )
-    settings = _settings(plan, sets, rows, events)
+    settings = {
+        "experiment": "occupancy",
+        "window": plan.window,
+        "windows": list(plan.windows),
+        "sets": {name: marked.fingerprint for name, marked in sets.items()},
+        "sound_events": events.fingerprint if events else None,
+        "recordings": list(plan.recordings),
+        "results": benchmark.rows_fingerprint(rows) if rows else None,
+        "earmark": VERSION,
+    }
     if folder:
-        kept = [f"{_kept_at(window)}/{name}" for window in plan.windows for name in ROWS]
+        kept = [f"{_kept_at(window)}/{name}" for window in plan.windows for name in benchmark.ROWS]
         claim_folder(folder, settings, fresh=fresh, rows=kept)
     report = report_occupancy(sets, plan, rows=rows, settings=settings)
     if events:
@@ -189,25 +188,6 @@ def measure_occupancy(
     if folder:
         report.write(folder)
     return report
-
-
-def _settings(
-    plan: OccupancyPlan,
-    sets: DataSets,
-    rows: Sequence[BenchmarkRow],
-    events: Annotations | None,
-) -> dict[str, Any]:
-    """Every choice of the survey and what its files say; two with the same can share rows."""
-    return {
-        "experiment": "occupancy",
-        "window": plan.window,
-        "windows": list(plan.windows),
-        "sets": {name: marked.fingerprint for name, marked in sets.items()},
-        "sound_events": events.fingerprint if events else None,
-        "recordings": list(plan.recordings),
-        "results": rows_fingerprint(rows) if rows else None,
-        "earmark": VERSION,
-    }
 
 
 def _kept_at(window: float) -> str:
@@ -231,15 +211,13 @@ def gain_sweep(
         window = source.window
         design = BenchmarkDesign(rules=rules, budgets=SWEEP_BUDGETS, window=window)
         place = folder / _kept_at(window) if folder else None
-        ran = run(source.tasks(), design, folder=place, progress=progress)
+        ran = benchmark.run(source.tasks(), design, folder=place, progress=progress)
         results = BenchmarkResults.of_rows(ran.rows)
-        reached = {
-            rule: [results.pooled(results.system(rule), b).coverage for b in SWEEP_BUDGETS]
-            for rule in rules
-        }
+        even = [results.pooled(results.system("uniform"), b).coverage for b in SWEEP_BUDGETS]
         for rule in rules[1:]:
-            pairs = zip(reached[rule], reached["uniform"], strict=True)
-            rows.append((f"{window:g} s", rule, *(100 * (ours - even) for ours, even in pairs)))
+            ours = [results.pooled(results.system(rule), b).coverage for b in SWEEP_BUDGETS]
+            gains = (100 * (more - less) for more, less in zip(ours, even, strict=True))
+            rows.append((f"{window:g} s", rule, *gains))
     columns = ("window", "rule", *map(percent, SWEEP_BUDGETS))
     note = f"Points of pooled coverage over uniform; scores from {sources[0].describe()}."
     return Table("Gain over uniform by window length", columns, rows, note)
@@ -259,31 +237,26 @@ def report_occupancy(
     }
     if rows:
         results = BenchmarkResults.of_rows(rows)
-        line = results.frontlines[0]
-        baseline = (line, "uniform" if "uniform" in results.rules else results.rules[0])
-        subject = (line, "coverage" if "coverage" in results.rules else results.rules[-1])
+        rules = results.rules
+        baseline = results.system("uniform" if "uniform" in rules else rules[0])
+        subject = results.system("coverage" if "coverage" in rules else rules[-1])
         occupancy = occupancies(next(iter(sets.values())), results, window=plan.window)
         tables.append(gain_table(results, occupancy, baseline=baseline))
         drawn["gain_against_occupancy"] = (
             f"Gain of {subject[1]} over {baseline[1]} against occupancy.",
             lambda: figures.gain_scatter(results, occupancy, subject, baseline),
         )
-    notes = [f"{name}: {note}" for name, marked in sets.items() for note in marked.notes()]
+    notes = tuple(f"{name}: {note}" for name, marked in sets.items() for note in marked.notes())
     title = "How full is the stream?"
-    return ExperimentReport(title, dict(settings or {}), tuple(tables), drawn, tuple(notes))
+    return ExperimentReport(title, dict(settings or {}), tuple(tables), drawn, notes)
 
 
 def _draw_sweep(sets: DataSets, windows: Sequence[float]) -> Figure:
-    """Occupancy by window length, drawn."""
     lengths = sorted(windows)
     series = {
         name: [(w, 100 * count_occupancy(marked, window=w).occupancy) for w in lengths]
         for name, marked in sets.items()
     }
-    return figures.lines(
-        series,
-        title="How full windows are",
-        across="seconds of a window",
-        up="occupancy: windows that touch an action, %",
-        ticks=lengths,
-    )
+    title, across = "How full windows are", "seconds of a window"
+    up = "occupancy: windows that touch an action, %"
+    return figures.lines(series, title=title, across=across, up=up, ticks=lengths)

@@ -1,11 +1,8 @@
 """Operating points: how scores become episodes, chosen on development recordings.
 
-For each recall target the rule of the gate's episodes (opening and closing threshold, median
-filter) that throws most away on the development recordings and still reaches it; applied unchanged
-to the recordings that are judged. It works on the scores of any frontline.
-
-A gate keeps its episodes. In the rest a look of two seconds every so many seconds may still touch
-an action: whether that helps is judged in the same way.
+For each recall target the rule of the gate's episodes that throws most away on the development
+recordings and still reaches it; applied unchanged to the recordings that are judged. In the rest a
+look of two seconds every so many seconds may still touch an action: chosen and judged likewise.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -48,6 +45,8 @@ EVERY = (4.0, 8.0, 16.0, 32.0, 64.0)
 
 Unit = Literal["time", "calls"]
 """What a setting is chosen to save: seconds that are kept, or windows that must be called."""
+
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,65 +114,10 @@ def saved(counts: EpisodeCounts, unit: Unit) -> float:
     return counts.reduction if unit == "time" else 1 - counts.cost
 
 
-def candidates(development: Sequence[AnnotatedScores], count: int = THRESHOLDS) -> list[float]:
-    """Opening thresholds from the lowest score up, each keeping about as much less."""
-    pooled = np.concatenate([one.track.values for one in development])
-    levels = np.quantile(pooled, np.linspace(0, 1, count), method="higher")
-    found: list[float] = np.unique(levels).tolist()
-    return found
-
-
-def choose_shape(
-    development: Sequence[AnnotatedScores], *, window: float, unit: Unit = "time"
-) -> EpisodeShape:
-    """The closing threshold and the filter that save most at `SHAPED_AT`; the plain one of equals.
-
-    Twelve opening thresholds are tried for each pair of them.
-    """
-    tried = []
-    for off_share, median in product(OFF_SHARES, MEDIANS):
-        shape = EpisodeShape(off_share, median)
-        counted = [
-            count_setting(development, shape.rule(threshold), window=window)[0]
-            for threshold in candidates(development, 12)
-        ]
-        good = [saved(counts, unit) for counts in counted if counts.recall >= SHAPED_AT]
-        tried.append((max(good, default=-math.inf), off_share, -median, shape))
-    return max(tried, key=lambda each: each[:3])[3]
-
-
-def choose_settings(
-    development: Sequence[AnnotatedScores],
-    shape: EpisodeShape,
-    targets: Sequence[float] = TARGETS,
-    *,
-    every: Sequence[float | None] = (None,),
-    window: float,
-    unit: Unit = "time",
-    highest: bool = False,
-) -> dict[float, DownsampleSetting | None]:
-    """For each target, the setting that saves most on `development` and still reaches it.
-
-    None where no setting reaches the target. Of equals that of the lowest threshold, or `highest`.
-    """
-    tried: list[tuple[float, float, DownsampleSetting]] = []
-    for rule in map(shape.rule, candidates(development)):
-        counted = count_setting(development, rule, every, window=window)
-        for kept, gap in zip(counted, every, strict=True):
-            tried.append((saved(kept, unit), kept.recall, DownsampleSetting(rule, gap)))
-    chosen: dict[float, DownsampleSetting | None] = {}
-    for target in targets:
-        good = [(spared, setting) for spared, recall, setting in tried if recall >= target]
-        good = good[::-1] if highest else good
-        chosen[target] = max(good, key=lambda pair: pair[0])[1] if good else None
-    return chosen
-
-
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """One frontline at one target: the rule, and what it came to on the judged recordings."""
+    """One target: the rule, and what it came to on the judged recordings."""
 
-    frontline: str
     target: float
     rule: Episodes | None
     """None where no threshold reaches the target on the development recordings."""
@@ -194,29 +138,109 @@ class OperatingPoint:
         return 1 - high, 1 - low
 
 
-def measure_points(
-    frontline: str,
-    development: Sequence[AnnotatedScores],
-    judged: Sequence[AnnotatedScores],
-    *,
-    window: float,
-    targets: Sequence[float] = TARGETS,
-    shape: EpisodeShape | None = None,
-) -> list[OperatingPoint]:
-    """The operating points of one frontline, chosen on `development` to save time.
+@dataclass(frozen=True, slots=True, eq=False)
+class EpisodeTrial:
+    """Recordings to choose episodes on, and others to judge them on, scored by one frontline."""
 
-    The shape of its episodes is chosen too unless it is given.
-    """
-    shape = shape or choose_shape(development, window=window)
-    points = []
-    for target, setting in choose_settings(
-        development, shape, targets, window=window, highest=True
-    ).items():
-        rule = setting.rule if setting else None
-        judging = judged if rule else ()
-        counts = (count_setting([one], rule, window=window)[0] for one in judging if rule)
-        points.append(OperatingPoint(frontline, target, rule, tuple(counts)))
-    return points
+    development: Sequence[AnnotatedScores]
+    judged: Sequence[AnnotatedScores]
+    window: float = 4.0
+    """Seconds of one call."""
+
+    def candidates(self, count: int = THRESHOLDS) -> list[float]:
+        """Opening thresholds from the lowest score up, each keeping about as much less."""
+        pooled = np.concatenate([one.track.values for one in self.development])
+        levels = np.quantile(pooled, np.linspace(0, 1, count), method="higher")
+        found: list[float] = np.unique(levels).tolist()
+        return found
+
+    def choose_shape(self, unit: Unit = "time") -> EpisodeShape:
+        """The closing threshold and the filter that save most at `SHAPED_AT`, or the plain ones.
+
+        Twelve opening thresholds are tried for each pair of them.
+        """
+        tried = []
+        for off_share, median in product(OFF_SHARES, MEDIANS):
+            shape = EpisodeShape(off_share, median)
+            counted = [
+                count_setting(self.development, shape.rule(threshold), window=self.window)[0]
+                for threshold in self.candidates(12)
+            ]
+            good = [saved(counts, unit) for counts in counted if counts.recall >= SHAPED_AT]
+            tried.append((max(good, default=-math.inf), off_share, -median, shape))
+        return max(tried, key=lambda each: each[:3])[3]
+
+    def choose_settings(
+        self,
+        shape: EpisodeShape,
+        targets: Sequence[float] = TARGETS,
+        *,
+        every: Sequence[float | None] = (None,),
+        unit: Unit = "time",
+        highest: bool = False,
+    ) -> dict[float, DownsampleSetting | None]:
+        """For each target, the setting that saves most and still reaches it; None where none does.
+
+        Of equals it is that of the lowest threshold, or of the `highest`.
+        """
+        tried: list[tuple[float, float, DownsampleSetting]] = []
+        for rule in map(shape.rule, self.candidates()):
+            counted = count_setting(self.development, rule, every, window=self.window)
+            for kept, gap in zip(counted, every, strict=True):
+                tried.append((saved(kept, unit), kept.recall, DownsampleSetting(rule, gap)))
+        chosen: dict[float, DownsampleSetting | None] = {}
+        for target in targets:
+            good = [(spared, setting) for spared, recall, setting in tried if recall >= target]
+            good = good[::-1] if highest else good
+            chosen[target] = max(good, key=lambda pair: pair[0])[1] if good else None
+        return chosen
+
+    def measure_points(
+        self, targets: Sequence[float] = TARGETS, *, shape: EpisodeShape | None = None
+    ) -> list[OperatingPoint]:
+        """The operating points, chosen to save time; their shape too unless it is given."""
+        chosen = self.choose_settings(shape or self.choose_shape(), targets, highest=True)
+        points = []
+        for target, setting in chosen.items():
+            counts: list[EpisodeCounts] = []
+            if setting:
+                for one in self.judged:
+                    counts += count_setting([one], setting.rule, window=self.window)
+            rule = setting.rule if setting else None
+            points.append(OperatingPoint(target, rule, tuple(counts)))
+        return points
+
+    def downsample_table(self, unit: Unit = "time", targets: Sequence[float] = TARGETS) -> Table:
+        """The gate alone and with looks, both chosen on some recordings and judged on others."""
+        shape = self.choose_shape(unit)
+        alone, looking = (
+            self.choose_settings(shape, targets, every=gaps, unit=unit)
+            for gaps in ((None,), (None, *EVERY))
+        )
+        rows: list[Cells] = []
+        for target in targets:
+            cells: list[float] = []
+            for setting in (alone[target], looking[target]):
+                kept = EpisodeCounts()  # without a setting every share is nan
+                if setting:
+                    gaps = [setting.every]
+                    (kept,) = count_setting(self.judged, setting.rule, gaps, window=self.window)
+                cells += [100 * kept.recall, 100 * kept.reduction, 100 * kept.cost]
+            gap = "—"
+            if setting:
+                gap = f"{setting.every:g} s" if setting.every else "none"
+            rows.append((f"{100 * target:g} %", *cells[:3], gap, *cells[3:]))
+        judged_by = ("recall", "reduction", "calls")
+        with_looks = (f"{name}, looking" for name in judged_by)
+        columns = ("dev recall", *judged_by, "looks every", *with_looks)
+        note = (
+            f"Per cent on {len(self.judged)} recordings; episodes and looks of {LOOK:g} s chosen "
+            f"on {len(self.development)} others. Left, the gate alone; right, with looks where it "
+            "kept none. Reduction is of the time, calls are of the windows that what is kept "
+            "touches."
+        )
+        title = f"Downsampling the discarded stream, chosen to save {unit}"
+        return Table(title, columns, rows, note)
 
 
 def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = "") -> Table:
@@ -238,46 +262,3 @@ def points_table(points: Mapping[str, Sequence[OperatingPoint]], *, note: str = 
         *("episodes", "calls", "opens at", "closes below", "median"),
     )
     return Table("Operating points of every frontline", columns, rows, note, decimals=2)
-
-
-def downsample_table(
-    development: Sequence[AnnotatedScores],
-    judged: Sequence[AnnotatedScores],
-    *,
-    window: float,
-    targets: Sequence[float] = TARGETS,
-    unit: Unit = "time",
-) -> Table:
-    """The gate alone and with looks, both chosen on `development` and judged on the others."""
-    shape = choose_shape(development, window=window, unit=unit)
-    alone, looking = (
-        choose_settings(development, shape, targets, every=gaps, window=window, unit=unit)
-        for gaps in ((None,), (None, *EVERY))
-    )
-    rows = []
-    for target in targets:
-        found = [_judge(judged, chosen[target], window) for chosen in (alone, looking)]
-        gap = "—"
-        if setting := looking[target]:
-            gap = f"{setting.every:g} s" if setting.every else "none"
-        rows.append((f"{100 * target:g} %", *found[0], gap, *found[1]))
-    judged_by = ("recall", "reduction", "calls")
-    with_looks = tuple(f"{name}, looking" for name in judged_by)
-    columns = ("dev recall", *judged_by, "looks every", *with_looks)
-    note = (
-        f"Per cent on {len(judged)} recordings; episodes and looks of {LOOK:g} s chosen on "
-        f"{len(development)} others. Left, the gate alone; right, with looks where it kept none. "
-        f"Reduction is of the time, calls are of the windows that what is kept touches."
-    )
-    title = f"Downsampling the discarded stream, chosen to save {unit}"
-    return Table(title, columns, rows, note)
-
-
-def _judge(
-    judged: Sequence[AnnotatedScores], setting: DownsampleSetting | None, window: float
-) -> tuple[float, float, float]:
-    """Recall, reduction and calls in per cent; nan where there is no setting."""
-    if setting is None:
-        return math.nan, math.nan, math.nan
-    (kept,) = count_setting(judged, setting.rule, [setting.every], window=window)
-    return 100 * kept.recall, 100 * kept.reduction, 100 * kept.cost

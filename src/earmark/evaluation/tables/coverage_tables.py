@@ -30,13 +30,20 @@ from earmark.reporting.text_format import counted
 
 def coverage_table(results: BenchmarkResults) -> Table:
     """Coverage by rule and budget, in points, averaged over recordings."""
+    note = f"Points of coverage (overlap), mean over {counted(results.counted, 'recording')}."
+    means = {system: results.means(system) for system in results.systems}
+    return _by_budget("Coverage by budget and rule", results, means, note)
+
+
+def _by_budget(
+    title: str, results: BenchmarkResults, found: Mapping[System, Mapping[float, float]], note: str
+) -> Table:
+    """A row a budget, a column a system."""
     rows: list[Cells] = [
-        (percent(budget), *(mean(results.points(system, budget)) for system in results.systems))
+        (percent(budget), *(values[budget] for values in found.values()))
         for budget in results.budgets
     ]
-    names = tuple(results.label(system) for system in results.systems)
-    note = f"Points of coverage (overlap), mean over {counted(results.counted, 'recording')}."
-    return Table("Coverage by budget and rule", ("calls", *names), rows, note)
+    return Table(title, ("calls", *map(results.label, found)), rows, note)
 
 
 def pooled_table(results: BenchmarkResults) -> Table:
@@ -89,11 +96,11 @@ def recording_table(
     baseline, subject = systems
     theirs, ours = results.points(baseline, budget), results.points(subject, budget)
     rows: list[Cells] = []
-    for place, name in enumerate(results.recordings):
+    found = zip(results.recordings, occupancy, theirs, ours, strict=True)
+    for name, occupied, less, more in found:
         actions, duration = annotations.recordings[name], annotations.durations[name]
         length = mean(action.duration for action in actions)
-        gain = ours[place] - theirs[place]
-        shares = (occupancy[place], theirs[place], ours[place], gain)
+        shares = (occupied, less, more, more - less)
         rows.append((name, len(actions), round(duration), length, *shares))
     means = (mean(float(row[place]) for row in rows) for place in range(1, 8))
     rows.append(("mean", *means))
@@ -104,18 +111,17 @@ def recording_table(
 
 def saved_table(results: BenchmarkResults, baseline: System) -> Table:
     """Calls saved at equal coverage against `baseline`, in per cent; a dash where undefined."""
-    others = [system for system in results.systems if system != baseline]
-    rows: list[Cells] = [
-        (percent(budget), *(100 * results.saved(s, budget, baseline=baseline) for s in others))
-        for budget in results.budgets
-    ]
+    saved = {
+        system: {b: 100 * results.saved(system, b, baseline=baseline) for b in results.budgets}
+        for system in results.systems
+        if system != baseline
+    }
     name = results.label(baseline)
     note = (
         f"How many of the calls {name} needs for the same pooled coverage are saved, read off its "
         f"curve between budgets; a dash where the curve does not reach that coverage."
     )
-    columns = ("calls", *map(results.label, others))
-    return Table(f"Calls saved against {name}, %", columns, rows, note)
+    return _by_budget(f"Calls saved against {name}, %", results, saved, note)
 
 
 def occupancies(
@@ -184,27 +190,23 @@ def count_table(
     forecasts: Iterable[ForecastRow], durations: Mapping[str, float], errors: Errors
 ) -> Table | None:
     """The actions that were expected of recordings against those marked; None without any."""
-    first: dict[tuple[str, str], ForecastRow] = {}
+    lines: dict[str, dict[str, ForecastRow]] = {}
     for row in forecasts:
         if row.recordings:  # has actions, and some were foreseen: at every budget the same
-            first.setdefault((row.frontline, row.recording), row)
+            lines.setdefault(row.frontline, {})[row.recording] = row
     rows: list[Cells] = []
-    for line in dict.fromkeys(line for line, _ in first):
-        those = [row for (named, _), row in first.items() if named == line]
+    for line, found in lines.items():
+        those = found.values()
         ratio = np.array([row.foreseen / row.actions for row in those])
-        near, error = np.mean(np.abs(np.log(ratio)) <= math.log(1.5)), errors.get(line)
-        told = [
-            (error.count(row.foreseen, durations[row.recording]) if error else None, row.actions)
-            for row in those
-        ]
-        inside = [each.low <= marked <= each.high for each, marked in told if each]
+        near, error, inside = np.mean(np.abs(np.log(ratio)) <= math.log(1.5)), errors.get(line), []
+        for name, row in found.items():
+            told = error.count(row.foreseen, durations[name]) if error else None
+            inside += [told.low <= row.actions <= told.high] if told else []
         held = 100 * float(np.mean(inside)) if inside else math.nan
         sums = (sum(row.foreseen for row in those), sum(row.actions for row in those))
         rows.append((line, len(those), *sums, float(np.median(ratio)), 100 * float(near), held))
-    columns = (
-        *("frontline", "recordings", "expected", "marked", "median ratio"),
-        *("within 1.5x", "in range"),
-    )
+    sizes = ("frontline", "recordings", "expected", "marked", "median ratio")
+    columns = (*sizes, "within 1.5x", "in range")
     note = (
         "Recordings with marked actions, in per cent of them: those within a factor of 1.5, and "
         f"those whose number lies in the {CONFIDENCE:.0%} range they are told."
@@ -223,9 +225,8 @@ def paper_table(results: BenchmarkResults, frontline: str) -> Table | None:
         for rule, theirs in printed.items():
             if budget not in results.budgets or (frontline, rule) not in results.systems:
                 continue
-            pair = compare_paired(
-                results.points(subject, budget), results.points((frontline, rule), budget)
-            )
+            systems = subject, (frontline, rule)
+            pair = compare_paired(*(results.points(system, budget) for system in systems))
             gains = (f"{theirs.gain:+.1f}", f"{pair.mean:+.1f}")
             records = (theirs.record, pair.record)
             rows.append((percent(budget), rule, *gains, *records, p_value(pair.p)))
@@ -244,7 +245,7 @@ def report_coverage(
     errors: Errors = MappingProxyType({}),
 ) -> ExperimentReport:
     """The tables and figures of a run; `EarmarkError` where no case could be judged."""
-    if not run.results:
+    if not run.rows:
         reasons = few(f"{name}: {why}" for (_, name), why in run.failures.items())
         raise EarmarkError(f"nothing could be evaluated: {reasons or 'there are no recordings'}")
     results = BenchmarkResults.of_rows(run.rows)
@@ -281,7 +282,7 @@ def report_coverage(
 
 def _system(results: BenchmarkResults, rule: str, *, instead: int) -> System:
     """The first frontline with that rule if it was run; else the system at the place `instead`."""
-    wanted = (results.frontlines[0], rule)
+    wanted = results.system(rule)
     return wanted if wanted in results.systems else results.systems[instead]
 
 

@@ -32,9 +32,6 @@ MARKERS = "osD^vP*X<>h"
 Point = tuple[str, float, float]
 """Of the paper: a name, calls in per cent of the windows, and what they come to in per cent."""
 
-Box = tuple[tuple[float, float], tuple[float, float]]
-"""From where to where, across and up."""
-
 
 def can_draw() -> bool:
     """Whether Matplotlib is installed; without it outcomes have tables and no figures."""
@@ -50,8 +47,10 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def png(drawn: Figure) -> bytes:
-    """The figure as a PNG file."""
+def png(drawn: Figure | bytes) -> bytes:
+    """The figure as a PNG file, drawn unless it is one."""
+    if isinstance(drawn, bytes):
+        return drawn
     buffer = io.BytesIO()
     drawn.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()
@@ -75,15 +74,17 @@ def plane(
     """
     drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
-    box = _box(results)
+    (left, right), (bottom, top) = _box(results)
     _curves(first, results, *_first_panel(results, subject))
     _curves(second, results, results.systems, "(b) every frontline and rule")
     _crosses(second, beside)
-    _outline(second, box)
+    outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    second.plot(*outline, color="#9ca3af", linewidth=0.9)
+    second.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
     _curves(third, results, results.systems, "(c) the boxed span")
-    third.set_xlim(*box[0])
-    third.set_ylim(*box[1])
-    _crosses(third, [point for point in beside if _is_inside(point, box)])
+    third.set_xlim(left, right)
+    third.set_ylim(bottom, top)
+    _crosses(third, [p for p in beside if left <= p[1] <= right and bottom <= p[2] <= top])
     _saved(fourth, results, baseline)
     _crosses(fourth, saved_beside)
     drawn.legend(*second.get_legend_handles_labels(), **_BELOW, ncols=6)
@@ -109,10 +110,6 @@ def _crosses(axes: Axes, points: Sequence[Point]) -> None:
             arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#6b7280"},
             bbox={"boxstyle": "square,pad=0.1", "facecolor": "#ffffffc0", "linewidth": 0},
         )  # fmt: skip
-
-
-def _is_inside(point: Point, box: Box) -> bool:
-    return all(low <= at <= high for at, (low, high) in zip(point[1:], box, strict=True))
 
 
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
@@ -158,7 +155,7 @@ def _style(results: BenchmarkResults, system: System) -> dict[str, Any]:
     }
 
 
-def _box(results: BenchmarkResults) -> Box:
+def _box(results: BenchmarkResults) -> tuple[tuple[float, float], tuple[float, float]]:
     """The span shown at scale: the budgets from 10 to 35 %, and what the rules reach there."""
     inside = [budget for budget in results.budgets if 0.1 <= budget <= 0.35] or results.budgets
     systems = [system for system in results.systems if system[1] != ORACLE] or results.systems
@@ -167,14 +164,6 @@ def _box(results: BenchmarkResults) -> Box:
     pad = 2.0
     across = (100 * inside[0] - pad, 100 * inside[-1] + pad)
     return across, (min(known) - pad, max(known) + pad)
-
-
-def _outline(axes: Axes, box: Box) -> None:
-    """Draw the box, with the letter of the panel that shows it at scale."""
-    (left, right), (bottom, top) = box
-    across, up = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
-    axes.plot(across, up, color="#9ca3af", linewidth=0.9)
-    axes.text(left, top, " (c)", color="#6b7280", va="top", fontsize=9)
 
 
 def _saved(axes: Axes, results: BenchmarkResults, baseline: System) -> None:

@@ -55,16 +55,14 @@ class Table:
             " class='words'" if any(len(row[place]) > LONGEST for row in texts) else ""
             for place in range(len(self.columns))
         ]
-        head = "".join(
-            f"<th{kind}>{escape(column)}</th>"
-            for column, kind in zip(self.columns, kinds, strict=True)
-        )
-        body = "".join(
-            f"<tr{mark}>"
-            + "".join(f"<td{k}>{escape(text)}</td>" for text, k in zip(row, kinds, strict=True))
-            + "</tr>"
-            for row, mark in zip(texts, self._blocks(), strict=True)
-        )
+
+        def cells(tag: str, row: Sequence[str]) -> str:
+            pairs = zip(row, kinds, strict=True)
+            return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text, kind in pairs)
+
+        lines = zip(texts, self._blocks(), strict=True)
+        body = "".join(f"<tr{mark}>{cells('td', row)}</tr>" for row, mark in lines)
+        head = cells("th", self.columns)
         note = f"<p class='note'>{escape(self.note)}</p>" if self.note else ""
         return (
             f"<section id='{self.slug}'><h2>{escape(self.title)}</h2><div class='scroll'>"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import AnnotationError
-from earmark.evaluation.metrics.caption_naming import NamingCounts, Vocabulary
+from earmark.evaluation.paper.captions import NamingCounts, Vocabulary
 
 NOUNS = Vocabulary({"knife": ("knife", "knife:bread"), "cup": ("cup", "mug"), "dish:soap": ()})
 VERBS = Vocabulary({"cut": ("cut", "chop", "slice"), "put": ("put", "put-down"), "dry": ("dry",)})

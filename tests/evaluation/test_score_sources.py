@@ -8,13 +8,15 @@ import pytest
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action, Annotations
 from earmark.evaluation.metrics.coverage_counts import count_overlaps, count_starts
-from earmark.evaluation.score_sources import FOLDS, FittedScores, split_for_fitting
-from earmark.evaluation.sound_event_listener import (
+from earmark.evaluation.score_sources import (
+    FOLDS,
     NEIGHBOURS,
+    FittedScores,
     SoundEventListener,
     features,
     loudest,
     share_filled,
+    split_for_fitting,
 )
 from made_kitchen import kitchen
 
