@@ -16,6 +16,13 @@ def test_shares_and_numbers(text: str, windows: int, calls: int) -> None:
     assert Budget.parse(text).calls(windows) == calls
 
 
+def test_a_number_means_what_it_means_when_it_is_written() -> None:
+    assert Budget.parse(20) == Budget.parse("20")
+    assert Budget.parse(0.25) == Budget.parse("0.25")
+    with pytest.raises(ValueError, match="is not a budget"):
+        Budget.parse(1.0)
+
+
 def test_halves_go_to_the_even_number_as_in_the_paper() -> None:
     assert [Budget.parse("25%").calls(windows) for windows in (2, 6, 10, 14)] == [0, 2, 2, 4]
 

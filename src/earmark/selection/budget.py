@@ -49,14 +49,17 @@ class Budget:
             raise ValueError(f"rounding is round or floor, not {self.rounding}")
 
     @classmethod
-    def parse(cls, text: str | Budget, *, rounding: Literal["round", "floor"] = "round") -> Budget:
+    def parse(
+        cls, text: str | float | Budget, *, rounding: Literal["round", "floor"] = "round"
+    ) -> Budget:
         """The budget written as `25%`, `0.25`, `120`, `price=0.4` or `auto`; a budget as it is.
 
-        `25% floor` cuts to whole calls, whatever `rounding` is.
+        A number means what it means when it is written. `25% floor` cuts to whole calls, whatever
+        `rounding` is.
         """
         if isinstance(text, Budget):
             return text
-        words = text.strip().lower()
+        words = str(text).strip().lower()
         if words.endswith(" floor"):
             words, rounding = words.removesuffix(" floor").strip(), "floor"
         try:
