@@ -51,8 +51,10 @@ from earmark.training.calibration import (
     recall_weights,
 )
 from earmark.training.dataset import Material, TrainingRecording
+from earmark.training.lone_actions import gather_lone
 from earmark.training.recipe import score_whole
-from earmark.training.split import group
+from earmark.training.settings import Settings
+from earmark.training.split import group, participant
 
 SPARSE = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 DENSE = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50)
@@ -61,6 +63,8 @@ TARGETS = (0.99, 0.95, 0.90, 0.87)
 RULES = ("coverage", "phases", "oracle")
 IDLE = 16.0
 """Seconds to the nearest action from which on a stretch of a sparse recording counts as empty."""
+RARE = 1800
+"""Seconds of the recordings in which actions stand by themselves."""
 BOUT = 4.0
 """Seconds around an action that a listener who knows the bouts of work counts to them."""
 
@@ -91,8 +95,16 @@ def main() -> None:
     options = parser.parse_args()
     material = gather_all(options.data, options.runs)
     levels = hear_levels(options.data, options.runs / "levels")
+    rare = gather_lone(
+        composites.annotations(options.data),
+        composites.media(options.data),
+        Settings(),
+        cache=options.runs / "features",
+        length=RARE,
+    )
     judged: list[Judged] = []
     shares: list[float] = []
+    lone: list[Case] = []
     seeds: dict[str, list[Case]] = {}
     for split, names in enumerate(held_out(sorted(material))):
         folder, part = options.runs / f"split-{split}", {name: material[name] for name in names}
@@ -100,9 +112,10 @@ def main() -> None:
             found, empty = judge(Gate.load(folder / "gate.gate"), part, levels)
             judged += found
             shares += empty
+            lone += judge_lone(Gate.load(folder / "gate.gate"), part, rare)
         for path in sorted(folder.glob("seed-*.gate")):
             seeds.setdefault(path.stem, []).extend(judge_seed(Gate.load(path), part))
-    text = write_up(judged, shares, seeds)
+    text = write_up(judged, shares, seeds) + "\n".join(["", *lone_rows(lone), ""])
     options.out.mkdir(parents=True, exist_ok=True)
     with replacing(options.out / "table.md") as scratch:
         scratch.write_text(text, encoding="utf-8")
@@ -162,6 +175,52 @@ def judge(
                 bought = Coverage().solve_many([windows], budget=Budget(price=AUTO_PRICE))[0]
                 shares.append(len(bought) / max(1, len(windows)))
     return found, shares
+
+
+def judge_lone(gate: Gate, material: Material, rare: Material) -> list[Case]:
+    """What is made of the actions of one part's people, each alone in a quiet half hour.
+
+    Rates are the gate's own: they were fitted on bouts of work, and have met no such recording.
+    """
+    people = set(group(material))
+    found = []
+    for name, heard in rare.items():
+        if participant(name) in people:
+            scores = {name: score_whole(gate.scorer, heard.features)}
+            found += cases(scores, {name: heard}, [name], gate.rates, gate.survival)
+    return found
+
+
+def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
+    """How much of what happens once in a while is found, expected and bought."""
+    if not lone:
+        return
+    actions = sum(len(case.actions) for case in lone)
+    yield f"## actions by themselves in quiet: {len(lone)} made recordings of {RARE // 60} minutes"
+    yield ""
+    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in SPARSE) + " |"
+    yield "|---" * (len(SPARSE) + 1) + "|"
+    table: dict[str, list[list[float]]] = {rule: [[] for _ in SPARSE] for rule in RULES}
+    for case in lone:
+        for row in run_case(case, RULES, SPARSE).rows:
+            table[row.rule][SPARSE.index(row.budget)].append(100 * row.counts.coverage)
+    for rule in RULES:
+        yield f"| {rule} | " + " | ".join(f"{np.nanmean(row):.1f}" for row in table[rule]) + " |"
+    expected = [float(case.windows.rates.sum()) for case in lone]
+    near = [1 / 1.5 < e / len(case.actions) < 1.5 for e, case in zip(expected, lone, strict=True)]
+    windows = [case.windows for case in lone]
+    bought = Coverage().solve_many(windows, budget=Budget(price=AUTO_PRICE))
+    touched = 0
+    for case, chosen in zip(lone, bought, strict=True):
+        found = covered(case.actions, chosen, windows=len(case.windows), length=4.0)
+        touched += int(found.sum())
+    calls = sum(len(chosen) for chosen in bought)
+    yield ""
+    yield (
+        f"{sum(expected):.0f} actions expected where there are {actions}, within a factor of 1.5 "
+        f"in {np.mean(near):.0%} of the recordings; `--budget auto` touches {touched} of them with "
+        f"{calls} calls of {sum(map(len, windows))}."
+    )
 
 
 def judge_seed(gate: Gate, material: Material) -> list[Case]:

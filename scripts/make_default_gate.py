@@ -20,6 +20,7 @@ import torch
 
 import earmark
 from earmark.training.dataset import Material, gather
+from earmark.training.lone_actions import gather_lone
 from earmark.training.recipe import Provenance, Step, train
 from earmark.training.settings import Settings
 from earmark.training.split import fold
@@ -41,8 +42,14 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     material = gather_all(options.data, options.runs)
+    lone = gather_lone(
+        composites.annotations(options.data),
+        composites.media(options.data),
+        Settings(),
+        cache=options.runs / "features",
+    )
     for split in options.splits:
-        make(material, options.runs, split, options.seeds)
+        make(material, lone, options.runs, split=split, seeds=options.seeds)
 
 
 def gather_all(data: Path, runs: Path) -> Material:
@@ -62,7 +69,7 @@ def held_out(names: list[str]) -> list[list[str]]:
     return [first, *fold([name for name in names if name not in first], folds=2)]
 
 
-def make(material: Material, runs: Path, split: int, seeds: int) -> None:
+def make(material: Material, lone: Material, runs: Path, *, split: int, seeds: int) -> None:
     """Train the gate of one split and say how it did."""
     trained = train(
         material,
@@ -70,6 +77,7 @@ def make(material: Material, runs: Path, split: int, seeds: int) -> None:
         folder=runs / f"split-{split}",
         origin=Provenance(composites.DATA, composites.LICENCE, commit()),
         held_out=held_out(sorted(material))[split],
+        lone=lone,
         watch=show,
     )
     for name, row in trained.coverage.items():

@@ -128,6 +128,7 @@ def train(
     """
     try:
         from earmark.training.dataset import gather
+        from earmark.training.lone_actions import gather_lone
         from earmark.training.optimisation import use_threads
         from earmark.training.recipe import Provenance, train_each_tau
         from earmark.training.segmentation import train_segmenter
@@ -152,6 +153,7 @@ def train(
             cache=out_folder / "features",
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
+        lone = gather_lone(marked, media, settings, cache=out_folder / "features")
         training = bar.add_task("training", total=len(tried) * settings.seeds * settings.steps)
         if settings.objective == CLASSES:
 
@@ -175,6 +177,7 @@ def train(
             "folder": out_folder,
             "origin": origin,
             "held_out": held_out,
+            "lone": lone,
             "watch": watch,
         }
         trained = train_each_tau(material, settings, tried, **options)

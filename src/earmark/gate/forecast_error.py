@@ -178,8 +178,11 @@ class ForecastError:
         if not len(met):
             return math.inf
         near = np.exp(-0.5 * ((met[:, 1] - odds) / NEAR) ** 2)
-        own = near.sum() / len(np.unique(met[:, 0]))  # what a recording just like this one counts
-        weights = near * likeness(met[:, 0], density)
+        alike = likeness(met[:, 0], density)
+        weights = near * alike
+        # What a recording just like this one counts, as far as those that are alike tell.
+        budgets = len(met) / len(np.unique(met[:, 0]))
+        own = budgets * weights.sum() / max(float(alike.sum()), 1e-12)
         return quantile(met[:, 2], weights, own=own, confidence=confidence)
 
 

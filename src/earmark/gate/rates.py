@@ -32,6 +32,11 @@ MOSTLY = (0.65, 0.88)
 """Share of a recording that is like work up to which it counts as sparse, and from which on as
 dense. On composites sparse recordings lie below 0.77 and all but two dense ones above 0.86."""
 
+LEAST = 0.2
+"""Share of a recording that is like work below which it does not matter how little it is: what
+stands out in it is rated as in the calmest recordings that rates are fitted on. Those have 0.13 and
+more; without this the only knock of two hours would be rated a thirtieth of one in ten minutes."""
+
 COLUMNS = 6
 """Of `describe`."""
 
@@ -148,7 +153,7 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
     0. sparse: how much like work the window and its surroundings (`SCALES`) are, the logarithm
        of `score / (score + half)`, which tells idle from work and not one kind of work from the
        next;
-    1. how much like work the whole recording is, likewise;
+    1. how much like work the whole recording is, likewise, `LEAST` at least;
     2. sparse: as far as there is work, the logarithm of the window's score against what is usual in
        the work of this recording;
     3. dense: likewise against the seconds around, so that it does not matter how sure it is that
@@ -167,7 +172,7 @@ def describe(scores: WindowScores, *, half: float) -> FloatArray:
     fade = np.exp(-np.arange(len(scores)) * scores.length / EDGE)
     columns = [
         np.log(np.stack(busy) + FLOOR).sum(axis=0) * (1 - dense),
-        np.full(len(scores), math.log(whole + FLOOR)),
+        np.full(len(scores), math.log(max(whole, LEAST))),
         np.maximum(logs - usual, LOWEST) * work * (1 - dense),
         np.maximum(logs - near, LOWEST) * work * dense,
         fade * work,

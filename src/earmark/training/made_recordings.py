@@ -10,7 +10,7 @@ apart is how long they last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.signal import butter, lfilter, sosfilt
@@ -45,26 +45,31 @@ def make_recording(encoder: SoundEncoder, seed: int) -> TrainingRecording:
     """Ten minutes of sustained sounds over a room's noise, and which of them are work."""
     rng = np.random.default_rng(seed)
     room = 10 ** (rng.uniform(-65, -42) / 20)
-    samples = room * _level(coloured(LENGTH * SAMPLE_RATE, rng))
+    samples = room * level(coloured(LENGTH * SAMPLE_RATE, rng))
     actions, time = [], rng.uniform(5, 40)
     while time < LENGTH - 5:
         is_work = rng.random() < WORK
-        lasts = _log_uniform(rng, LASTS) if is_work else rng.uniform(*GOES_ON)
+        lasts = log_uniform(rng, LASTS) if is_work else rng.uniform(*GOES_ON)
         end = min(time + lasts, LENGTH)
         kinds, louder = (TOOLS, (12, 36)) if is_work else (AMBIENCE, (0, 32))
         place = slice(round(time * SAMPLE_RATE), round(end * SAMPLE_RATE))
         sound = kinds[rng.integers(len(kinds))](place.stop - place.start, rng)
         gain = room * 10 ** (rng.uniform(*louder) / 20)
         ramp = rng.uniform(0.02, 0.3) if is_work else rng.uniform(0.3, 5.0)
-        samples[place] += gain * _faded(_level(sound), ramp)
+        samples[place] += gain * faded(level(sound), ramp)
         actions += [Action(time, end)] if is_work else []
-        time = end + _log_uniform(rng, BETWEEN)
+        time = end + log_uniform(rng, BETWEEN)
+    return as_recording(f"made-{seed}", samples, actions, encoder)
+
+
+def as_recording(
+    name: str, samples: FloatArray, actions: Sequence[Action], encoder: SoundEncoder
+) -> TrainingRecording:
+    """What `encoder` hears of samples that were made up."""
     heard = Sound(samples.clip(-1, 1).astype(np.float32), 0.0, SAMPLE_RATE)
     rows = np.concatenate([track.values for track in encoder.encode([heard])])
-    rows = rows if rows.ndim == 2 else rows[:, None]
-    return TrainingRecording(
-        f"made-{seed}", float(LENGTH), (rows.astype(np.float16),), tuple(actions)
-    )
+    rows = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
+    return TrainingRecording(name, len(samples) / SAMPLE_RATE, (rows,), tuple(actions))
 
 
 def coloured(count: int, rng: np.random.Generator) -> FloatArray:
@@ -90,14 +95,14 @@ def motor(count: int, rng: np.random.Generator) -> FloatArray:
         rng.uniform(0.2, 1) / k**falls * np.sin(k * phase + rng.uniform(0, 6.3))
         for k in range(1, int(rng.integers(4, 24)))
     )
-    mixed: FloatArray = _level(sound) + rng.uniform(0.1, 1.5) * _level(coloured(count, rng))
+    mixed: FloatArray = level(sound) + rng.uniform(0.1, 1.5) * level(coloured(count, rng))
     return mixed
 
 
 def pulsing(count: int, rng: np.random.Generator) -> FloatArray:
     """Noise that swells and falls some times a second: grinders, pumps, washing machines."""
     times = np.arange(count) / SAMPLE_RATE
-    beat = 1 + rng.uniform(0.2, 0.98) * np.sin(2 * np.pi * _log_uniform(rng, (0.4, 14)) * times)
+    beat = 1 + rng.uniform(0.2, 0.98) * np.sin(2 * np.pi * log_uniform(rng, (0.4, 14)) * times)
     swelling: FloatArray = banded(count, rng) * beat
     return swelling
 
@@ -115,7 +120,7 @@ def drops(count: int, rng: np.random.Generator) -> FloatArray:
     clicks[rng.integers(0, count, falls)] = rng.exponential(1.0, falls)
     edges = rng.uniform(300, 2000), rng.uniform(3000, 7500)
     wet = sosfilt(butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos"), clicks)
-    rain: FloatArray = rng.uniform(0.1, 1.5) * _level(wet) + _level(banded(count, rng))
+    rain: FloatArray = rng.uniform(0.1, 1.5) * level(wet) + level(banded(count, rng))
     return rain
 
 
@@ -130,7 +135,7 @@ def footsteps(count: int, rng: np.random.Generator) -> FloatArray:
         steps[at : at + size] += rng.uniform(0.5, 1.2) * burst
         time += stride * rng.uniform(0.93, 1.07)
         time += rng.uniform(1, 6) if rng.random() < 0.01 else 0.0
-    walked: FloatArray = _level(steps) + 0.05 * _level(coloured(count, rng))
+    walked: FloatArray = level(steps) + 0.05 * level(coloured(count, rng))
     return walked
 
 
@@ -146,7 +151,7 @@ def _wandering(count: int, rng: np.random.Generator, *, every: float, by: float)
     return factors
 
 
-def _faded(samples: FloatArray, ramp: float) -> FloatArray:
+def faded(samples: FloatArray, ramp: float) -> FloatArray:
     """`samples` with `ramp` seconds of rise and fall, half of them at most."""
     size = max(1, min(round(ramp * SAMPLE_RATE), len(samples) // 2))
     rise = np.minimum(np.arange(len(samples)) / size, 1.0)
@@ -154,11 +159,12 @@ def _faded(samples: FloatArray, ramp: float) -> FloatArray:
     return faded
 
 
-def _level(samples: FloatArray) -> FloatArray:
+def level(samples: FloatArray) -> FloatArray:
     """`samples` at a mean square of 1; silence stays silence."""
     brought: FloatArray = samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)
     return brought
 
 
-def _log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
+def log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
+    """A draw between `bounds`, evenly on a logarithmic scale."""
     return float(np.exp(rng.uniform(*np.log(bounds))))

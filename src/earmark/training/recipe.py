@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from earmark.training.made_recordings import make_recording
 from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
 from earmark.training.settings import Settings
-from earmark.training.split import fold
+from earmark.training.split import fold, participant
 from earmark.training.training_curves import draw_curves
 
 
@@ -103,6 +104,7 @@ def train(
     folder: Path,
     origin: Provenance,
     held_out: Sequence[str] | None = None,
+    lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
     watch: Watch = lambda _: None,
 ) -> Trained:
     """Train a gate on `material` and keep it in `folder`; what is there already is not done again.
@@ -110,11 +112,12 @@ def train(
     The participants are divided into folds. The heads are trained without the first of them, and
     the gate that these heads make is exported and calibrated on it: rates, thresholds and promises
     are those of the gate as it ships, on recordings that no part of it has met. `held_out` names
-    the recordings to be calibrated on instead.
+    the recordings to be calibrated on instead. The context also learns from `lone`, what
+    `earmark.training.lone_actions` makes of the people it is trained on.
     """
     held_out = held_out or fold(sorted(material), folds=settings.folds)[0]
     run = describe_run(material, settings, held_out, origin)
-    ensemble = fit_heads(material, settings, held_out, folder=folder, watch=watch)
+    ensemble = fit_heads(material, settings, held_out, folder=folder, lone=lone, watch=watch)
     gates, coverage = finish_seeds(material, settings, ensemble, folder=folder, run=run)
     if settings.seeds > 1:
         gate, coverage["all"] = finish(
@@ -198,13 +201,16 @@ def fit_heads(
     held_out: Sequence[str],
     *,
     folder: Path,
+    lone: Mapping[str, TrainingRecording] = MappingProxyType({}),
     watch: Watch,
 ) -> Ensemble:
     """A head for each seed, and a context if there is one; none of them has met `held_out`."""
     met = [heard for name, heard in sorted(material.items()) if name not in held_out]
     check_actions({heard.name: heard for heard in met})
     channels = settings.context_channels
-    taught = [*met, *make_recordings(settings)] if channels else []
+    strangers = {participant(name) for name in held_out}
+    apart = [heard for name, heard in lone.items() if participant(name) not in strangers]
+    taught = [*met, *make_recordings(settings), *apart] if channels else []
     bouts = [in_bouts(heard, channels) for heard in taught]
     ensemble, steps = Ensemble({}, {}), settings.seeds * settings.steps
 

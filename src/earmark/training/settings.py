@@ -47,7 +47,8 @@ class Settings:
     """Times each recording is heard; all but the first through a made-up room and microphone."""
     made: int = 8
     """Made-up recordings of sustained sounds that the context is trained on beside the real ones,
-    ten minutes each; see `earmark.training.made_recordings`."""
+    ten minutes each; see `earmark.training.made_recordings`. With 0 actions are not put into a
+    quiet room by themselves either; see `earmark.training.lone_actions`."""
     check_every: int = 200
     """Steps between two looks at the dev recordings, and between two checkpoints."""
 

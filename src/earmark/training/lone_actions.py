@@ -1,0 +1,172 @@
+"""Recordings made up for the context: marked actions by themselves, in a quiet room.
+
+Bouts teach that work changes from one thing to the next, and a stray noise in an idle stretch that
+what stands alone is none. Where a shift is quiet and something is done once in a while, it stands
+alone all the same:
+
+    bouts  ▁▁▁▁▁▁▁▅▃▆▂▅▇▃▅▁▁▁▁▁▁▁▁▁▁▁▃▁▁▁▁
+    alone  ▁▁▁▁▁▁▁▁▆▁▁▁▁▁▁▁▁▁▁▁▁▁▅▅▁▁▁▁▁▁▁
+    work           ─              ──
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from earmark.evaluation.annotations.actions import Action, Annotations
+from earmark.evaluation.annotations.media_match import find_media
+from earmark.features import encoder_named
+from earmark.features.encoder import SoundEncoder
+from earmark.gate.listener import LEVEL_HOP
+from earmark.media import Recording, open_recording
+from earmark.media.atomic_file import replacing
+from earmark.timeline import FloatArray
+from earmark.training.dataset import Material, TrainingRecording
+from earmark.training.made_recordings import (
+    SAMPLE_RATE,
+    as_recording,
+    coloured,
+    faded,
+    level,
+    log_uniform,
+)
+from earmark.training.settings import Settings
+from earmark.training.split import group
+
+LENGTH = 240
+"""Seconds of one recording."""
+
+LASTS = (0.5, 20.0)
+"""Seconds that an action lasts to be taken."""
+
+HEARD = 10.0
+"""Decibels above the quiet tenth of its recording that an action must reach: silent ones teach
+nothing."""
+
+FROM_EACH = 8
+"""Actions taken of one recording at most; neighbours are much alike."""
+
+OF_EACH = 24
+"""Actions taken of one person at most."""
+
+PEOPLE = 32
+"""People whose actions are taken at most."""
+
+ACTIONS = (2.0, 6.4)
+"""Actions in a recording, fewest and most: drawn evenly on a logarithmic scale."""
+
+APART = 8.0
+"""Seconds between two of them at least."""
+
+
+def gather_lone(
+    annotations: Annotations,
+    media: Path | Sequence[Path],
+    settings: Settings,
+    *,
+    cache: Path,
+    length: int = LENGTH,
+) -> Material:
+    """A recording for each person, of actions marked in theirs; what is made is kept in `cache`.
+
+    People none of whose actions can be heard have none. There are none at all without a context to
+    be taught, or where `settings` make nothing up.
+    """
+    encoder = encoder_named(settings.encoder)
+    if not (settings.made and settings.context_channels and isinstance(encoder, SoundEncoder)):
+        return {}
+    sources = find_media([media] if isinstance(media, Path) else list(media))
+    material = {}
+    for person, names in list(group(annotations.recordings).items())[:PEOPLE]:
+        heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
+        made = _remembered(person, heard, encoder, cache, length)
+        if made.actions:
+            material[made.name] = made
+    return material
+
+
+def _remembered(
+    person: str,
+    heard: Sequence[tuple[Recording, Sequence[Action]]],
+    encoder: SoundEncoder,
+    cache: Path,
+    length: int,
+) -> TrainingRecording:
+    name = f"{person}_alone"
+    parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
+    digest = hashlib.sha256(repr((parts, encoder, length, ACTIONS)).encode()).hexdigest()
+    path = cache / f"alone-{digest[:32]}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            actions = tuple(Action(*row) for row in kept["actions"].tolist())
+            return TrainingRecording(name, float(length), (kept["features"],), actions)
+    except (FileNotFoundError, ValueError, EOFError):
+        rng = np.random.default_rng(int(hashlib.sha256(person.encode()).hexdigest()[:8], 16))
+        made = make_lone(name, list(cut_actions(heard, rng)), encoder, rng=rng, length=length)
+        spans = np.array([(each.start, each.end) for each in made.actions]).reshape(-1, 2)
+        with replacing(path) as scratch:
+            np.savez(scratch, features=made.takes[0], actions=spans)
+        return made
+
+
+def cut_actions(
+    heard: Iterable[tuple[Recording, Sequence[Action]]], rng: np.random.Generator
+) -> Iterable[FloatArray]:
+    """The sound of some marked actions that can be heard, `OF_EACH` at most."""
+    left = OF_EACH
+    for recording, actions in heard:
+        if not left:
+            return
+        blocks = [block.values for block in recording.sound(sample_rate=SAMPLE_RATE)]
+        samples = np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
+        loud = _decibels(samples)
+        audible = [each for each in actions if _is_heard(each, loud)]
+        for place in rng.permutation(len(audible))[: min(FROM_EACH, left)].tolist():
+            span = audible[place]
+            yield samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)]
+            left -= 1
+
+
+def _decibels(samples: FloatArray) -> FloatArray:
+    """The level of every `LEVEL_HOP`."""
+    size = round(LEVEL_HOP * SAMPLE_RATE)
+    cells = samples[: len(samples) // size * size].reshape(-1, size).astype(float)
+    decibels: FloatArray = 10 * np.log10((cells**2).mean(axis=1) + 1e-12)
+    return decibels
+
+
+def _is_heard(action: Action, loud: FloatArray) -> bool:
+    first = int(action.start / LEVEL_HOP)
+    cells = loud[first : max(first + 1, int(action.end / LEVEL_HOP))]
+    quiet = float(np.quantile(loud, 0.1)) if len(loud) else 0.0
+    return LASTS[0] <= action.duration <= LASTS[1] and cells.max(initial=-np.inf) >= quiet + HEARD
+
+
+def make_lone(
+    name: str,
+    clips: Sequence[FloatArray],
+    encoder: SoundEncoder,
+    *,
+    rng: np.random.Generator,
+    length: int = LENGTH,
+) -> TrainingRecording:
+    """Some of `clips` far apart over a room's noise; without a clip it holds no action."""
+    room = 10 ** (rng.uniform(-68, -45) / 20)
+    samples = room * level(coloured(length * SAMPLE_RATE, rng))
+    actions: list[Action] = []
+    count = round(log_uniform(rng, ACTIONS)) if clips else 0
+    free = 0.0
+    for drawn in np.sort(rng.uniform(5, length - 30, count)).tolist():
+        clip = clips[int(rng.integers(len(clips)))].astype(float)
+        start, first = max(drawn, free), round(max(drawn, free) * SAMPLE_RATE)
+        if first + len(clip) > len(samples) - SAMPLE_RATE:
+            break
+        gain = min(10 ** (rng.uniform(-6, 6) / 20), 0.9 / max(float(np.abs(clip).max()), 1e-6))
+        samples[first : first + len(clip)] += gain * faded(clip, 0.05)
+        actions.append(Action(start, start + len(clip) / SAMPLE_RATE))
+        free = actions[-1].end + APART
+    return as_recording(name, samples, actions, encoder)
