@@ -72,24 +72,18 @@ def cut_clip(
     The second of the recording at which it begins is given back; its own time begins at 0. Of
     several chapters it is cut from the one that shows its beginning. Sound that lies in one of the
     spans `muted` is left out, packet by packet; None leaves out all of it. With `blur` every
-    picture is decoded, blurred and encoded anew, and it begins where `span` does.
-
-    Raises:
-        MediaError: The recording is no local file, or cannot be cut.
-        ModelMissing: What finds the things to blur is not here.
+    picture is decoded, blurred and encoded anew, and it begins where `span` does. `MediaError`
+    where it is no local file, or cannot be cut.
     """
-    part = max(
-        (one for one in recording.parts if one.start <= span.start),
-        key=lambda one: one.start,
-        default=recording.parts[0],
-    )
+    begun = [one for one in recording.parts if one.start <= span.start]
+    part = begun[-1] if begun else recording.parts[0]
     file = recording.source.paths[recording.parts.index(part)]
     if "://" in file:
         raise MediaError(f"{recording.source.name} is no local file, so no clip is cut from it")
     first = recording.frames([span.start])[0] if blur and recording.video else None
-    quiet = (
-        None if muted is None else [(one.start - part.shift, one.end - part.shift) for one in muted]
-    )
+    quiet = None
+    if muted is not None:
+        quiet = [(one.start - part.shift, one.end - part.shift) for one in muted]
     wanted = _Wanted(span.start - part.shift, span.end - part.shift, quiet)
     try:
         with replacing(path) as scratch, av.open(file) as given, av.open(str(scratch), "w") as made:

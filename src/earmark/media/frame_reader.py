@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -59,7 +59,7 @@ class FrameStats:
     """Bytes read."""
 
 
-class FrameReader:
+class FrameReader(AbstractContextManager["FrameReader"]):
     """Keeps a recording open between calls, for many windows of one recording.
 
     Not to be shared between threads.
@@ -72,9 +72,6 @@ class FrameReader:
         self._stack = ExitStack()
         self._open_uri = ""
         self._decoder: FrameDecoder | None = None
-
-    def __enter__(self) -> FrameReader:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -78,16 +78,11 @@ class HttpClient:
         limit_bytes: int,
         has_body: Callable[[httpx.Response], bool] = lambda _: True,
     ) -> Future[Reply]:
-        """What comes for `request` in one attempt.
+        """What comes for `request` in one attempt, from the first byte sent to the last received.
 
-        Fails with `TimeoutError` after `seconds`, with `BodyTooLarge` where the server sends more
-        than `limit_bytes`, and with whatever httpx raises.
-
-        Args:
-            request: What to ask.
-            seconds: From the first byte sent to the last received.
-            limit_bytes: Of the body.
-            has_body: Whether the body is wanted; may raise to refuse the response.
+        Fails with `TimeoutError` after `seconds`, with `BodyTooLarge` where the body has more than
+        `limit_bytes`, and with whatever httpx raises. `has_body` says whether it is wanted, and
+        may raise to refuse the response.
         """
 
         async def ask() -> Reply:

@@ -1,6 +1,8 @@
-"""Files on servers, by what reaches them: every method is one attempt.
+"""Files on servers: `http(s)://` over HTTP, `s3://` and all else by whatever fsspec knows.
 
-`http(s)://` is read by ranges over HTTP, `s3://` and all else by whatever fsspec knows.
+Every method is one attempt, which raises what the library raises. `FileNotFoundError` and
+`PermissionError` say that another would change nothing. Ranges are those of the file that the facts
+were read of; of another they raise `UnreadableFile`.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 
@@ -49,20 +51,7 @@ class FileFacts:
         return f"{self.size_bytes}:{self.tag or self.changed}"
 
 
-class RemoteFile(Protocol):
-    """A file on a server; every method is one attempt, which raises what the library raises.
-
-    `FileNotFoundError` and `PermissionError` say that another attempt would change nothing. Ranges
-    are those of the file that the facts were read of; of another they raise `UnreadableFile`.
-    """
-
-    def read_facts(self) -> FileFacts: ...  # noqa: D102
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]: ...  # noqa: D102
-    def read_whole(self, limit_bytes: int) -> bytes: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-
-
-def open_remote(uri: str, meter: Meter) -> RemoteFile:
+def open_remote(uri: str, meter: Meter) -> HttpFile | StoredFile:
     """The file at an address, by the library for its kind."""
     return HttpFile(uri, meter) if is_web(uri) else StoredFile(uri, meter)
 

@@ -87,7 +87,6 @@ class _Encoder(nn.Module):
         self.layers = nn.ModuleList(_Layer(size, table) for _ in range(size.layers))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Rows of the same shape."""
         placed = self.pos_conv[0](rows.transpose(1, 2))[..., :-1]  # the even kernel gives one more
         rows = self.layer_norm(rows + F.gelu(placed).transpose(1, 2))
         first = self.layers[0]
@@ -111,7 +110,6 @@ class _Layer(nn.Module):
         self.final_layer_norm = nn.LayerNorm(size.width)
 
     def forward(self, rows: Tensor, bias: Tensor) -> Tensor:
-        """Rows of the same shape."""
         rows = self.self_attn_layer_norm(rows * self._shortcut + self.self_attn(rows, bias))
         news = self.fc2(F.gelu(self.fc1(rows)))
         return self.final_layer_norm(rows * self._shortcut + news)

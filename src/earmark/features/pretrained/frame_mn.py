@@ -99,7 +99,6 @@ class _Block(nn.Module):
         self._has_shortcut = shape.stride == (1, 1) and channels == out
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps of `out` channels."""
         moved: Tensor = self.block(maps)
         return moved + maps if self._has_shortcut else moved
 

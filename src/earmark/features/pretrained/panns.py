@@ -81,6 +81,5 @@ class _Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(out)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps of the same size."""
         maps = F.relu(self.bn1(self.conv1(maps)))
         return F.relu(self.bn2(self.conv2(maps)))

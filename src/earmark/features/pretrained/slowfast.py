@@ -81,7 +81,6 @@ class _Stem(nn.Module):
         self.pathway1_stem = self._entrance(fast, reach=5)
 
     def forward(self, slow: Tensor, fast: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps of both."""
         return self._enter(self.pathway0_stem, slow), self._enter(self.pathway1_stem, fast)
 
     @staticmethod
@@ -132,7 +131,6 @@ class _Stage(nn.Module):
                 self.add_module(f"pathway{path}_res{place}", block)
 
     def forward(self, slow: Tensor, fast: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps of both."""
         for place in range(self._depth):
             slow = self.get_submodule(f"pathway0_res{place}")(slow)
             fast = self.get_submodule(f"pathway1_res{place}")(fast)
