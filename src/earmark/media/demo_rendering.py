@@ -80,8 +80,9 @@ def _rub(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
 
 
 def _beep(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:
+    """Of a machine; lower and slower ones are telephones to YAMNet."""
     time = np.arange(count) / sample_rate
-    return np.asarray(np.sin(2 * np.pi * rng.uniform(800, 2000) * time) * (time % 0.4 < 0.2))
+    return np.asarray(np.sin(2 * np.pi * rng.uniform(2000, 3000) * time) * (time % 0.25 < 0.12))
 
 
 def _hammer(rng: np.random.Generator, count: int, sample_rate: int) -> FloatArray:

@@ -2,10 +2,10 @@
 
 function makeOverview(recording) {
   const list = make("dl");
-  for (const [heading, said] of recording.overview) {
+  for (const [place, [heading, said]] of recording.overview.entries()) {
     const isLong = heading === "Activities" || heading === "Heard";
     const told = isLong ? make("ul", "", ...said.map((each) => make("li", "", each))) : said.join(", ");
-    list.append(make("dt", "", heading), make("dd", heading === "Active" ? "lead" : "", told));
+    list.append(make("dt", "", heading), make("dd", place || isLong ? "" : "lead", told));
   }
   return make("section", "", run.recordings.length > 1 ? make("h2", "", recording.name) : null, list);
 }

@@ -85,7 +85,7 @@ export function makeMarks(marks, onClick) {
 
 /** A forecast of coverage, and between what it is to lie. */
 export function foretold({ share: part, range, sure, actions }) {
-  const said = part === null ? "no actions expected" : [sure, `of ${actions || "the actions expected"}`].filter(Boolean).join(" · ");
+  const said = part === null ? "none is made here" : [sure, `of ${actions || "the actions expected"}`].filter(Boolean).join(" · ");
   const shown = figure("Coverage forecast", part === null ? "–" : percent(part, 1), said, part ?? 0);
   if (range) {
     const band = make("b");
