@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.media import Frame
 from earmark.models import ModelStore
+from earmark.timeline import Span
+
+MODEL = "efficientdet-lite0"
 
 SIDE = 320
 """Pixels along each side of what the network sees."""
@@ -56,14 +60,18 @@ class ObjectTagger:
         seen = [(names[number], best[number]) for number in sure if best[number] >= self.least]
         return [(name, score) for name, score in seen if name != NAMELESS][: self.most]
 
+    def read(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
+        """What is seen in any of `frames`, which stand for `span`, as evidence."""
+        return [EvidenceEntry(span, "seen", name, sure, MODEL) for name, sure in self.find(frames)]
+
     def _file(self) -> Path:
-        return self.weights if self.weights is not None else ModelStore().find("efficientdet-lite0")
+        return self.weights if self.weights is not None else ModelStore().find(MODEL)
 
 
 def _open(path: Path) -> Any:
     from earmark.models.litert import open_network
 
-    return open_network("efficientdet-lite0", path)
+    return open_network(MODEL, path)
 
 
 def _look(network: Any, frame: Frame) -> list[tuple[int, float]]:

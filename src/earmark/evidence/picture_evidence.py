@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Protocol
 
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -16,47 +15,15 @@ from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.timeline import Span
 
-if TYPE_CHECKING:
-    from earmark.evidence.object_detector import ObjectTagger
-
 SURE = 0.5
 """Confidence from which on an object is said to be seen."""
 
 
+PictureReader = Callable[[Sequence[Frame], Span], list[EvidenceEntry]]
+"""Finds something in frames that stand for a span; called from several threads, and pickled."""
+
 _LOOKS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Windows looked at side by side: one a core, since a look takes some 100 MB."""
-
-
-class PictureReader(Protocol):
-    """Finds something in frames; called from several threads, and pickled on its way to workers."""
-
-    @property
-    def kind(self) -> str:
-        """Of evidence."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Of the model: the origin of what it says."""
-        ...
-
-    def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
-        """What is found in any of `frames`, which stand for `span`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectReader:
-    """Names everyday things where the detector is sure."""
-
-    tagger: ObjectTagger
-    kind: str = "seen"
-    name: str = "efficientdet-lite0"
-
-    def __call__(self, frames: Sequence[Frame], span: Span) -> list[EvidenceEntry]:
-        """What is seen in any of `frames`, the surest first."""
-        found = self.tagger.find(frames)
-        return [EvidenceEntry(span, self.kind, text, sure, self.name) for text, sure in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +62,7 @@ def picture_evidence(
         from earmark.evidence.object_detector import ObjectTagger
 
         weights = store.find("efficientdet-lite0")
-        readers.append(ObjectReader(ObjectTagger(least=SURE, weights=weights)))
+        readers.append(ObjectTagger(least=SURE, weights=weights).read)
     if wanted and not readers:
         raise ModelMissing(
             "nothing here reads text or names objects in frames: pip install "

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from earmark.errors import EarmarkError
 from earmark.media import Recording
@@ -32,30 +32,12 @@ SoundNames = dict[Span, tuple[str, ...]]
 """The names of the sounds in each span, likeliest first."""
 
 
-class Namer(Protocol):
-    """Says what is heard in spans of recordings; the same of each, however it is asked."""
-
-    @property
-    def model(self) -> str:
-        """The name that goes into a plan."""
-        ...
-
-    def __call__(self, recording: Recording, spans: Sequence[Span]) -> SoundNames:
-        """The names of each of `spans`; nothing is listened to for none."""
-        ...
-
-    def cached(self, recording: Recording) -> SoundNames:
-        """The names that are known without listening; none where nothing is kept."""
-        ...
-
-    def keep(self, recording: Recording, names: SoundNames) -> None:
-        """Add `names` to what is cached, where there is a cache."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SoundNamer:
-    """Says what is heard in spans of a recording, in the words of an encoder that knows sounds."""
+    """Says what is heard in spans of a recording, in the words of an encoder that knows sounds.
+
+    The same of each span, however many are asked about.
+    """
 
     encoder: SoundTagger
     folder: Path | None = None
@@ -131,7 +113,7 @@ class NamingItem:
         return self.recording.name
 
 
-def _name_item(item: NamingItem, *, namer: Namer) -> SoundNames:
+def _name_item(item: NamingItem, *, namer: SoundNamer) -> SoundNames:
     """What a worker does with one recording."""
     return namer(item.recording, item.spans)
 
@@ -142,7 +124,7 @@ Spread = Callable[[NamingWork, Sequence[NamingItem]], Iterable[tuple[NamingItem,
 
 
 def name_sounds(
-    namer: Namer | None, wanted: Iterable[tuple[Recording, Sequence[Span]]], spread: Spread
+    namer: SoundNamer | None, wanted: Iterable[tuple[Recording, Sequence[Span]]], spread: Spread
 ) -> list[tuple[SoundNames, str]]:
     """The names of the sounds in spans of several recordings, in order; what is known is not heard.
 

@@ -10,8 +10,7 @@ import numpy as np
 from earmark.captioning.activity import activity_of
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.evidence.level_words import describe
-from earmark.evidence.window_sounds import WindowSounds, said_in
+from earmark.evidence.window_sounds import WindowSounds, level_words, said_in
 from earmark.gate.forecast_error import ActionRange, CoverageRange, ForecastError
 from earmark.media import Recording, Source
 from earmark.media.prefetch import DecodedFrames
@@ -194,7 +193,7 @@ class PickRow:
 
     def sounds(self, level: Track | None, said: Sequence[EvidenceEntry] = ()) -> WindowSounds:
         """What is heard in it, as it was when it was picked: a question must stay the same."""
-        words = describe(level, self.span) if level else ()
+        words = level_words(level, self.span) if level else ()
         names = self.heard[: len(self.heard) - len(words)]
         return WindowSounds(names, words, said_in(self.span, said))
 

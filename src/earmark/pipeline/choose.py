@@ -11,7 +11,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from earmark.evidence.sound_names import Namer, SoundNames, name_sounds
+from earmark.evidence.sound_names import SoundNamer, SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger, StoredWindows
@@ -115,7 +115,7 @@ def _paid_windows(
     recording: Recording,
     windows: StoredWindows,
     tasks: Tasks,
-    namer: Namer | None,
+    namer: SoundNamer | None,
     backend: Backend,
 ) -> list[Seen]:
     """The windows of `recording` whose call is spent already, and what is said to be done there.

@@ -42,7 +42,7 @@ from earmark.version import VERSION
 if TYPE_CHECKING:
     from earmark.evidence.picture_evidence import PictureEvidence
     from earmark.evidence.sound_listener import SoundListener
-    from earmark.evidence.sound_names import Namer
+    from earmark.evidence.sound_names import SoundNamer
     from earmark.selection.cost_forecast import Forecast
 
 Paths = Sequence[str | Path | Source]
@@ -123,7 +123,7 @@ class Plan:
     """Whether text and objects in the frames are named; None where a model for it is at hand."""
     speech_plan: SpeechPlan = field(default_factory=SpeechPlan)
     """Whether what is said is written down."""
-    namer: Namer | None = None
+    namer: SoundNamer | None = None
     """Who names sounds, where that is an object and not a choice."""
     look: PictureEvidence | None = None
     """What reads text and names objects in frames, where that is an object and not a choice."""

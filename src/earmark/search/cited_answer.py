@@ -152,7 +152,13 @@ def telling_entries(
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
         found += (_entry(FoundMoment(run.folder, hit)) for hit in near)
-    return list(dict.fromkeys(found))[:MOST_ENTRIES]
+    told = [(entry.path, entry.span) for entry in found if entry.kind != "tags"]
+    return [  # tags of a window repeat the sounds that are told in full
+        entry
+        for entry in dict.fromkeys(found)
+        if entry.kind != "tags"
+        or not any(path == entry.path and span.overlaps(entry.span) for path, span in told)
+    ][:MOST_ENTRIES]
 
 
 def _entry(found: FoundMoment) -> CitableEntry:
