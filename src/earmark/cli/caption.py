@@ -12,9 +12,11 @@ import typer
 
 from earmark.captioning.limits import CURRENCY
 from earmark.cli import options
+from earmark.evidence.picture_evidence import NEEDS, kinds_at_hand
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
+from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from earmark.selection.stopping import Sightings
 
 ADD_A_MODEL = (
-    "no model was asked, so there is evidence and no captions; to add them run the same command "
+    "no model was asked, so there are no captions; to add them run the same command "
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
 )
 
@@ -137,7 +139,19 @@ def show(done: CaptionResult, format: Format) -> None:
         out.print(f"report: {done.page}")
     is_asked = totals.answered or totals.failed or tally.stopped or tally.written
     if totals.picks and not is_asked:
+        tell_missing_evidence()
         out.print(ADD_A_MODEL)
+
+
+def tell_missing_evidence() -> None:
+    """What small models would tell and cannot, because they are not here."""
+    here = kinds_at_hand(model_store())
+    missing = [kind for kind in NEEDS if kind not in here]
+    if missing:
+        warn(
+            f"what is {' and '.join(missing)} is not told: pip install 'earmark[yamnet,vision]' "
+            "and run `earmark models get evidence`"
+        )
 
 
 def as_spend(spend: float) -> str:

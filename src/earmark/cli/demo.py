@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,21 +11,19 @@ from earmark.cli.caption import show as show_outcome
 from earmark.cli.options import BudgetText
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_covered
+from earmark.evidence.picture_evidence import kinds_at_hand
 from earmark.gate.forecast_error import as_range
-from earmark.models.catalogue import PPOCR
 from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import make_plan
 from earmark.pipeline.select import select
-from earmark.reporting.console import Format, err, out, warn
+from earmark.reporting.console import Format, err, out
 from earmark.reporting.progress_display import show_progress
 from earmark.timeline import format_clock
 
 if TYPE_CHECKING:
     from earmark.media.demo_scene import Scene
     from earmark.reporting.run_result import CaptionResult
-
-DETECTOR = "efficientdet-lite0"
 
 
 def demo(
@@ -64,18 +61,9 @@ def demo(
 
 
 def tell_evidence() -> None:
-    """Which models have named something, and which could not."""
-    store, parts = model_store(), {"heard": ("yamnet",), "read": PPOCR, "seen": (DETECTOR,)}
-    here = [part for part, names in parts.items() if all(store.state(n) == "here" for n in names)]
-    libraries = {"heard": "ai_edge_litert", "read": "cv2", "seen": "ai_edge_litert"}
-    told = [part for part in here if find_spec(libraries[part])]
-    missing = [part for part in parts if part not in told]
+    """What small models have named; what they could not is told with the outcome."""
+    told = kinds_at_hand(model_store())
     out.print(f"  evidence without a vision model: {', '.join(told) or 'none'}")
-    if missing:
-        warn(
-            f"what is {', '.join(missing)} is not told: pip install 'earmark[yamnet,vision]' and "
-            "run `earmark models get evidence`"
-        )
 
 
 def tell_hammering(scene: Scene, done: CaptionResult) -> None:

@@ -15,6 +15,15 @@ from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.timeline import Span
 
+DETECTOR = "efficientdet-lite0"
+
+NEEDS = {
+    "heard": ("ai_edge_litert", ("yamnet",)),
+    "read": ("cv2", PPOCR),
+    "seen": ("ai_edge_litert", (DETECTOR,)),
+}
+"""The library and the models of each kind of evidence."""
+
 SURE = 0.5
 """Confidence from which on an object is said to be seen."""
 
@@ -38,6 +47,15 @@ class PictureEvidence:
             return tuple(entry for reader in self.readers for entry in reader(frames, span))
 
 
+def kinds_at_hand(store: ModelStore) -> list[str]:
+    """The kinds of evidence that models in `store` and libraries here give; `said` is asked for."""
+    return [
+        kind
+        for kind, (library, names) in NEEDS.items()
+        if find_spec(library) and all(store.state(name) == "here" for name in names)
+    ]
+
+
 def picture_evidence(
     wanted: bool | None = None, store: ModelStore | None = None
 ) -> PictureEvidence | None:
@@ -54,15 +72,15 @@ def picture_evidence(
     readers: list[PictureReader] = []
     if wanted is False:
         return None
-    if find_spec("cv2") and all(store.state(name) == "here" for name in PPOCR):
+    here = kinds_at_hand(store)
+    if "read" in here:
         from earmark.evidence.text_reader import TextReader
 
         readers.append(TextReader(store=store))
-    if find_spec("ai_edge_litert") and store.state("efficientdet-lite0") == "here":
+    if "seen" in here:
         from earmark.evidence.object_detector import ObjectTagger
 
-        weights = store.find("efficientdet-lite0")
-        readers.append(ObjectTagger(least=SURE, weights=weights).read)
+        readers.append(ObjectTagger(least=SURE, weights=store.find(DETECTOR)).read)
     if wanted and not readers:
         raise ModelMissing(
             "nothing here reads text or names objects in frames: pip install "

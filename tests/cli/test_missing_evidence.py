@@ -1,0 +1,46 @@
+"""A model that is not here is one line, and the rest works."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from earmark.cli.app import app
+from earmark.evidence.picture_evidence import NEEDS
+from earmark.ledger.run_reader import Run
+from earmark.media.demo_scene import Script, film
+from earmark.models import ModelStore
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """A bench with a clock and a sign, and something to hear."""
+    path = tmp_path_factory.mktemp("scene") / "a.mp4"
+    film(path, Script.compose(duration=60.0), size=(480, 360), fps=2)
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", [(), ("heard",), ("read",), ("seen",), tuple(NEEDS)])
+def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
+    missing, clip, tmp_path, monkeypatch
+):
+    kept, models = ModelStore(), tmp_path / "models"
+    models.mkdir()
+    for kind, (_, names) in NEEDS.items():
+        for name in names if kind not in missing else ():
+            if kept.state(name) != "here":
+                pytest.skip(f"{name} is not here: earmark models get evidence")
+            (models / kept.path(name).name).symlink_to(kept.path(name))
+    monkeypatch.setenv("EARMARK_CACHE", str(tmp_path))
+    run = tmp_path / "run"
+    done = CliRunner().invoke(app, ["caption", str(clip), "--budget", "2", "--run", str(run)])
+    assert done.exit_code == 0, done.output
+    told = [line for line in done.stderr.splitlines() if "is not told" in line]
+    assert len(told) == bool(missing)
+    assert all(kind in told[0] for kind in missing)
+    with Run.open(run) as opened:
+        (recording,) = opened.recordings()
+        found = {entry.kind for entry in opened.evidence(recording.id)}
+    assert found.isdisjoint(missing)
+    assert found == set(NEEDS) - set(missing)
