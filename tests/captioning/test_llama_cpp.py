@@ -3,10 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from earmark.captioning.llama_cpp import LocalCaptioner, spare_threads
+from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.captioning.transformers_captioner import TransformersCaptioner
 from earmark.errors import CallRejected
 from stills import ask_about, still
@@ -41,7 +42,8 @@ def test_it_looks_at_the_picture_and_says_nothing_aside(gguf_pair, capfd):
 
 
 def test_threads_leave_a_core_free():
-    assert spare_threads() == max(1, len(os.sched_getaffinity(0)) - 1)
+    threads = LocalCaptioner(Path("a.gguf"), Path("b.gguf")).threads
+    assert threads == max(1, len(os.sched_getaffinity(0)) - 1)
 
 
 @pytest.mark.parametrize(

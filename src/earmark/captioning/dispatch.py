@@ -149,14 +149,11 @@ class _Dispatcher:
 
         Returns when there is room for another beside it.
         """
-
-        def obstacle() -> str | None:
-            return self._usage.obstacle(self._held(), request)
-
+        usage = self._usage
         with self._changed:
-            self._wait(lambda: not self._held() or obstacle() is None)
-            if (reason := obstacle()) is not None:
-                self._usage.tally.stopped = reason
+            self._wait(lambda: not self._held() or not usage.obstacle(self._held(), request))
+            usage.tally.stopped = usage.obstacle(self._held(), request)
+            if usage.tally.stopped is not None:
                 return False
             self._queue.append(request)
             if self._workers < self._limits.concurrency:

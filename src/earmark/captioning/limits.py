@@ -134,18 +134,20 @@ class Tally:
         self.last_reason = failure.reason
 
 
+@dataclass(slots=True)
 class UsageCounter:
     """What has been spent, and whether there is room for more."""
 
-    def __init__(self, limits: Limits, tally: Tally) -> None:
-        self.tally = tally
-        self._limits = limits
-        self._most_taken = 0
-        self._most_given = 0
+    limits: Limits
+    tally: Tally
+    most_taken: int = 0
+    """Tokens in, by any call so far; what one took another may take."""
+    most_given: int = 0
+    """And out."""
 
     def obstacle(self, held: Sequence[Request], request: Request) -> str | None:
         """Why `request` may not be sent beside those `held`, in a line; None if it may."""
-        limits, tally = self._limits, self.tally
+        limits, tally = self.limits, self.tally
         if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
             return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
         calls = tally.calls_before + tally.calls + len(held)
@@ -161,11 +163,9 @@ class UsageCounter:
         return None
 
     def _reserve(self, request: Request) -> tuple[int, int]:
-        """Tokens set aside. Models count in ways of their own: what one took another may take."""
-        return (
-            max(request.most_input_tokens, self._most_taken),
-            max(request.answer_tokens, self._most_given),
-        )
+        """Tokens set aside; models count in ways of their own."""
+        taken = max(request.most_input_tokens, self.most_taken)
+        return taken, max(request.answer_tokens, self.most_given)
 
     def count(self, request: Request, outcome: Answer | Failure) -> None:
         """Count one outcome; where the server does not say what it took, its reserve."""
@@ -181,8 +181,8 @@ class UsageCounter:
         taken, given = outcome.prompt_tokens, outcome.completion_tokens
         if taken is None or given is None or min(taken, given) < 0:
             return self.count_lost(request)
-        self._most_taken = max(self._most_taken, taken)
-        self._most_given = max(self._most_given, given)
+        self.most_taken = max(self.most_taken, taken)
+        self.most_given = max(self.most_given, given)
         return self._add(taken, given)
 
     def count_lost(self, request: Request) -> None:
@@ -193,4 +193,4 @@ class UsageCounter:
     def _add(self, taken: int, given: int) -> None:
         self.tally.prompt_tokens += taken
         self.tally.completion_tokens += given
-        self.tally.spend += self._limits.price(taken, given)
+        self.tally.spend += self.limits.price(taken, given)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
 import threading
 from functools import partial
@@ -13,6 +11,7 @@ from typing import Any
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
 from earmark.errors import CallRejected, MissingExtra
+from earmark.media.child_process import cores
 
 CONTEXT = 4096
 """Tokens of one conversation, question, frames and answer together."""
@@ -45,7 +44,7 @@ class LocalCaptioner:
         """
         self.model_path = model_path
         self.mmproj_path = mmproj_path
-        self.threads = threads or spare_threads()
+        self.threads = threads or max(1, cores() - 1)  # one is for decoding
         self.model = model_path.stem
         self.at_once = parallel  # more would wait, and their time run out
         self.context = context
@@ -110,13 +109,6 @@ class LocalCaptioner:
         params.verbosity = -1
         params.ui = False
         return params
-
-
-def spare_threads() -> int:
-    """Cores this process may use, less one for decoding; at least 1."""
-    with contextlib.suppress(AttributeError):  # not on macOS
-        return max(1, len(os.sched_getaffinity(0)) - 1)
-    return max(1, (os.cpu_count() or 2) - 1)
 
 
 def import_llama() -> Any:

@@ -98,14 +98,9 @@ PRICES = {
 }
 
 
-def prices_of(said: dict[str, Any]) -> CostModel:
-    """What was said of prices."""
-    return CostModel(**said | {"visual_share": said["visual_share"] / 100})
-
-
-@takes("prices", PRICES, prices_of)
+@takes("said", PRICES, dict)
 def cost(
-    prices: CostModel,
+    said: dict[str, Any],
     budgets: Budgets = BUDGET_WORDS,
     results: Annotated[
         Path | None, typer.Option("--results", help="per_recording.csv, for coverage.")
@@ -127,7 +122,7 @@ def cost(
       earmark cost --hours 5000 --call 0.4 --gpu-hour 1.8 --results results/per_recording.csv
     """
     report = estimate_cost(
-        prices,
+        CostModel(**said | {"visual_share": said["visual_share"] / 100}),
         shares=[share(word) for word in words(budgets)],
         results=results,
         naming=naming,

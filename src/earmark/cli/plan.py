@@ -8,7 +8,7 @@ import typer
 
 from earmark.captioning.limits import CURRENCY
 from earmark.cli import options
-from earmark.gate.forecast_error import UNLIKE, CoverageRange, as_count, as_range, as_share
+from earmark.gate.forecast_error import UNLIKE, as_count, as_range, as_share
 from earmark.pipeline.plan import plan as plan_run
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, out, print_table, warn
@@ -112,18 +112,14 @@ def show(forecast: Forecast) -> None:
         out.print(f"({counted(kept, 'recording')} heard earlier; their time is from then.)")
 
 
-def as_bounds(told: CoverageRange | None) -> str:
-    """Between what a coverage is to lie; a dash where nobody has measured it."""
-    return "–" if told is None else f"{100 * told.low:.0f}–{100 * told.high:.0f} %"
-
-
 def cells(rung: Rung) -> tuple[str, ...]:
-    """One row of the table."""
+    """One row of the table; a dash for a range that nobody has measured."""
+    told = rung.range
     return (
         str(rung.calls),
         as_share(rung.share),
         as_share(rung.coverage),
-        as_bounds(rung.range),
+        f"{100 * told.low:.0f}–{100 * told.high:.0f} %" if told else "–",
         f"{rung.gpu_hours:.3g}",
         f"{rung.money:.3g}",
         "yes" if rung.pays else "no",
