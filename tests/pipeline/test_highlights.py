@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from earmark.cli.app import app
 from earmark.errors import MediaError
 from earmark.ledger.ledger import Ledger
-from earmark.pipeline.highlights import highlights
+from earmark.pipeline.clips import highlights
 from making import chapters_of
 from shared_runs import SECRETS, tell_shared
 

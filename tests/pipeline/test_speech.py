@@ -21,8 +21,8 @@ from earmark.media.demo_scene import film
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.bundle import speech_to_mute
 from earmark.pipeline.caption import caption
+from earmark.pipeline.clips import speech_to_mute
 from earmark.pipeline.listen import keep_speech
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.export_formats import export

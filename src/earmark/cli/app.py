@@ -35,6 +35,8 @@ ELSEWHERE = {
     "schema": "select:schema",
     "frontlines": "models:frontlines",
     "mcp": "serve:mcp",
+    "ask": "search:ask",
+    "adapt": "train:adapt",
     "cost": "occupancy:cost",
     "import": "runs:import_results",
     **{

@@ -20,8 +20,8 @@ from earmark.ledger.run_merge import merge as merge_runs
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.models.user_folders import model_store
 from earmark.pipeline.batch import export_batch, import_batch
-from earmark.pipeline.bundle import bundle as write_bundle
-from earmark.pipeline.highlights import highlights as write_highlights
+from earmark.pipeline.clips import bundle as write_bundle
+from earmark.pipeline.clips import highlights as write_highlights
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.archive_index import write_report
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn

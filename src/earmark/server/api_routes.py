@@ -23,7 +23,7 @@ from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.pipeline.ask_window import WindowQuote, ask_window, quote_window
-from earmark.pipeline.bundle import cut_kept
+from earmark.pipeline.clips import cut_kept
 from earmark.pipeline.run_plan import make_plan
 from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
