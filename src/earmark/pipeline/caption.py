@@ -9,7 +9,6 @@ paths ──▶ listen ──▶ store ──▶ choose ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +20,8 @@ from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
-from earmark.media import Recording, Source
-from earmark.pipeline.backend import Backend, open_backend
-from earmark.pipeline.choose import choose_tasks, count_sightings
+from earmark.pipeline.backend import open_backend
+from earmark.pipeline.choose import Job, choose_tasks, count_sightings
 from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -77,42 +75,33 @@ def caption(
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)
         keep_speech(recordings, plan.speech_plan, listener, ledger, backend)
-        tally = ask_in_rounds(recordings, plan, captioner, ledger, backend, progress=now)
+        job = Job(plan, captioner.model, recordings, ledger, backend)
+        tally = ask_in_rounds(job, captioner, now)
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
-        seen = None
-        if not plan.rounds.is_one:
-            seen = count_sightings(recordings, plan, captioner.model, ledger, backend)
+        seen = None if plan.rounds.is_one else count_sightings(job)
         page, totals = publish(ledger)
     error = plan.forecast_error
     told = totals.coverage(error), totals.actions(error)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
 
-def ask_in_rounds(
-    recordings: Mapping[Source, Recording],
-    plan: Plan,
-    captioner: Captioner,
-    ledger: Ledger,
-    backend: Backend,
-    *,
-    progress: Progress,
-) -> Tally:
+def ask_in_rounds(job: Job, captioner: Captioner, progress: Progress) -> Tally:
     """Choose and ask, as often as the plan has rounds; what all calls together came to.
 
     A call that fails in one round is not asked again in the next. Rounds end early where calls
     stop, or where answers come later (a batch). What is asked next follows from the ledger alone,
     so the same command then goes on, and so does a run that was killed.
     """
-    log = CallRecorder(plan.limits, ledger, 0, progress.count_calls)
-    for each in turns(plan.rounds):
-        turn = replace(each, lost=frozenset(log.unanswered))
-        tasks = choose_tasks(recordings, plan, captioner.model, ledger, backend, turn=turn)
+    limits, backend = job.plan.limits, job.backend
+    log = CallRecorder(limits, job.ledger, 0, progress.count_calls)
+    for turn in turns(job.plan.rounds):
+        tasks = choose_tasks(job, replace(turn, lost=frozenset(log.unanswered)))
         log.calls += len(tasks)
         progress.count_calls(log.tally, log.calls)
         logger.info("%d calls to make to %s", len(tasks), captioner.model)
         if len(tasks) or tasks.is_whole:
             with closing(iter(tasks)) as waiting:
-                backend.ask(waiting, captioner, plan.limits, log)
+                backend.ask(waiting, captioner, limits, log)
         if tasks.is_whole or log.tally.stopped or (len(tasks) and backend.is_deferred):
             break
     return log.tally

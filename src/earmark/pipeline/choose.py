@@ -6,12 +6,12 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from earmark.evidence.sound_names import SoundNamer, SoundNames, name_sounds
+from earmark.evidence.sound_names import SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger, StoredWindows
@@ -35,24 +35,33 @@ NAMED_TOGETHER = 1024
 workers, which is done for each group anew, takes a small share of thousands of short files."""
 
 
-def choose_tasks(
-    recordings: Mapping[Source, Recording],
-    plan: Plan,
-    model: str,
-    ledger: Ledger,
-    backend: Backend,
-    *,
-    turn: Turn = WHOLE,
-) -> Tasks:
-    """Spend the budget, and keep the picks of every recording; those `model` has not answered.
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run at work: by what plan, on what, where it is kept, and who does it."""
+
+    plan: Plan
+    model: str
+    """To be asked."""
+    recordings: Mapping[Source, Recording]
+    ledger: Ledger
+    backend: Backend
+
+    def tasks(self) -> Tasks:
+        """Those of the job, none of which is chosen yet."""
+        by_key = {one.key: one for one in self.recordings.values()}
+        return Tasks(self.plan.question, self.model, self.ledger, by_key)
+
+
+def choose_tasks(job: Job, turn: Turn = WHOLE) -> Tasks:
+    """Spend the budget, and keep the picks of every recording; those the model has not answered.
 
     In a round that is not the last, a part of these alone: spread over each plan. What is kept then
     are the picks asked so far and now, and the rest is planned again when there are answers.
     """
-    tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
+    plan, tasks = job.plan, job.tasks()
     tasks.lost, tasks.error = turn.lost, plan.forecast_error
-    ledger.foretell_by(tasks.error)
-    windows, paid = read_answers(plan, tasks, backend)
+    job.ledger.foretell_by(tasks.error)
+    windows, paid = read_answers(job, tasks)
     weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
     spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
     if plan.rounds.is_one:
@@ -65,10 +74,10 @@ def choose_tasks(
         agree = _compare(plan, paid)
         spent, turn = choose_round(spend, windows, paid, agree=agree, asking=asking)
     chosen = zip(tasks.recordings.values(), spent, strict=True)
-    with ledger.run() as run:
+    with job.ledger.run() as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
-            named = name_sounds(plan.namer, spans, backend.map)
+            named = name_sounds(plan.namer, spans, job.backend.map)
             for (one, choice), (names, unnamed) in zip(some, named, strict=True):
                 notes = "; ".join(filter(None, [choice.note, unnamed]))
                 _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
@@ -76,31 +85,22 @@ def choose_tasks(
     return tasks
 
 
-def read_answers(
-    plan: Plan, tasks: Tasks, backend: Backend
-) -> tuple[StoredWindows, list[list[Seen]]]:
+def read_answers(job: Job, tasks: Tasks) -> tuple[StoredWindows, list[list[Seen]]]:
     """The windows of the recordings of `tasks`, and what is said of those that are paid."""
-    listening, recordings = plan.listening, tasks.recordings
+    listening, recordings = job.plan.listening, tasks.recordings
     key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
-    windows = StoredWindows(tasks.ledger, key, listening.survival, [], [])
-    paid = [_paid_windows(one, windows, tasks, plan.namer, backend) for one in recordings.values()]
+    windows = StoredWindows(job.ledger, key, listening.survival, [], [])
+    paid = [_paid_windows(job, tasks, one, windows) for one in recordings.values()]
     owned = [tuple(one.window for one in some) for some in paid]
     return replace(windows, recordings=list(recordings), paid=owned), paid
 
 
-def count_sightings(
-    recordings: Mapping[Source, Recording],
-    plan: Plan,
-    model: str,
-    ledger: Ledger,
-    backend: Backend,
-) -> Sightings:
+def count_sightings(job: Job) -> Sightings:
     """What the answers saw that was new, and what the sound lets expect besides, over all."""
     from earmark.selection.stopping import Sightings, sight
 
-    tasks = Tasks(plan.question, model, ledger, {one.key: one for one in recordings.values()})
-    windows, paid = read_answers(plan, tasks, backend)
-    agree = _compare(plan, paid)
+    windows, paid = read_answers(job, job.tasks())
+    agree = _compare(job.plan, paid)
     return sum((sight(*pair, agree) for pair in zip(windows, paid, strict=True)), Sightings())
 
 
@@ -112,11 +112,7 @@ def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str],
 
 
 def _paid_windows(
-    recording: Recording,
-    windows: StoredWindows,
-    tasks: Tasks,
-    namer: SoundNamer | None,
-    backend: Backend,
+    job: Job, tasks: Tasks, recording: Recording, windows: StoredWindows
 ) -> list[Seen]:
     """The windows of `recording` whose call is spent already, and what is said to be done there.
 
@@ -125,7 +121,7 @@ def _paid_windows(
     went into a batch whose results are not in: they are written again, and no others for them.
     """
     lost = [span for key, span in tasks.lost if key == recording.key]
-    if backend.is_deferred:
+    if job.backend.is_deferred:
         with tasks.ledger.run() as run:
             lost += [row.span for row in run.picks(recording.key) if row.status == "not asked"]
     answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
@@ -137,7 +133,7 @@ def _paid_windows(
     places = {grid.window_at(span.start) for span in (*answered.values(), *lost)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
-    ((names, _),) = name_sounds(namer, [(recording, spans)], backend.map)
+    ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     with tasks.ledger.run() as run:
         speech = list(run.evidence(recording.key, kinds=("said",)))
     sounds = sounds_in(spans, level=None, names=names, said=speech)
