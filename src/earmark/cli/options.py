@@ -316,9 +316,8 @@ def sources_at(paths: Sequence[str]) -> list[Source]:
     return found.sources
 
 
-def api_key() -> str | None:
-    """The key for a server that wants one."""
-    return os.environ.get("OPENAI_API_KEY")
+api_key = partial(os.environ.get, "OPENAI_API_KEY")
+"""The key for a server that wants one."""
 
 
 def end_with(errors: Iterable[str]) -> None:

@@ -68,6 +68,7 @@ def caption(
     captioner.check()
     listener = plan.speech_plan.open_listener(plan.store, api_key=api_key)
     sources, described = plan.sources(), plan.run_json(captioner.model)
+    error = plan.forecast_error
     with (
         open_backend(plan.backend, len(sources)) as backend,
         open_ledger(Path(run), described, plan.question) as ledger,
@@ -80,7 +81,6 @@ def caption(
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         seen = None if plan.rounds.is_one else count_sightings(job)
         page, totals = publish(ledger)
-    error = plan.forecast_error
     told = totals.coverage(error), totals.actions(error)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
