@@ -16,7 +16,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import Tasks
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
-from earmark.pipeline.choose import Job, choose_tasks
+from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.run_plan import Plan, make_plan
 from earmark.reporting.progress import Progress
@@ -59,7 +59,7 @@ def plan(budget: str, **choices) -> Plan:
 def prepare(sources: list[Source], made: Plan, ledger: Ledger, backend=None) -> tuple[Tasks, int]:
     backend = backend or Imagined()
     recordings, missed = listen_and_store(sources, made.listening, ledger, backend, Progress())
-    return choose_tasks(Job(made, "tags", recordings, ledger, backend)), missed
+    return choose_tasks(RunJob(made, "tags", recordings, ledger, backend)), missed
 
 
 def test_what_was_heard_is_not_held(tmp_path: Path):

@@ -21,7 +21,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.choose import Job, choose_tasks, count_sightings
+from earmark.pipeline.choose import RunJob, choose_tasks, count_sightings
 from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -76,7 +76,7 @@ def caption(
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)
         keep_speech(recordings, plan.speech_plan, listener, ledger, backend)
-        job = Job(plan, captioner.model, recordings, ledger, backend)
+        job = RunJob(plan, captioner.model, recordings, ledger, backend)
         tally = ask_in_rounds(job, captioner, now)
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
         seen = None if plan.rounds.is_one else count_sightings(job)
@@ -85,7 +85,7 @@ def caption(
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
 
 
-def ask_in_rounds(job: Job, captioner: Captioner, progress: Progress) -> Tally:
+def ask_in_rounds(job: RunJob, captioner: Captioner, progress: Progress) -> Tally:
     """Choose and ask, as often as the plan has rounds; what all calls together came to.
 
     A call that fails in one round is not asked again in the next. Rounds end early where calls

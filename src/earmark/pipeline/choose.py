@@ -36,7 +36,7 @@ workers, which is done for each group anew, takes a small share of thousands of 
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RunJob:
     """A run at work: by what plan, on what, where it is kept, and who does it."""
 
     plan: Plan
@@ -52,7 +52,7 @@ class Job:
         return Tasks(self.plan.question, self.model, self.ledger, by_key)
 
 
-def choose_tasks(job: Job, turn: Turn = WHOLE) -> Tasks:
+def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
     """Spend the budget, and keep the picks of every recording; those the model has not answered.
 
     In a round that is not the last, a part of these alone: spread over each plan. What is kept then
@@ -85,7 +85,7 @@ def choose_tasks(job: Job, turn: Turn = WHOLE) -> Tasks:
     return tasks
 
 
-def read_answers(job: Job, tasks: Tasks) -> tuple[StoredWindows, list[list[Seen]]]:
+def read_answers(job: RunJob, tasks: Tasks) -> tuple[StoredWindows, list[list[Seen]]]:
     """The windows of the recordings of `tasks`, and what is said of those that are paid."""
     listening, recordings = job.plan.listening, tasks.recordings
     key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
@@ -95,7 +95,7 @@ def read_answers(job: Job, tasks: Tasks) -> tuple[StoredWindows, list[list[Seen]
     return replace(windows, recordings=list(recordings), paid=owned), paid
 
 
-def count_sightings(job: Job) -> Sightings:
+def count_sightings(job: RunJob) -> Sightings:
     """What the answers saw that was new, and what the sound lets expect besides, over all."""
     from earmark.selection.stopping import Sightings, sight
 
@@ -112,7 +112,7 @@ def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str],
 
 
 def _paid_windows(
-    job: Job, tasks: Tasks, recording: Recording, windows: StoredWindows
+    job: RunJob, tasks: Tasks, recording: Recording, windows: StoredWindows
 ) -> list[Seen]:
     """The windows of `recording` whose call is spent already, and what is said to be done there.
 

@@ -12,7 +12,7 @@ from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, copy_run
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.choose import Job, choose_tasks
+from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
@@ -62,7 +62,7 @@ def preview(
         with Ledger.open(trial, plan.run_json(model)) as ledger:
             now = progress or Progress()
             recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
-            tasks = choose_tasks(Job(plan, model, recordings, ledger, backend))
+            tasks = choose_tasks(RunJob(plan, model, recordings, ledger, backend))
             with ledger.run() as so_far:
                 totals = so_far.totals()
             tokens, money = 0, 0.0
