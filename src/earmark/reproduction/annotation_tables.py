@@ -146,10 +146,8 @@ def make_per_recording(material: Material) -> Made:
         covered, marks = [c.covered for c in counts], [c.actions for c in counts]
         quantity, n = f"{set_name}: uniform at 25 %, pooled, %", f"{sum(marks)} actions"
         rows.append(pooled(quantity, paper, covered, marks, n=n, ran=ANNOTATED))
-    average = mean(results.points(even, 0.25))
-    rows.append(
-        Comparison("mean of 24: uniform at 25 %, %", 48.8, average, "24 recordings", ran=ANNOTATED)
-    )
+    quantity, average = "mean of 24: uniform at 25 %, %", mean(results.points(even, 0.25))
+    rows.append(Comparison(quantity, 48.8, average, "24 recordings", ran=ANNOTATED))
     return Made(rows, [coverage_table(results)])
 
 

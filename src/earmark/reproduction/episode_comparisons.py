@@ -74,9 +74,8 @@ def make_operating_points(material: Material) -> Made:
     source, ran = open_scores(material)
     n = f"{len(primary_of(source.evaluated.recordings))} recordings"
     first = next(iter(found))
-    rows = [
-        _reduction_row(material, found, name, paper) for name, paper in published.REDUCTIONS.items()
-    ]
+    printed = published.REDUCTIONS.items()
+    rows = [_reduction_row(material, found, name, paper) for name, paper in printed]
     rows.append(_threshold_row(material, first))
     counts = point_at(found[first], 0.93).counts
     lasts = counts.kept / counts.episodes if counts.episodes else float("nan")
@@ -88,9 +87,8 @@ def make_operating_points(material: Material) -> Made:
     for target, threshold in published.THRESHOLDS.items():
         rule = point_at(found[first], target).rule
         opens = rule.on if rule else None
-        rows.append(
-            Comparison(published.OPENING.format(100 * target), threshold, opens, n, ran=ran)
-        )
+        quantity = published.OPENING.format(100 * target)
+        rows.append(Comparison(quantity, threshold, opens, n, ran=ran))
     note = f"Chosen on {len(development_of(material))} development recordings; {ran}."
     return Made(rows, [points_table(found, note=note)])
 
@@ -240,9 +238,8 @@ def make_strip_figure(material: Material) -> Made:
     case = source.tasks()[line, name]()
     design = BenchmarkDesign(rules=(RULE,), subject=RULE, window=material.plan.window)
     whole = Span(0.0, case.windows.duration)
-    minute = timeline_strip.busiest_minute(
-        timeline_strip.make_strip(case, design, span=whole).picks, whole.end
-    )
+    every = timeline_strip.make_strip(case, design, span=whole)
+    minute = timeline_strip.busiest_minute(every.picks, whole.end)
     strip = timeline_strip.make_strip(case, design, span=minute, scores=source.track(name, line))
     if rule:
         kept = find_episodes(scored(source, line, [name])[0], rule)

@@ -48,7 +48,14 @@ from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import HOP, FloatArray, Track
 from earmark.training.dataset import Material, gather
 from earmark.training.optimisation import score
-from earmark.training.recipe import Provenance, describe_run, finish_seeds, fit_heads
+from earmark.training.recipe import (
+    Ensemble,
+    Provenance,
+    Step,
+    describe_run,
+    finish_seeds,
+    fit_heads,
+)
 from earmark.training.segmentation import Segmenter, judge_segmenter, train_segmenter
 from earmark.training.settings import CLASSES, PAPER, Settings, settings_of
 
@@ -80,18 +87,20 @@ def train_gates(given: Given, encoder: str, objective: str) -> tuple[list[Gate],
     files = [folder / f"seed-{seed}.gate" for seed in settings.all_seeds]
     if not all(path.is_file() for path in files):
         origin = Provenance(given.plan.audio_is, "of the data")
-        ensemble = fit_heads(
-            heard,
-            settings,
-            split.development,
-            folder=folder,
-            watch=lambda step: given.progress(
-                step.done, step.steps, f"{objective} over {encoder}, seed {step.seed}"
-            ),
-        )
+        words = f"{objective} over {encoder}"
+        ensemble = _fit(given, heard, settings, folder=folder, words=words)
         run = describe_run(heard, settings, split.development, origin)
         finish_seeds(heard, settings, ensemble, folder=folder, run=run)
     return [Gate.load(path) for path in files], judged
+
+
+def _fit(
+    given: Given, heard: Material, settings: Settings, *, folder: Path, words: str
+) -> Ensemble:
+    def watch(step: Step) -> None:
+        given.progress(step.done, step.steps, f"{words}, seed {step.seed}")
+
+    return fit_heads(heard, settings, given.split.development, folder=folder, watch=watch)
 
 
 def gather_actions(given: Given, encoder: str) -> Material:
@@ -186,9 +195,8 @@ def make_transfer(given: Given) -> Made:
             rule = gate.episodes(recall=given.plan.recall)
             found[encoder] += count_setting(score_gate(gate, judged), rule, window=4.0)
     if any(" " in name for name in absent):
-        absent["BEATs-SlowFast (its own head)"] = (
-            "its weights are unpublished; the table `ablation` trains such a head"
-        )
+        why = "its weights are unpublished; the table `ablation` trains such a head"
+        absent["BEATs-SlowFast (its own head)"] = why
     rows = [
         row
         for encoder in (*found, *absent)
@@ -216,9 +224,8 @@ def _transfer_rows(
         values = [100 * getattr(each, what) for each in kept]
         there = f"there ± {printed[2 * place + 1]:g}; " if printed else ""
         told = f"{there}here {spread_of(values)} (interval: seed range)"
-        yield over_seeds(
-            quantity, paper, values, ran=given.describe_training(encoder), remarks=told
-        )
+        ran = given.describe_training(encoder)
+        yield over_seeds(quantity, paper, values, ran=ran, remarks=told)
 
 
 def make_settings(given: Given) -> Made:
@@ -323,13 +330,8 @@ def _points(
     """The operating points of a head a seed, by development recall."""
     split = given.split
     found: dict[float, list[OperatingPoint]] = {0.93: [], 0.90: []}
-    fitted = fit_heads(
-        {name: material[name] for name in (*split.training, *split.development)},
-        settings,
-        split.development,
-        folder=folder,
-        watch=lambda step: given.progress(step.done, step.steps, f"ablation, seed {step.seed}"),
-    )
+    met = {name: material[name] for name in (*split.training, *split.development)}
+    fitted = _fit(given, met, settings, folder=folder, words="ablation")
     for each in fitted.heads.values():
         rate = partial(score, each.head, settings.loss)
         chosen = score_features(material, split.development, rate)

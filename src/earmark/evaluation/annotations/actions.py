@@ -117,9 +117,8 @@ class Annotations:
         wanted = list(dict.fromkeys(names))
         unknown = [name for name in wanted if name not in self.recordings]
         if unknown:
-            raise AnnotationError(
-                f"{few(unknown)} not in the annotations, which know {few(self.recordings)}"
-            )
+            known = f"the annotations, which know {few(self.recordings)}"
+            raise AnnotationError(f"{few(unknown)} not in {known}")
         return replace(
             self,
             recordings={name: self.recordings[name] for name in wanted},

@@ -223,9 +223,8 @@ def csv_rows(path: Path, times: Sequence[str], *, name: str = "") -> Iterator[di
             wanted = " and ".join(needed)
             raise AnnotationError(f"{path.name} needs {wanted} among its columns, each once")
         for cells in reader:
-            row = dict.fromkeys(columns, "") | dict(
-                zip(columns, map(str.strip, cells), strict=False)
-            )
+            filled = zip(columns, map(str.strip, cells), strict=False)
+            row = dict.fromkeys(columns, "") | dict(filled)
             row[PLACE] = f"{path.name} line {reader.line_num}"
             if any(cell.strip() for cell in cells[len(columns) :]):
                 raise AnnotationError(

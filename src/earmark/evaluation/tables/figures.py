@@ -75,7 +75,12 @@ def plane(
     drawn = figure(12.5, 10.2)
     (first, second), (third, fourth) = drawn.subplots(2, 2)
     (left, right), (bottom, top) = _box(results)
-    _curves(first, results, *_first_panel(results, subject))
+    wanted = ["rank", "strata", "separated", "coverage"]
+    title = "score alone, spread alone, and both"
+    if len(results.frontlines) > 1:
+        wanted, title = [subject[1], "strata"], f"frontlines, spent by {subject[1]}"
+    shown = [system for system in results.systems if system[1] in wanted] or results.systems
+    _curves(first, results, shown, f"(a) {title}")
     _curves(second, results, results.systems, "(b) every frontline and rule")
     _crosses(second, beside)
     outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
@@ -113,16 +118,6 @@ def _crosses(axes: Axes, points: Sequence[Point]) -> None:
 
 
 _BELOW: dict[str, Any] = {"loc": "outside lower center", "fontsize": 9, "frameon": False}
-
-
-def _first_panel(results: BenchmarkResults, subject: System) -> tuple[list[System], str]:
-    """Frontlines under the subject's rule, or rules that isolate score and spread."""
-    wanted = ["rank", "strata", "separated", "coverage"]
-    title = "(a) score alone, spread alone, and both"
-    if len(results.frontlines) > 1:
-        wanted, title = [subject[1], "strata"], f"(a) frontlines, spent by {subject[1]}"
-    shown = [system for system in results.systems if system[1] in wanted]
-    return shown or results.systems, title
 
 
 def _label(axes: Axes, title: str, across: str, up: str) -> None:

@@ -103,15 +103,14 @@ def busiest_minute(picks: Sequence[Pick], duration: float) -> Span:
 
 def add_media(strip: TimelineStrip, recording: Recording) -> TimelineStrip:
     """The strip with the recording's sound and pictures, as far as it has them."""
-    sound = waveform(recording, strip.span) if recording.has_audio else None
+    if recording.has_audio:
+        strip = replace(strip, waveform=waveform(recording, strip.span))
     if not recording.has_video:
-        return replace(strip, waveform=sound)
+        return strip
     step = strip.span.duration / FRAMES
     times = [strip.span.start + (place + 0.5) * step for place in range(FRAMES)]
     shown = recording.frames([*times, *(pick.instant for pick in strip.picks)])
-    return replace(
-        strip, waveform=sound, frames=shown[: len(times)], picked_frames=shown[len(times) :]
-    )
+    return replace(strip, frames=shown[:FRAMES], picked_frames=shown[FRAMES:])
 
 
 def waveform(recording: Recording, span: Span) -> Track:
@@ -123,29 +122,27 @@ def waveform(recording: Recording, span: Span) -> Track:
         first = max(0, round((span.start - block.start) * WAVEFORM_RATE))
         last = max(0, round((span.end - block.start) * WAVEFORM_RATE))
         pieces.append(block.values[first:last])
-    return Track(
-        np.concatenate(pieces or [np.zeros(0, np.float32)]), hop=1 / WAVEFORM_RATE, start=span.start
-    )
+    values = np.concatenate(pieces or [np.zeros(0, np.float32)])
+    return Track(values, hop=1 / WAVEFORM_RATE, start=span.start)
 
 
 def draw_strip(strip: TimelineStrip) -> Figure:
     """The strip, one row for each thing there is, and beneath it what the colours mean."""
     shapes = [frame.rgb.shape for frame in (*strip.frames, *strip.picked_frames)]
-    tall = PICTURE * shapes[0][0] / shapes[0][1] if shapes else 0.0
+    picture = PICTURE * shapes[0][0] / shapes[0][1] if shapes else 0.0
     rows = [
-        ("frames", tall, _frames_row, bool(strip.frames)),
+        ("frames", picture, _frames_row, bool(strip.frames)),
         ("sound", 0.8, _sound_row, strip.waveform is not None),
         ("score", 1.1, _score_row, True),
         ("episodes", 0.3, _episodes_row, strip.is_operating_point),
         ("actions", 0.9, _actions_row, True),
         ("calls", 0.5, _picks_row, True),
-        ("looked at", tall, _picked_row, bool(strip.picked_frames)),
+        ("looked at", picture, _picked_row, bool(strip.picked_frames)),
     ]
     shown = [row for row in rows if row[3]]
-    drawn = figures.figure(13, 1.2 * sum(row[1] for row in shown) + 0.9)
-    axes = drawn.subplots(
-        len(shown), 1, squeeze=False, sharex=True, height_ratios=[row[1] for row in shown]
-    )[:, 0]
+    tall = [row[1] for row in shown]
+    drawn = figures.figure(13, 1.2 * sum(tall) + 0.9)
+    axes = drawn.subplots(len(shown), 1, squeeze=False, sharex=True, height_ratios=tall)[:, 0]
     for each, (name, _, paint, _) in zip(axes, shown, strict=True):
         each.set_yticks([])
         paint(each, strip)
