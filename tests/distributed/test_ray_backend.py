@@ -84,6 +84,7 @@ def cluster(bucket) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     room = {"num_cpus": 1, "object_store_memory": 80_000_000, "include_dashboard": False}
+    room["_system_config"] = {"health_check_timeout_ms": 120_000}  # a node that is slow is not dead
     made = Cluster(initialize_head=True, head_node_args=room)
     try:
         made.add_node(num_cpus=1, object_store_memory=80_000_000)
