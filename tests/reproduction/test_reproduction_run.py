@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,7 @@ def test_a_difference_needs_two_numbers():
     assert Comparison("x", 185, 185.0).cells()[3] == "0"
     assert Comparison("x", "listed", 2.5).cells()[3] == "—"
     assert Comparison("x", 2.0, ran="not run: bring it").cells()[2:4] == ("—", "—")
+    assert Comparison("x", 2.0, math.nan).cells()[2:4] == ("—", "—")
 
 
 def test_an_unknown_table_is_named_before_anything_is_written(tmp_path: Path):

@@ -65,8 +65,10 @@ class Comparison:
 
 
 def _shown(value: float | str | None) -> str:
-    if value is None or isinstance(value, str):
-        return "—" if value is None else value
+    if isinstance(value, str):
+        return value
+    if value is None or math.isnan(value):
+        return "—"
     says_all = abs(round(value, 2) - value) < 1e-9
     return f"{value:,.10g}" if says_all else f"{value:,.2f}"
 
