@@ -282,3 +282,12 @@ def test_where_a_call_has_a_price_it_counts_how_busy_a_recording_is(rounds):
     busy = sight(plain, seen(drawing), equal).busyness
     assert busy < 0.8
     assert rated[True].rates == pytest.approx(busy * rated[False].rates)
+
+
+def test_where_a_call_has_a_price_no_round_is_left_out():
+    """Though the answers tell nothing of where things lie, each round tells how busy it is."""
+    plain = windows(16)
+    for is_priced, share in ((True, 0.75), (False, 1.0)):
+        asking = Asking(Rounds(None), Turn(2, 0.75), is_priced)
+        _, turn = as_answered([plain], [seen("-....-....-....-")], agree=equal, asking=asking)
+        assert turn.share == share

@@ -105,7 +105,8 @@ def as_answered(
     """The windows as the answers so far let them be rated, and the round.
 
     With `auto` answers that tell too little of where things lie change nothing there, and all that
-    is left is asked at once. Where a call has a price, how busy each recording is counts as well.
+    is left is asked at once. Where a call has a price, how busy each recording is counts as well,
+    and every round tells more of that.
     """
     turn = asking.turn
     if asking.rounds.is_one:
@@ -116,5 +117,6 @@ def as_answered(
     revised = RevisedWindows(many, seen, agree=agree, busyness=busy)
     if asking.rounds.count is None and not revised.tells:
         revised.forget_gaps()
-        turn = turn if turn.number == 1 else replace(turn, share=1.0)
+        if turn.number != 1 and not asking.is_priced:
+            turn = replace(turn, share=1.0)
     return revised, turn
