@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from earmark.gate.forecast_error import (
-    ActionRange,
-    CoverageRange,
     ForecastError,
+    ForecastRange,
     Miscount,
     Miss,
     as_count,
@@ -110,15 +109,15 @@ def test_a_confidence_is_a_share() -> None:
 
 
 def test_a_forecast_is_told_with_its_range_and_confidence() -> None:
-    told = CoverageRange(0.312, 0.5, 0.688, 0.8)
+    told = ForecastRange(0.312, 0.5, 0.688, 0.8)
     assert as_range(0.5, told) == "50.0 % (31–69 % in 80 % of recordings)"
 
 
 def test_what_is_not_known_is_said() -> None:
-    unlike = CoverageRange(0.0, 0.5, 1.0, 0.8, is_unlike=True)
+    unlike = ForecastRange(0.0, 0.5, 1.0, 0.8, is_unlike=True)
     assert as_range(0.5, unlike) == "50.0 % (0–100 %: too few recordings like this have been met)"
     assert as_range(0.5, None) == "50.0 % (how sure that is was not measured)"
-    assert as_range(1.0, CoverageRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
+    assert as_range(1.0, ForecastRange(1.0, 1.0, 1.0, 0.8)) == "100.0 %"
     assert as_range(None, None) == as_range(math.nan, None) == "–"
 
 
@@ -157,5 +156,5 @@ def test_a_number_that_nobody_measured_has_no_range_and_an_unlike_one_says_so() 
 
 
 def test_a_number_of_actions_is_told_with_its_range_and_confidence() -> None:
-    told = ActionRange(20.1, 36.8, 66.4, 0.8)
+    told = ForecastRange(20.1, 36.8, 66.4, 0.8)
     assert as_count(36.8, told) == "37 actions expected (20–66 in 80 % of recordings)"

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError, Miss
+from earmark.gate.forecast_error import CONFIDENCE, ForecastError, ForecastRange, Miss
 from earmark.ledger.records import Totals
 from ledger_runs import open_run
 
-TOLD = CoverageRange(0.25, 0.5, 0.75, 0.9)
-UNLIKE = CoverageRange(0.0, 0.5, 1.0, CONFIDENCE, is_unlike=True)
+TOLD = ForecastRange(0.25, 0.5, 0.75, 0.9)
+UNLIKE = ForecastRange(0.0, 0.5, 1.0, CONFIDENCE, is_unlike=True)
 ERROR = ForecastError(0.5, 0.9, 0.1, tuple(Miss(-3.0, 0.1 * n, 0.5) for n in range(60)))
 
 
 @pytest.mark.parametrize("forecast", [TOLD, UNLIKE])
-def test_a_range_comes_back_as_it_was(tmp_path: Path, forecast: CoverageRange):
+def test_a_range_comes_back_as_it_was(tmp_path: Path, forecast: ForecastRange):
     with open_run(tmp_path) as ledger, ledger.run() as run:
         ledger.choose("a", [], forecast=forecast)
         assert (run.choice("a").forecast, run.choice("a").forecast_range) == (0.5, forecast)

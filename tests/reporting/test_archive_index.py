@@ -14,7 +14,7 @@ import pytest
 from archive_runs import PLAN, tell_archive
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.forecast_error import CoverageRange, ForecastError, Miss, log_density
+from earmark.gate.forecast_error import ForecastError, ForecastRange, Miss, log_density
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -146,11 +146,11 @@ def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
         misses = tuple(Miss(density + place / 1e3, 0.0, place / 10) for place in range(40))
         ledger.foretell_by(ForecastError(misses=misses))
         first, second, third = (row.id for row in run.recordings()[:3])
-        ledger.choose(first, [], forecast=CoverageRange(0.31, 0.5, 0.69, 0.8))
-        ledger.choose(second, [], forecast=CoverageRange(0.0, 0.4, 1.0, 0.8, is_unlike=True))
+        ledger.choose(first, [], forecast=ForecastRange(0.31, 0.5, 0.69, 0.8))
+        ledger.choose(second, [], forecast=ForecastRange(0.0, 0.4, 1.0, 0.8, is_unlike=True))
         ledger.choose(third, [], forecast=0.25)
         told = data_of(write_index(run, folder / "report.html"))
-        assert run.choice(second).forecast_range == CoverageRange(0.0, 0.4, 1.0, 0.8, True)
+        assert run.choice(second).forecast_range == ForecastRange(0.0, 0.4, 1.0, 0.8, True)
     rows = [dict(zip(told["columns"], row, strict=True)) for row in told["recordings"]]
     assert [row["words"] for row in rows[:3]] == [
         "50.0 % (31–69 % in 80 % of recordings)",

@@ -22,7 +22,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from archive_runs import PLAN
 from chromium import CHROMIUM, DRIVER, chromium, look
-from earmark.gate.forecast_error import CoverageRange
+from earmark.gate.forecast_error import ForecastRange
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -66,7 +66,7 @@ def page(
     with Ledger.open(runs / "archive", PLAN) as ledger:
         name = "<img src=x onerror='window.ran=9'>.mp4"
         ledger.add(RecordingRow("hostile", f"/cams/{name}", 60.0, 1000))
-        ledger.choose("hostile", [], forecast=CoverageRange(0.25, 0.5, 0.875, 0.8))
+        ledger.choose("hostile", [], forecast=ForecastRange(0.25, 0.5, 0.875, 0.8))
     for name in ("web", "got"):
         (runs / name).mkdir()
     shutil.copy(runs / "bench" / VIDEO, runs / "web" / "bench.mp4")

@@ -40,30 +40,17 @@ COUNT_EXCESS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class CoverageRange:
-    """A coverage to be expected, and between what it is to lie."""
+class ForecastRange:
+    """What is to be expected of a recording, a coverage or a number, and between what it lies."""
 
     low: float
     expected: float
     high: float
     confidence: float
-    """Share of recordings whose coverage lies between `low` and `high`."""
+    """Share of recordings for which it lies between `low` and `high`."""
     is_unlike: bool = False
-    """Whether too few recordings like this one have been met to say more than 0 to 100 %."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRange:
-    """How many actions a recording is expected to hold, and between what that is to lie."""
-
-    low: float
-    expected: float
-    high: float
-    confidence: float
-    """Share of recordings that hold between `low` and `high` actions."""
-    is_unlike: bool = False
-    """Whether too few recordings like this one have been met to say more: `high` is then as many
-    as one a second."""
+    """Whether too few recordings like this one have been met to say more than all that can be: 0 to
+    100 % of the actions, at most one action a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,39 +112,48 @@ class ForecastError:
 
     def range(
         self, forecast: float, *, actions: float, duration: float, confidence: float = CONFIDENCE
-    ) -> CoverageRange:
+    ) -> ForecastRange:
         """What a `forecast` of coverage means in a recording that is expected to hold `actions`."""
-        check_confidence(confidence)
+        _check_confidence(confidence)
         if not 0 < forecast < 1 - CERTAIN:  # no call, or one on every window
-            return CoverageRange(forecast, forecast, forecast, confidence)
+            return ForecastRange(forecast, forecast, forecast, confidence)
         density = log_density(actions, duration)
         expected = self.expect(forecast, density)
-        units = self._units(log_odds(forecast), density, confidence)
+        met = np.array([(each.density, each.odds, each.units) for each in self.misses])
+        units = math.inf
+        if len(met):
+            near = np.exp(-0.5 * ((met[:, 1] - log_odds(forecast)) / NEAR) ** 2)
+            alike = likeness(met[:, 0], density)
+            weights = near * alike
+            # What a recording just like this one counts, as far as those that are alike tell.
+            budgets = len(met) / len(np.unique(met[:, 0]))
+            own = budgets * weights.sum() / max(float(alike.sum()), 1e-12)
+            units = quantile(met[:, 2], weights, own=own, confidence=confidence)
         if math.isinf(units):
-            return CoverageRange(0.0, expected, 1.0, confidence, is_unlike=True)
+            return ForecastRange(0.0, expected, 1.0, confidence, is_unlike=True)
         side = units * spread(expected, actions)
-        return CoverageRange(
+        return ForecastRange(
             max(0.0, expected - side), expected, min(1.0, expected + side), confidence
         )
 
     def count(
         self, actions: float, duration: float, *, confidence: float = CONFIDENCE
-    ) -> ActionRange | None:
+    ) -> ForecastRange | None:
         """Between what the number of actions is to lie where `actions` are expected.
 
         None where nobody has measured how far such numbers are off.
         """
-        check_confidence(confidence)
+        _check_confidence(confidence)
         if not self.miscounts:
             return None
         met = np.array([(each.density, each.units) for each in self.miscounts])
         alike = likeness(met[:, 0], log_density(actions, duration))
         units = quantile(met[:, 1], alike, own=1.0, confidence=confidence)
         if math.isinf(units):
-            return ActionRange(0.0, actions, max(actions, duration), confidence, is_unlike=True)
+            return ForecastRange(0.0, actions, max(actions, duration), confidence, is_unlike=True)
         factor = math.exp(units * count_spread(actions))
         low, high = (1 + actions) / factor - 1, (1 + actions) * factor - 1
-        return ActionRange(max(0.0, low), actions, high, confidence)
+        return ForecastRange(max(0.0, low), actions, high, confidence)
 
     def expect(self, forecast: float, density: float) -> float:
         """The coverage to be expected of a `forecast` at a log-density."""
@@ -172,22 +168,8 @@ class ForecastError:
             return expected
         return 1 / (1 + math.exp(-lean / self.slope))
 
-    def _units(self, odds: float, density: float, confidence: float) -> float:
-        """How many units of `spread` a forecast is off at most; infinite where nobody knows."""
-        met = np.array([(each.density, each.odds, each.units) for each in self.misses])
-        if not len(met):
-            return math.inf
-        near = np.exp(-0.5 * ((met[:, 1] - odds) / NEAR) ** 2)
-        alike = likeness(met[:, 0], density)
-        weights = near * alike
-        # What a recording just like this one counts, as far as those that are alike tell.
-        budgets = len(met) / len(np.unique(met[:, 0]))
-        own = budgets * weights.sum() / max(float(alike.sum()), 1e-12)
-        return quantile(met[:, 2], weights, own=own, confidence=confidence)
 
-
-def check_confidence(confidence: float) -> None:
-    """Raise `ValueError` where `confidence` is no share of recordings that a range could hold."""
+def _check_confidence(confidence: float) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence lies between 0 % and 100 %, not {confidence:.0%}")
 
@@ -231,17 +213,17 @@ def log_density(actions: float, duration: float) -> float:
     return math.log(max(actions, 0.0) / max(duration, 1.0) + LEAST)
 
 
-def as_range(share: float | None, told: CoverageRange | None) -> str:
+def as_range(share: float | None, told: ForecastRange | None) -> str:
     """A forecast of coverage and between what it is to lie.
 
-    >>> as_range(0.5, CoverageRange(0.4, 0.5, 0.6, 0.8))
+    >>> as_range(0.5, ForecastRange(0.4, 0.5, 0.6, 0.8))
     '50.0 % (40–60 % in 80 % of recordings)'
     """
     sure = how_sure(share, told)
     return f"{as_share(share)} ({sure})" if sure else as_share(share)
 
 
-def how_sure(share: float | None, told: CoverageRange | None) -> str:
+def how_sure(share: float | None, told: ForecastRange | None) -> str:
     """Between what a forecast of coverage is to lie; empty where it is certain, or there is none.
 
     >>> how_sure(0.5, None)
@@ -249,18 +231,14 @@ def how_sure(share: float | None, told: CoverageRange | None) -> str:
     """
     if share is None or math.isnan(share) or (told and told.low == told.high):
         return ""
-    if told is None:
-        return UNMEASURED
-    if told.is_unlike:
-        return f"0–100 %: {UNLIKE}"
-    between = f"{100 * told.low:.0f}–{100 * told.high:.0f} %"
-    return f"{between} in {100 * told.confidence:.0f} % of recordings"
+    sure = _between(told, scale=100, unit=" %")
+    return f"0–100 %: {sure}" if told and told.is_unlike else sure
 
 
-def as_count(actions: float | None, told: ActionRange | None) -> str:
+def as_count(actions: float | None, told: ForecastRange | None) -> str:
     """A number of actions that is expected, and between what it is to lie; empty for none.
 
-    >>> as_count(36.8, ActionRange(20.1, 36.8, 66.4, 0.8))
+    >>> as_count(36.8, ForecastRange(20.1, 36.8, 66.4, 0.8))
     '37 actions expected (20–66 in 80 % of recordings)'
     >>> as_count(0.93, None)
     '0.93 actions expected (how sure that is was not measured)'
@@ -268,13 +246,16 @@ def as_count(actions: float | None, told: ActionRange | None) -> str:
     if actions is None:
         return ""
     shown = f"{actions:.0f}" if actions >= 10 else f"{actions:.2g}"
+    return f"{shown} actions expected ({_between(told)})"
+
+
+def _between(told: ForecastRange | None, *, scale: int = 1, unit: str = "") -> str:
     if told is None:
-        sure = UNMEASURED
-    elif told.is_unlike:
-        sure = UNLIKE
-    else:
-        sure = f"{told.low:.0f}–{told.high:.0f} in {100 * told.confidence:.0f} % of recordings"
-    return f"{shown} actions expected ({sure})"
+        return UNMEASURED
+    if told.is_unlike:
+        return UNLIKE
+    between = f"{scale * told.low:.0f}–{scale * told.high:.0f}{unit}"
+    return f"{between} in {100 * told.confidence:.0f} % of recordings"
 
 
 def as_share(share: float | None) -> str:

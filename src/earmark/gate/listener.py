@@ -100,10 +100,10 @@ def listen(
 
     What is `beside` hears it in the same pass, where the frontline listens to sound as it does.
     """
-    began, meter, levels = time.perf_counter(), Meter(), _Levels()
+    began, meter, powers = time.perf_counter(), Meter(), list[FloatArray]()
     if isinstance(frontline.encoder, SoundEncoder):
         sample_rate = frontline.encoder.sample_rate
-        sound = levels.overhear(recording.sound(sample_rate=sample_rate, meter=meter))
+        sound = _overhear(recording.sound(sample_rate=sample_rate, meter=meter), powers)
         if beside is not None and sample_rate == SAMPLE_RATE:
             sound = beside(recording, sound)
         scored = frontline.scorer(frontline.encoder.encode(sound))
@@ -114,7 +114,9 @@ def listen(
         pieces.append(np.asarray(track.values, dtype=np.float32))
         if progress is not None:
             progress(track.span.end)
-    scores, level = np.concatenate(pieces or [np.zeros(0, np.float32)]), levels.track()
+    scores = np.concatenate(pieces or [np.zeros(0, np.float32)])
+    power = np.concatenate(powers) if powers else np.zeros(0)
+    level = Track(decibels(np.sqrt(power)), hop=LEVEL_HOP) if len(power) else None
     if level is not None and level.values.max(initial=-np.inf) < SILENT_DB:
         scores = np.zeros_like(scores)  # what a scorer makes of nothing is not evidence
     return Heard(
@@ -140,7 +142,11 @@ def listen_to_any(
 
     A recording without sound is not an error: it is unheard, and its warnings say so.
     """
-    first = _listen_or_not(recording, frontline, progress, beside)
+    try:
+        first = listen(recording, frontline, progress=progress, beside=beside)
+    except NoAudioStream:
+        warnings = tuple(list_warnings(recording))
+        first = Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0, warnings)
     others = () if recording.audio_track else range(1, len(recording.audio_tracks))
     for track in others if first.is_silent or first.is_unheard else ():
         other = replace(recording, audio_track=track)
@@ -185,19 +191,6 @@ def _tells(motion: Track, *, block: float = 4.0) -> bool:
     return bool(high - low >= MOTION_TELLS)
 
 
-def _listen_or_not(
-    recording: Recording,
-    frontline: Frontline,
-    progress: Progress | None,
-    beside: Beside | None,
-) -> Heard:
-    try:
-        return listen(recording, frontline, progress=progress, beside=beside)
-    except NoAudioStream:
-        warnings = tuple(list_warnings(recording))
-        return Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0, warnings)
-
-
 def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iterator[str]:
     if recording.has_audio:
         yield from list_warnings(recording)
@@ -215,32 +208,20 @@ def _warnings(recording: Recording, meter: Meter, *, has_listened: bool) -> Iter
         )
 
 
-class _Levels:
-    """Notes the level of sound that passes by."""
+def _overhear(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Sound]:
+    """Pass `sound` on as it is; its mean square in each `LEVEL_HOP` goes into `powers`."""
+    rest, cell = np.zeros(0, dtype=np.float32), 1
+    for block in sound:
+        cell = round(LEVEL_HOP * block.sample_rate)
+        samples = np.concatenate([rest, block.values])
+        whole = len(samples) - len(samples) % cell
+        powers.append(_mean_square(samples[:whole], cell))
+        rest = samples[whole:]
+        yield block
+    powers.append(_mean_square(np.pad(rest, (0, -len(rest) % cell)), cell))
 
-    def __init__(self) -> None:
-        self._cell = 1
-        self._power: list[FloatArray] = []
-        self._open = np.zeros(0, dtype=np.float32)
 
-    def overhear(self, sound: Iterable[Sound]) -> Iterator[Sound]:
-        """Pass `sound` on as it is."""
-        for block in sound:
-            self._cell = round(LEVEL_HOP * block.sample_rate)
-            samples = np.concatenate([self._open, block.values])
-            whole = len(samples) - len(samples) % self._cell
-            self._note(samples[:whole])
-            self._open = samples[whole:]
-            yield block
-
-    def track(self) -> Track | None:
-        """The level so far, in dB; none if nothing passed by."""
-        self._note(np.pad(self._open, (0, -len(self._open) % self._cell)))
-        if not self._power:
-            return None
-        return Track(decibels(np.sqrt(np.concatenate(self._power))), hop=LEVEL_HOP)
-
-    def _note(self, samples: FloatArray) -> None:
-        if len(samples):
-            cells = samples.reshape(-1, self._cell)
-            self._power.append(np.einsum("ij,ij->i", cells, cells) / self._cell)
+def _mean_square(samples: FloatArray, cell: int) -> FloatArray:
+    cells = samples.reshape(-1, cell)
+    power: FloatArray = np.einsum("ij,ij->i", cells, cells) / cell
+    return power

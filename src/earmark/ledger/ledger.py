@@ -26,7 +26,7 @@ from earmark.captioning.activity import stored_activity
 from earmark.captioning.request import FREE, Answer
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.forecast_error import CoverageRange, ForecastError
+from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
@@ -206,7 +206,7 @@ class Ledger(RunWriter):
         *,
         tags: Mapping[Span, Sequence[str]] | None = None,
         rule: str = "",
-        forecast: CoverageRange | float | None = None,
+        forecast: ForecastRange | float | None = None,
         notes: Sequence[str] = (),
         round: int | None = None,  # noqa: A002 - the word the command line uses
     ) -> None:

@@ -11,7 +11,7 @@ from earmark.captioning.activity import activity_of
 from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.window_sounds import WindowSounds, level_words, said_in
-from earmark.gate.forecast_error import ActionRange, CoverageRange, ForecastError
+from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.media import Recording, Source
 from earmark.media.prefetch import DecodedFrames
 from earmark.selection.coverage_forecast import as_measured
@@ -208,7 +208,7 @@ class ChoiceRow:
     """Share of all actions the picks are expected to touch; None where none are expected."""
     notes: tuple[str, ...] = ()
     """What a reader should know: swaps, warnings."""
-    forecast_range: CoverageRange | None = None
+    forecast_range: ForecastRange | None = None
     """Between what the forecast is to lie; None where nobody has measured that."""
 
 
@@ -274,7 +274,7 @@ class Totals:
     touched: float = 0.0
     """Actions the picks are expected to touch."""
 
-    def coverage(self, error: ForecastError | None) -> tuple[float | None, CoverageRange | None]:
+    def coverage(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
         """The share of actions that the picks are to touch, and between what it is to lie."""
         if not self.expected:
             return None, None
@@ -282,7 +282,7 @@ class Totals:
         told = as_measured(share, error, actions=self.expected, duration=self.duration)
         return (told.expected if told else share), told
 
-    def actions(self, error: ForecastError | None) -> tuple[float | None, ActionRange | None]:
+    def actions(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
         """The number of actions expected, and between what it is to lie.
 
         None where none are expected, and where nobody has measured how far such numbers are off.

@@ -17,7 +17,7 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.forecast_error import CoverageRange
+from earmark.gate.forecast_error import ForecastRange
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.media.source import as_place, as_text
 from earmark.redaction import map_texts, redact
@@ -228,13 +228,13 @@ def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:
     return entry.span.start, entry.span.end, entry.kind, text, entry.confidence, entry.origin, data
 
 
-def forecast_values(forecast: CoverageRange | float | None) -> tuple[float | None, ...]:
+def forecast_values(forecast: ForecastRange | float | None) -> tuple[float | None, ...]:
     """The columns of a forecast: itself, between what it is to lie, and with what confidence.
 
     No range where nobody measured one; and nobody can say how sure a forecast is where too few
     recordings like this one have been met.
     """
-    if not isinstance(forecast, CoverageRange):
+    if not isinstance(forecast, ForecastRange):
         return forecast, None, None, None
     confidence = None if forecast.is_unlike else forecast.confidence
     return forecast.expected, forecast.low, forecast.high, confidence

@@ -15,7 +15,7 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import KINDS, EvidenceEntry
-from earmark.gate.forecast_error import CONFIDENCE, CoverageRange, ForecastError
+from earmark.gate.forecast_error import CONFIDENCE, ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.ledger.records import (
     ChoiceRow,
@@ -312,7 +312,7 @@ class Run:
         rule, notes, expected, low, high, sure = row
         told = None
         if low is not None:
-            told = CoverageRange(low, expected, high, sure or CONFIDENCE, is_unlike=sure is None)
+            told = ForecastRange(low, expected, high, sure or CONFIDENCE, is_unlike=sure is None)
         return ChoiceRow(rule, expected, tuple(json.loads(notes)), told)
 
     def picks(self, recording: str) -> Iterator[PickRow]:

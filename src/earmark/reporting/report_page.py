@@ -23,7 +23,7 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
-from earmark.gate.forecast_error import ActionRange, CoverageRange, as_count, as_range, how_sure
+from earmark.gate.forecast_error import ForecastRange, as_count, as_range, how_sure
 from earmark.grid import count_windows
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
@@ -212,8 +212,8 @@ def forecast_of(run: Run, recording: RecordingRow, heard: HeardRow) -> dict[str,
 
 
 def say_forecast(
-    coverage: tuple[float | None, CoverageRange | None],
-    actions: tuple[float | None, ActionRange | None],
+    coverage: tuple[float | None, ForecastRange | None],
+    actions: tuple[float | None, ForecastRange | None],
 ) -> dict[str, Any]:
     """A forecast as a page shows it: the share of how many actions, and how sure both are."""
     share, told = coverage

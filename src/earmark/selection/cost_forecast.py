@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from earmark.gate.forecast_error import ActionRange, CoverageRange, ForecastError, as_count
+from earmark.gate.forecast_error import ForecastError, ForecastRange, as_count
 from earmark.grid import Windows
 from earmark.selection import ladder
 from earmark.selection.coverage_forecast import as_measured
@@ -52,7 +52,7 @@ class Rung:
     money: float
     pays: bool
     """Whether listening and these calls together cost less than calling on every window."""
-    range: CoverageRange | None = None
+    range: ForecastRange | None = None
     """Between what the coverage is to lie; none where nobody has measured that."""
 
 
@@ -105,7 +105,7 @@ class Forecast:
     """What a reader should know about single recordings, in their order."""
     actions: float | None = None
     """Actions expected in all recordings; none where nothing was heard to tell it by."""
-    actions_range: ActionRange | None = None
+    actions_range: ForecastRange | None = None
     """Between what that number is to lie, as if all were one recording; none if not measured."""
 
     def to_pandas(self) -> DataFrame:

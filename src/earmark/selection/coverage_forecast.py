@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from earmark.gate.forecast_error import CoverageRange, ForecastError
+from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Heard
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
@@ -42,7 +42,7 @@ def foretell(heard: Heard, choice: Choice, actions: float) -> float | None:
 
 def as_measured(
     share: float | None, error: ForecastError | None, *, actions: float, duration: float
-) -> CoverageRange | None:
+) -> ForecastRange | None:
     """What a forecast of `share` came to on recordings like this one, which holds `actions`.
 
     None where there is no forecast, or nobody has measured what became of such ones.

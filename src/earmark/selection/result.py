@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.resources import files
 from typing import Any
 
-from earmark.gate.forecast_error import ActionRange, CoverageRange, as_count, as_range
+from earmark.gate.forecast_error import ForecastRange, as_count, as_range
 from earmark.selection.notebook import (
     MOST_RECORDINGS,
     DataFrame,
@@ -74,11 +74,11 @@ class Chosen:
     """What a reader should know: swaps, warnings about the file."""
     left_out: tuple[LeftOut, ...] = ()
     """The best of the windows not chosen, where they were asked for."""
-    forecast_range: CoverageRange | None = None
+    forecast_range: ForecastRange | None = None
     """Between what the forecast is to lie; none where nobody has measured that."""
     actions: float | None = None
     """Actions the recording is expected to hold; none where nothing was heard to tell it by."""
-    actions_range: ActionRange | None = None
+    actions_range: ForecastRange | None = None
     """Between what that number is to lie; none where nobody has measured that."""
 
     def __repr__(self) -> str:
