@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -30,25 +30,38 @@ FARTHEST = 5.0
 
 
 class Tower(nn.Module):
-    """A pointwise layer, residual blocks of one three-tap convolution each, one logit a step."""
+    """A pointwise layer, residual blocks of one convolution each, and logits a step."""
 
     def __init__(
-        self, channels: int, *, width: int, dilations: tuple[int, ...], dropout: float
+        self,
+        enter: nn.Conv1d,
+        blocks: Iterable[nn.Conv1d],
+        leave: nn.Conv1d,
+        *,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.enter = nn.Conv1d(channels, width, 1)
-        self.blocks = nn.ModuleList(
-            nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations
-        )
-        self.leave = nn.Conv1d(width, 1, 1)
+        self.enter, self.blocks, self.leave = enter, nn.ModuleList(blocks), leave
         self.drop = nn.Dropout1d(dropout)  # whole channels: as good here, and twice as fast
 
+    @classmethod
+    def untrained(
+        cls, channels: int, *, width: int, dilations: Iterable[int], dropout: float
+    ) -> Tower:
+        """One logit a step, from three taps a block."""
+        return cls(
+            nn.Conv1d(channels, width, 1),
+            [nn.Conv1d(width, width, 3, dilation=step, padding=step) for step in dilations],
+            nn.Conv1d(width, 1, 1),
+            dropout=dropout,
+        )
+
     def forward(self, read: Tensor) -> Tensor:
-        """Logits `(batch, steps)` of what is read, `(batch, channels, steps)`."""
+        """Logits `(batch, logits, steps)` of what is read, `(batch, channels, steps)`."""
         hidden = torch.relu(self.enter(read))  # (batch, width, steps)
         for block in self.blocks:
             hidden = hidden + torch.relu(block(self.drop(hidden)))
-        logits: Tensor = self.leave(self.drop(hidden)).squeeze(1)
+        logits: Tensor = self.leave(self.drop(hidden))
         return logits
 
 
@@ -103,7 +116,8 @@ class Head(nn.Module):
     ) -> None:
         super().__init__()
         self.front = Front(channels, bands=bands)
-        self.tower = Tower(self.front.channels, width=width, dilations=DILATIONS, dropout=dropout)
+        read = self.front.channels
+        self.tower = Tower.untrained(read, width=width, dilations=DILATIONS, dropout=dropout)
         self.channels = channels
         self.context = self.front.context + sum(DILATIONS)
         """Steps on each side that a logit depends on."""
@@ -136,6 +150,10 @@ class Head(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """The logits of `features`."""
+        return self.logits(features).squeeze(1)
+
+    def logits(self, features: Tensor) -> Tensor:
+        """What the tower makes of `features`, `(batch, 1, steps)`."""
         logits: Tensor = self.tower((self.front(features) - self.usual) / self.spread)
         return logits
 
@@ -157,7 +175,7 @@ class Context(nn.Module):
         self.channels = channels
         """Of the features; what it reads has four times as many."""
         read = 4 * channels * (1 + len(VARIETY))
-        self.tower = Tower(read, width=width, dilations=SECONDS, dropout=dropout)
+        self.tower = Tower.untrained(read, width=width, dilations=SECONDS, dropout=dropout)
         self.context = (sum(SECONDS) + max(VARIETY)) * CLOCK_RATE
         """Steps of the features on each side that a logit depends on."""
         self.register_buffer("usual", torch.zeros(4 * channels))
@@ -172,7 +190,7 @@ class Context(nn.Module):
     def forward(self, seconds: Tensor) -> Tensor:
         """The logits of `seconds`."""
         logits: Tensor = self.tower(self.tower.drop(self.read(seconds)))
-        return logits
+        return logits.squeeze(1)
 
     def read(self, seconds: Tensor) -> Tensor:
         """What the tower is given of `seconds`: `(batch, rows, seconds)`."""

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from earmark.errors import ModelMismatch
 from earmark.gate.onnx_scorer import OnnxScorer
-from earmark.timeline import CLOCK_RATE, FloatArray, Track
+from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 from earmark.training.head import (
     AROUND,
     FARTHEST,
@@ -103,30 +103,14 @@ def _mean_around(values: Tensor) -> Tensor:
     return around.squeeze(1)
 
 
-def _side_by_side(towers: Sequence[Tower], enters: Sequence[nn.Conv1d]) -> Beside:
-    """Towers of one shape as one."""
+def _side_by_side(towers: Sequence[Tower], enters: Sequence[nn.Conv1d]) -> Tower:
+    """Towers of one shape as one, whose logits are theirs: `(batch, towers, steps)`."""
     blocks = zip(*(tower.blocks for tower in towers), strict=True)
-    return Beside(
+    return Tower(
         _beside(enters, shared_input=True),
         [_beside([_conv(each) for each in layers], shared_input=False) for layers in blocks],
         _beside([tower.leave for tower in towers], shared_input=False),
     )
-
-
-class Beside(nn.Module):
-    """Towers side by side: logits `(batch, towers, steps)`."""
-
-    def __init__(self, enter: nn.Conv1d, blocks: Sequence[nn.Conv1d], leave: nn.Conv1d) -> None:
-        super().__init__()
-        self.enter, self.blocks, self.leave = enter, nn.ModuleList(blocks), leave
-
-    def forward(self, read: Tensor) -> Tensor:
-        """The logits of what is read, `(batch, channels, steps)`."""
-        hidden = torch.relu(self.enter(read))
-        for block in self.blocks:
-            hidden = hidden + torch.relu(block(hidden))
-        logits: Tensor = self.leave(hidden)
-        return logits
 
 
 def _conv(module: nn.Module) -> nn.Conv1d:
@@ -189,7 +173,7 @@ def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
     return data
 
 
-def _write_chance(graph: _Graph, context: Context, wide: Beside) -> str:
+def _write_chance(graph: _Graph, context: Context, wide: Tower) -> str:
     """The nodes that give the mean chance of `wide` at every step, `(1, steps)`."""
     logits = _write_towers(graph, _write_seconds(graph, context), wide)
     chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), graph.constant([1]), keepdims=0)
@@ -207,8 +191,8 @@ def _write_loudness(graph: _Graph, scores: str, loudness: float, channels: int) 
     return graph.add("Mul", graph.average(scores, AROUND, padded=False), weight)
 
 
-def _write_towers(graph: _Graph, read: str, towers: Beside) -> str:
-    """The nodes of `Beside.forward`."""
+def _write_towers(graph: _Graph, read: str, towers: Tower) -> str:
+    """The nodes of `Tower.forward`."""
     hidden = graph.add("Relu", graph.convolve(read, towers.enter))
     for block in towers.blocks:
         convolved = graph.convolve(hidden, _conv(block))
@@ -359,11 +343,9 @@ def prove(
         with torch.no_grad():
             wanted = panel(torch.from_numpy(rows)[None])[0].numpy()
         for piece in (len(rows), 137):
-            tracks = [
-                Track(rows[start : start + piece], start=start / 25)
-                for start in range(0, len(rows), piece)
-            ]
-            got = np.concatenate([track.values for track in scorer(tracks)])
+            cuts = range(0, len(rows), piece)
+            tracks = scorer(Track(rows[cut : cut + piece], start=cut * HOP) for cut in cuts)
+            got = np.concatenate([track.values for track in tracks])
             worst = max(worst, float(np.abs(got - wanted).max(initial=0.0)))
     if not worst <= TOLERANCE:
         raise ModelMismatch(

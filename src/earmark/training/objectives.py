@@ -7,8 +7,9 @@ them and only the objective differs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -44,40 +45,31 @@ class Targets:
         return int(self.owner[-1]) + 1 if len(self.owner) else 0
 
 
-class Objective(Protocol):
+SCORES: dict[str, Callable[[Tensor], Tensor]] = {
+    "logistic": torch.sigmoid,
+    "softplus": functional.softplus,
+}
+"""What turns a logit into a score, by name."""
+
+
+class Objective:
     """A loss over logits `(batch, steps)`, and the score a logit stands for once trained."""
+
+    __slots__ = ()
+    activation: ClassVar[str] = "logistic"
+    """One of `SCORES`."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
         """One number to make small; finite for any finite logits, with or without actions."""
-        ...
-
-    @property
-    def activation(self) -> str:
-        """What turns a logit into a score: `logistic` or `softplus`."""
-        ...
+        raise NotImplementedError
 
     def score(self, logits: Tensor) -> Tensor:
         """How much each step deserves a look, at least 0, rising with the logit."""
-        ...
-
-
-class _Logistic:
-    """For objectives whose logits are those of a probability."""
-
-    __slots__ = ()
-
-    @property
-    def activation(self) -> str:
-        """What turns a logit into a score."""
-        return "logistic"
-
-    def score(self, logits: Tensor) -> Tensor:
-        """The logistic of the logit."""
-        return torch.sigmoid(logits)
+        return SCORES[self.activation](logits)
 
 
 @dataclass(frozen=True, slots=True)
-class SpanObjective(_Logistic):
+class SpanObjective(Objective):
     """Fire once in every action and nowhere else: the paper's coverage-aligned loss."""
 
     tau: float = 4.0
@@ -91,7 +83,7 @@ class SpanObjective(_Logistic):
 
 
 @dataclass(frozen=True, slots=True)
-class FrameObjective(_Logistic):
+class FrameObjective(Objective):
     """Tell for every step whether it lies in an action: the usual loss, kept as a baseline."""
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
@@ -103,7 +95,7 @@ class FrameObjective(_Logistic):
 
 
 @dataclass(frozen=True, slots=True)
-class RateObjective:
+class RateObjective(Objective):
     """Say how many actions start a second: the likelihood of a Poisson process, in two parts.
 
     The likelihood of starts at times s under an intensity of mean `m` over a crop of `T` seconds
@@ -114,6 +106,8 @@ class RateObjective:
     Together they are the sum of log-intensities at the starts less the integral of the intensity.
     """
 
+    activation: ClassVar[str] = "softplus"
+    """The score is action starts a second."""
     counts: float = 1.0
     """Weight of how many starts there are."""
     jitter: float = 0.0
@@ -145,15 +139,6 @@ class RateObjective:
         side = round(self.near / HOP)
         active = targets.active.float().unsqueeze(1)
         return targets.heard & (functional.max_pool1d(active, 2 * side + 1, 1, side)[:, 0] > 0)
-
-    @property
-    def activation(self) -> str:
-        """What turns a logit into a score."""
-        return "softplus"
-
-    def score(self, logits: Tensor) -> Tensor:
-        """Action starts a second."""
-        return functional.softplus(logits)
 
 
 OBJECTIVES: dict[str, Objective] = {

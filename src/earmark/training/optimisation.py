@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -109,10 +109,9 @@ def fit(
         seed=seed,
         clock_rate=head.clock_rate,
     )
-    fitted = Fitted(head)
     origin = origin_of(recordings, settings) if checkpoint is not None else {}
-    if checkpoint is not None and checkpoint.is_file():
-        _resume(checkpoint, fitted, optimizer, crops, origin)
+    state = Checkpoint(checkpoint, head, optimizer, crops.rng, origin)
+    fitted = Fitted(head, [Check(*check) for check in state.resume().get("checks", ())])
     begun = fitted.checks[-1].step if fitted.checks else 0
     losses = []
     for step in range(begun + 1, settings.steps + 1):
@@ -123,8 +122,7 @@ def fit(
             fitted.checks.append(Check(step, float(np.mean(losses)), measure(head.eval())))
             progress(fitted.checks[-1])
             losses = []
-            if checkpoint is not None:
-                _keep(checkpoint, fitted, optimizer, crops, origin)
+            state.keep(checks=[astuple(check) for check in fitted.checks])
     head.eval()
     return fitted
 
@@ -153,59 +151,64 @@ def score(head: Head, objective: Objective, features: FloatArray) -> FloatArray:
     return scores
 
 
-def _keep(
-    path: Path,
-    fitted: Fitted[Any],
-    optimizer: torch.optim.Optimizer,
-    crops: Crops,
-    origin: dict[str, Any],
-) -> None:
-    """Write all that the next step depends on."""
-    state: dict[str, Any] = {
-        **origin,
-        "head": fitted.head.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "checks": [(check.step, check.loss, check.dev) for check in fitted.checks],
-        "crops": crops.rng.bit_generator.state,
-        "torch": torch.get_rng_state(),
-    }
-    with replacing(path) as scratch:
-        torch.save(state, scratch)
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """All that the next step of a fit depends on, kept in a file; without a path nothing is."""
 
+    path: Path | None
+    head: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    rng: np.random.Generator
+    """Of the crops."""
+    origin: Mapping[str, Any]
+    """What the fit is of; see `origin_of`."""
 
-def _resume(
-    path: Path,
-    fitted: Fitted[Any],
-    optimizer: torch.optim.Optimizer,
-    crops: Crops,
-    origin: dict[str, Any],
-) -> None:
-    """Read what `_keep` wrote."""
-    state = torch.load(path, weights_only=True)
-    check_origin(path, state, origin)
-    fitted.head.load_state_dict(state["head"])
-    optimizer.load_state_dict(state["optimizer"])
-    fitted.checks = [Check(*check) for check in state["checks"]]
-    crops.rng.bit_generator.state = state["crops"]
-    torch.set_rng_state(state["torch"])
+    def keep(self, **progress: Any) -> None:
+        """Write the state and how far the fit has come."""
+        if self.path is None:
+            return
+        state = {
+            **self.origin,
+            **progress,
+            "head": self.head.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "crops": self.rng.bit_generator.state,
+            "torch": torch.get_rng_state(),
+        }
+        with replacing(self.path) as scratch:
+            torch.save(state, scratch)
 
+    def resume(self) -> Mapping[str, Any]:
+        """Take up what `keep` wrote, and tell the progress; nothing where there is none.
 
-def check_origin(path: Path, state: Mapping[str, Any], origin: Mapping[str, Any]) -> None:
-    """Raise `ModelMismatch` for a checkpoint of another training.
+        Raises:
+            ModelMismatch: it is of another training.
+        """
+        if self.path is None or not self.path.is_file():
+            return {}
+        state: dict[str, Any] = torch.load(self.path, weights_only=True)
+        self._check_origin(state)
+        self.head.load_state_dict(state["head"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.rng.bit_generator.state = state["crops"]
+        torch.set_rng_state(state["torch"])
+        return state
 
-    Where the learning rate does not come down, what was done so far does not hang on how many steps
-    there are to be: a training may go on to more, or end with fewer than it was begun for.
-    """
-    wanted = dict(origin["settings"])
-    kept = dict(state.get("settings", {}))
-    taken = state["step"] if "step" in state else state["checks"][-1][0]
-    if not wanted["cooling"] and taken <= wanted["steps"]:
-        kept["steps"] = wanted["steps"]
-    for what in origin:
-        if (kept if what == "settings" else state.get(what)) != origin[what]:
-            raise ModelMismatch(
-                f"{path} is from a training with other {what}; give another folder, or remove it"
-            )
+    def _check_origin(self, state: Mapping[str, Any]) -> None:
+        """Where the learning rate does not come down, the steps there are to be do not matter.
+
+        A training may then go on to more, or end with fewer than it was begun for.
+        """
+        wanted, kept = self.origin["settings"], dict(state.get("settings", {}))
+        taken = state["step"] if "step" in state else state["checks"][-1][0]
+        if not wanted["cooling"] and taken <= wanted["steps"]:
+            kept["steps"] = wanted["steps"]
+        for what, known in self.origin.items():
+            if (kept if what == "settings" else state.get(what)) != known:
+                raise ModelMismatch(
+                    f"{self.path} is from a training with other {what}; "
+                    "give another folder, or remove it"
+                )
 
 
 def origin_of(recordings: Sequence[TrainingRecording], settings: Settings) -> dict[str, Any]:

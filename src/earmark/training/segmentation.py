@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,39 +32,22 @@ from earmark.features.pretrained.segments import SURE, boundaries, segments
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 from earmark.training.dataset import Material, TrainingRecording, fingerprint
-from earmark.training.head import DILATIONS, LEAST_VARIANCE, Tower
-from earmark.training.optimisation import check_origin, origin_of
+from earmark.training.head import Head
+from earmark.training.optimisation import Checkpoint, origin_of
 from earmark.training.settings import Settings
 from earmark.training.split import fold
 
 
-class SegmentHead(nn.Module):
+class SegmentHead(Head):
     """Logits of each class a step, from features `(batch, steps, channels)`."""
 
-    usual: Tensor
-    spread: Tensor
-
     def __init__(self, channels: int, classes: int, *, width: int, dropout: float) -> None:
-        super().__init__()
-        self.tower = Tower(channels, width=width, dilations=DILATIONS, dropout=dropout)
+        super().__init__(channels, width=width, dropout=dropout)
         self.tower.leave = nn.Conv1d(width, classes, 1)
-        self.register_buffer("usual", torch.zeros(()))
-        self.register_buffer("spread", torch.ones(()))
-
-    def settle(self, features: Sequence[FloatArray]) -> None:
-        """Take the usual value and spread from `features`, one for all channels."""
-        every = np.concatenate([each.ravel() for each in features]).astype(np.float64)
-        self.usual.copy_(torch.as_tensor(every.mean()))
-        self.spread.copy_(torch.as_tensor(max(float(every.std()), LEAST_VARIANCE)))
 
     def forward(self, features: Tensor) -> Tensor:
         """The logits, `(batch, steps, classes)`."""
-        read = ((features - self.usual) / self.spread).transpose(1, 2)
-        hidden = torch.relu(self.tower.enter(read))
-        for block in self.tower.blocks:
-            hidden = hidden + torch.relu(block(self.tower.drop(hidden)))
-        logits: Tensor = self.tower.leave(self.tower.drop(hidden)).transpose(1, 2)
-        return logits
+        return self.logits(features).transpose(1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,21 +123,21 @@ def fit_segmenter(
         recordings[0].takes[0].shape[1], len(classes), width=settings.width,
         dropout=settings.dropout,
     )  # fmt: skip
-    head.settle([heard.takes[0] for heard in recordings])
+    head.settle([torch.from_numpy(heard.takes[0]) for heard in recordings])
     optimizer = torch.optim.AdamW(
         head.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     crops = _LabelledCrops(recordings, classes, settings, np.random.default_rng(seed))
-    state = _State(head, optimizer, crops, {**origin_of(recordings, settings), "classes": classes})
-    begun = state.resume(checkpoint) if checkpoint and checkpoint.is_file() else 0
-    for step in range(begun + 1, settings.steps + 1):
+    origin = {**origin_of(recordings, settings), "classes": classes}
+    state = Checkpoint(checkpoint, head, optimizer, crops.rng, origin)
+    for step in range(state.resume().get("step", 0) + 1, settings.steps + 1):
         read, wanted = crops.draw()
         loss = functional.binary_cross_entropy_with_logits(head.train()(read), wanted)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        if checkpoint and (step % settings.check_every == 0 or step == settings.steps):
-            state.keep(checkpoint, step)
+        if step % settings.check_every == 0 or step == settings.steps:
+            state.keep(step=step)
         progress(step, settings.steps)
     return Segmenter(head.eval(), classes, settings.encoder)
 
@@ -185,39 +167,6 @@ class _LabelledCrops:
             read.append(self.features[which][begin : begin + self.size].astype(np.float32))
             wanted.append(self.targets[which][begin : begin + self.size])
         return torch.from_numpy(np.stack(read)), torch.from_numpy(np.stack(wanted))
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """All that the next step of a fit depends on."""
-
-    head: SegmentHead
-    optimizer: torch.optim.Optimizer
-    crops: _LabelledCrops
-    origin: dict[str, Any]
-
-    def keep(self, path: Path, step: int) -> None:
-        """Write it."""
-        kept = {
-            **self.origin,
-            "step": step,
-            "head": self.head.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "crops": self.crops.rng.bit_generator.state,
-            "torch": torch.get_rng_state(),
-        }
-        with replacing(path) as scratch:
-            torch.save(kept, scratch)
-
-    def resume(self, path: Path) -> int:
-        """Read what `keep` wrote; the step it was written at."""
-        kept = torch.load(path, weights_only=True)
-        check_origin(path, kept, self.origin)
-        self.head.load_state_dict(kept["head"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        self.crops.rng.bit_generator.state = kept["crops"]
-        torch.set_rng_state(kept["torch"])
-        return int(kept["step"])
 
 
 @dataclass(frozen=True, slots=True)
