@@ -23,7 +23,6 @@ from earmark.training.answer_regression import Reheard
 from earmark.training.answered_windows import AnsweredRecording, AnsweredWindow, TeachingMaterial
 from earmark.training.calibration import Scores, cases, fit_rates, fit_survival, mean_coverage
 from earmark.training.dataset import Material
-from earmark.training.recipe import score_whole
 from earmark.training.site_adaptation import learn
 
 BUDGETS = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
@@ -71,7 +70,7 @@ def play_turn(
     """Adapt `gates["dense"]` to the taught recordings, and judge it beside `gates["both"]`."""
     names = [*turn.busy, *turn.taught, *turn.judged]
     scores = {
-        kind: {name: score_whole(gate.scorer, material[name].features) for name in names}
+        kind: {name: gate.scorer.score_whole(material[name].features) for name in names}
         for kind, gate in gates.items()
     }
     base = _calibrated(gates["dense"], scores["dense"], material, turn.busy)
@@ -89,7 +88,7 @@ def play_turn(
     except LedgerError:
         adapted, learnt, gain = None, "", float("nan")
     site = adapted or base
-    rescored = {name: score_whole(site.scorer, material[name].features) for name in turn.judged}
+    rescored = {name: site.scorer.score_whole(material[name].features) for name in turn.judged}
     return TurnResult(
         _judge(scores["dense"], material, turn.judged, base),
         _judge(rescored, material, turn.judged, site),

@@ -37,7 +37,6 @@ from earmark.evaluation.tables.table import Table
 from earmark.gate.gate import Gate
 from earmark.media.atomic_file import replacing
 from earmark.training.calibration import crossed_cases
-from earmark.training.recipe import score_whole
 
 SHARES = (0.05, 0.1, 0.15, 0.25)
 DENSE = (0.05, 0.1, 0.15, 0.25, 0.335, 0.5)
@@ -122,7 +121,7 @@ def all_composites(data: Path, runs: Path) -> list[Case]:
     for split, names in enumerate(held_out(sorted(material))):
         gate = Gate.load(runs / f"split-{split}" / "gate.gate")
         part = {name: material[name] for name in names}
-        scores = {name: score_whole(gate.scorer, part[name].features) for name in names}
+        scores = {name: gate.scorer.score_whole(part[name].features) for name in names}
         found += crossed_cases(scores, part)
     return [case for case in found if not is_development(case.recording)]
 

@@ -52,7 +52,6 @@ from earmark.training.calibration import (
 )
 from earmark.training.dataset import Material, TrainingRecording
 from earmark.training.lone_actions import gather_lone
-from earmark.training.recipe import score_whole
 from earmark.training.settings import Settings
 from earmark.training.split import group, participant
 
@@ -144,7 +143,7 @@ def judge(
 
     Also the share of windows that `--budget auto` buys on the idle stretches of each.
     """
-    scores = {name: score_whole(gate.scorer, heard.features) for name, heard in material.items()}
+    scores = {name: gate.scorer.score_whole(heard.features) for name, heard in material.items()}
     found: list[Judged] = []
     shares: list[float] = []
     crossed = {case.recording: [case] for case in crossed_cases(scores, material)}
@@ -186,7 +185,7 @@ def judge_lone(gate: Gate, material: Material, rare: Material) -> list[Case]:
     found = []
     for name, heard in rare.items():
         if participant(name) in people:
-            scores = {name: score_whole(gate.scorer, heard.features)}
+            scores = {name: gate.scorer.score_whole(heard.features)}
             found += cases(scores, {name: heard}, [name], gate.rates, gate.survival)
     return found
 
@@ -225,7 +224,7 @@ def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
 
 def judge_seed(gate: Gate, material: Material) -> list[Case]:
     """The recordings of one part by the heads of one seed, rated by the part's others."""
-    scores = {name: score_whole(gate.scorer, heard.features) for name, heard in material.items()}
+    scores = {name: gate.scorer.score_whole(heard.features) for name, heard in material.items()}
     return crossed_cases(scores, material)
 
 

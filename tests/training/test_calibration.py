@@ -10,6 +10,7 @@ import pytest
 from earmark.errors import AnnotationError
 from earmark.evaluation.annotations.actions import Action
 from earmark.evaluation.metrics.coverage_counts import count_starts
+from earmark.gate.gate import default_gate
 from earmark.grid import Grid
 from earmark.timeline import Track
 from earmark.training.calibration import (
@@ -85,7 +86,7 @@ def test_the_forecast_is_honest_on_recordings_that_were_not_fitted() -> None:
 
 def test_calibrated_coverage_beats_even_spacing() -> None:
     material, scores = world(24)
-    found = calibrate(scores, material)
+    found, _ = calibrate(scores, material, default_gate().card, b"")
     judged = cases(scores, material, sorted(material), found.rates, found.survival)
     ours, even = mean_coverage(judged), mean_coverage(judged, rule="phases")
     assert all(ours[budget] > even[budget] for budget in ours)

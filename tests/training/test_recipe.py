@@ -21,7 +21,6 @@ from earmark.training.recipe import (
     Provenance,
     Step,
     fit_heads,
-    score_whole,
     train,
     train_each_tau,
 )
@@ -67,7 +66,7 @@ def test_the_gate_scores_as_its_heads_do(folder: Path) -> None:
     rows = next(iter(material.values())).features
     with torch.no_grad():
         wanted = ensemble.panel([0, 1], TWO)(torch.from_numpy(rows)[None])[0]
-    got = score_whole(Gate.load(folder / "gate.gate").scorer, rows)
+    got = Gate.load(folder / "gate.gate").scorer.score_whole(rows)
     np.testing.assert_allclose(got, wanted.numpy(), atol=1e-4)
 
 
@@ -171,7 +170,7 @@ def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: flo
     rule = points.episodes(points.threshold(recall))
     touched = 0
     for heard in fresh.values():
-        spans = rule(Track(score_whole(gate.scorer, heard.features)))
+        spans = rule(Track(gate.scorer.score_whole(heard.features)))
         touched += sum(any(action.overlaps(span) for span in spans) for action in heard.actions)
     return touched / count_actions(fresh.values())
 

@@ -60,6 +60,10 @@ class OnnxScorer:
         if len(kept) > before:
             yield Track(self._score(kept)[before:], start=start)
 
+    def score_whole(self, features: FloatArray) -> FloatArray:
+        """The scores of one whole recording, `(steps,)`."""
+        return np.concatenate([track.values for track in self([Track(features)])])
+
     def _score(self, rows: FloatArray) -> FloatArray:
         """The scores of `rows`, `(steps, channels)`, as if nothing lay around them."""
         whole = np.pad(rows, ((0, -len(rows) % CLOCK_RATE), (0, 0)), mode="edge")

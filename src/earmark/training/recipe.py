@@ -16,18 +16,21 @@ import numpy as np
 import torch
 
 from earmark.evaluation.annotations.actions import Action
-from earmark.evaluation.benchmark import Case, count_picks
 from earmark.features import encoder_named
 from earmark.features.encoder import SoundEncoder
 from earmark.features.encoder_spec import portable, split_name
 from earmark.gate.gate import Card, Gate
 from earmark.gate.onnx_scorer import OnnxScorer
 from earmark.gate.rates import RankRates
-from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
-from earmark.selection.rules.separated import MinimumSeparation
-from earmark.timeline import CLOCK_RATE, FloatArray, Track
-from earmark.training.calibration import calibrate, fit_survival, mean_coverage
+from earmark.timeline import CLOCK_RATE
+from earmark.training.calibration import (
+    calibrate,
+    cases,
+    fit_survival,
+    mean_coverage,
+    separated_coverage,
+)
 from earmark.training.dataset import Material, TrainingRecording, check_actions, fingerprint
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
@@ -36,7 +39,6 @@ from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
 from earmark.training.settings import Settings
 from earmark.training.split import fold, participant
-from earmark.training.training_curves import draw_curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,9 @@ class Trained:
 
 
 Watch = Callable[[Step], None]
+
+SAID_BY_RUN = ("data", "data_hash", "licence", "commit", "recordings", "actions", "hours")
+"""What a gate's card has from `describe_run`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +170,12 @@ def train_each_tau(
         tau: train(material, replace(settings, tau=tau), folder=folder / f"tau-{tau:g}", **run)
         for tau in taus
     }
-    reached = {tau: separated_coverage(trained, material) for tau, trained in done.items()}
+    reached = {}
+    for tau, trained in done.items():
+        gate, names = trained.gate, trained.held_out
+        scores = {name: gate.scorer.score_whole(material[name].features) for name in names}
+        judged = cases(scores, material, names, gate.rates, gate.survival)
+        reached[tau] = separated_coverage(judged, gate.separation)
     best = max(reached, key=lambda tau: reached[tau])
     for path in (folder / f"tau-{best:g}").iterdir():
         if path.is_file():
@@ -176,23 +186,6 @@ def train_each_tau(
     with replacing(folder / "run.json") as scratch:
         scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
     return done[best]
-
-
-def separated_coverage(trained: Trained, material: Material) -> float:
-    """Mean dev coverage at a quarter of the calls by the paper's rule, with the gate's delta."""
-    gate, found = trained.gate, []
-    rule = MinimumSeparation(gate.separation)
-    for heard in (material[name] for name in trained.held_out):
-        if heard.actions:
-            windows = Grid().score(
-                Track(score_whole(gate.scorer, heard.features)),
-                heard.duration,
-                rates=gate.rates,
-                survival=gate.survival,
-            )
-            picks = rule(windows, budget=round(0.25 * len(windows)))
-            found.append(count_picks(Case(heard.name, "dev", windows, heard.actions), picks))
-    return float(np.mean([counts.coverage for counts in found]))
 
 
 def fit_heads(
@@ -267,15 +260,9 @@ def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:
 
 def dev_coverage(head: Head, material: Material, settings: Settings, names: Sequence[str]) -> float:
     """Mean coverage of `names` at a quarter of the calls, by rank of the score: no calibration."""
-    objective, judged = settings.loss, []
     survival = fit_survival(material, [name for name in material if name not in names])
-    for name in names:
-        heard = material[name]
-        track = Track(score(head, objective, heard.features))
-        windows = Grid().score(
-            track, heard.duration, rates=RankRates(contrast=0.8), survival=survival
-        )
-        judged.append(Case(name, "dev", windows, heard.actions))
+    scores = {name: score(head, settings.loss, material[name].features) for name in names}
+    judged = cases(scores, material, names, RankRates(contrast=0.8), survival)
     return mean_coverage(judged, budgets=[0.25])[0.25]
 
 
@@ -295,8 +282,7 @@ def finish(
     scorer = OnnxScorer(digest, name, encoder.channels, panel.context, weights)
     examples = sorted(material, key=lambda name: material[name].duration)[:3]
     prove(panel, scorer, [material[name].features for name in examples])
-    scores = {name: score_whole(scorer, material[name].features) for name in run["held_out"]}
-    calibration = calibrate(scores, material)
+    scores = {name: scorer.score_whole(material[name].features) for name in run["held_out"]}
     card = Card(
         encoder=name,
         encoder_options=portable(encoder),
@@ -306,32 +292,10 @@ def finish(
         objective=settings.objective,
         heads=len(seeds),
         seeds=tuple(seeds),
-        data=run["data"],
-        data_hash=run["data_hash"],
-        licence=run["licence"],
-        commit=run["commit"],
-        recordings=run["recordings"],
-        actions=run["actions"],
-        hours=run["hours"],
         settings=replace(settings, encoder=name).to_json(),
-        honesty=calibration.honesty,
+        **{said: run[said] for said in SAID_BY_RUN},
     )
-    gate = Gate(
-        card=card,
-        weights=weights,
-        rates=calibration.rates,
-        survival=calibration.survival,
-        points=calibration.points,
-        misses=calibration.misses,
-        error=calibration.error,
-        separation=calibration.separation,
-    )
-    return gate, calibration.coverage
-
-
-def score_whole(scorer: OnnxScorer, features: FloatArray) -> FloatArray:
-    """The scores of one whole recording, `(steps,)`, by the exported gate."""
-    return np.concatenate([track.values for track in scorer([Track(features)])])
+    return calibrate(scores, material, card, weights)
 
 
 def describe_run(
@@ -366,3 +330,22 @@ def keep_run(folder: Path, run: Mapping[str, Any], trained: Trained) -> None:
         scratch.write_text(json.dumps(kept, indent=1, allow_nan=False), encoding="utf-8")
     with replacing(folder / "curves.png") as scratch:
         draw_curves(trained.curves, scratch)
+
+
+def draw_curves(curves: Mapping[str, Sequence[Check]], path: Path) -> None:
+    """Training loss and dev coverage of every head against the step, as a PNG at `path`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    for name, checks in curves.items():
+        steps = [check.step for check in checks]
+        left.plot(steps, [check.loss for check in checks], linewidth=1, label=name)
+        right.plot(steps, [100 * check.dev for check in checks], linewidth=1, label=name)
+    left.set(xlabel="step", ylabel="training loss")
+    right.set(xlabel="step", ylabel="dev coverage at 25 % of calls, %")
+    if len(curves) <= 8:
+        left.legend(fontsize=7)
+    figure.savefig(path, dpi=100)
