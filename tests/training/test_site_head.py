@@ -17,7 +17,6 @@ from earmark.training.answer_regression import (
     Reheard,
     Scored,
     as_before,
-    chances,
     cross_fit,
     fit_weights,
     hear_again,
@@ -108,8 +107,8 @@ def test_rates_fitted_to_answers_say_how_likely_activity_is():
         gate.rates.half,
     )
     fitted = fit_weights(rows, loud, gate.survival)
-    told = chances(rows[0], fitted, gate.survival)
-    active = rows[0].one.active > 0
+    part = rows[0].one.part
+    told, active = part.chances(fitted(rows[0].pooled), gate.survival), part.active > 0
     assert told[active].mean() > 0.7
     assert told[~active].mean() < 0.4
     assert len(fitted.fits) == len(loud.fits)

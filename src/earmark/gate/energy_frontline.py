@@ -9,7 +9,7 @@ import numpy as np
 
 from earmark.features.energy import Energy, decibels
 from earmark.gate.frontline import Frontline
-from earmark.gate.rates import FLOOR, SCALES, Fit, WindowScores, smooth
+from earmark.gate.rates import FLOOR, SCALES, Fit, WindowScores, nearest, smooth
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
 
@@ -52,7 +52,7 @@ class LevelRates:
 
     def __call__(self, scores: WindowScores) -> FloatArray:
         """The rates of `scores`, which are energies, one a window."""
-        fit = min(self.fits, key=lambda each: abs(math.log(each.length / scores.length)))
+        fit = nearest(self.fits, scores.length)
         (weight,) = fit.weights
         noise = (1 - KEPT) * math.exp(weight * LEAST)
         over: FloatArray = np.exp(weight * stand_out(scores)) - noise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -111,6 +112,11 @@ class Fit:
     """One for each column of `describe`."""
 
 
+def nearest(fits: Sequence[Fit], length: float) -> Fit:
+    """The fit for windows of about that length."""
+    return min(fits, key=lambda each: abs(math.log(each.length / length)))
+
+
 @dataclass(frozen=True, slots=True)
 class FittedRates:
     """Rates by a Poisson regression on what each window and its surroundings hold of the score.
@@ -138,7 +144,7 @@ class FittedRates:
         """The rates of `scores`, one a window."""
         if len(scores) == 0:
             return np.zeros(0)
-        fit = min(self.fits, key=lambda each: abs(math.log(each.length / scores.length)))
+        fit = nearest(self.fits, scores.length)
         logs = fit.intercept + describe(scores, half=self.half) @ np.array(fit.weights)
         rates: FloatArray = scores.length * np.exp(np.minimum(logs, math.log(MOST)))
         return np.full_like(rates, rates.mean()) if np.ptp(scores.mean) == 0 else rates

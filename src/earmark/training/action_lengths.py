@@ -7,7 +7,6 @@ import numpy as np
 from earmark.captioning.activity import same_activity
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
-from earmark.training.answered_windows import AnsweredWindow
 from earmark.training.answers_aside import (
     PRIOR,
     Part,
@@ -53,34 +52,32 @@ def _pairs(parts: Part) -> tuple[FloatArray, FloatArray]:
             spans = one.windows.span(first.window), one.windows.span(last.window)
             gap = spans[1].start - (spans[0].start + spans[0].end) / 2
             if first.activity and last.activity is not None and 0 < gap <= FARTHEST:
+                is_same = last.activity and same_activity(first.activity, last.activity)
                 apart.append(gap)
-                same.append(float(_agree(first, last)))
+                same.append(float(bool(is_same)))
     return np.array(apart), np.array(same)
-
-
-def _agree(first: AnsweredWindow, last: AnsweredWindow) -> bool:
-    return bool(first.activity and last.activity) and same_activity(
-        str(first.activity), str(last.activity)
-    )
 
 
 def learn_lengths(parts: Part, survival: Survival) -> Survival | None:
     """The lengths learnt; None where there are too few pairs, or no better on those kept aside."""
     if len(_pairs(parts)[0]) < FEWEST_PAIRS:
         return None
-    old: list[float] = []
-    new: list[float] = []
-    held: list[float] = []
+    judged = []
     for fold in folds_of(parts):
         rest = without(parts, fold)
         apart, same = _pairs(fold)
         if not len(apart) or not len(_pairs(rest)[0]):
             continue
-        held.append(len(apart))
-        for curve, into in ((survival, old), (fit_lengths(rest, survival), new)):
-            likely = _agreement(rest, curve) * curve.remaining(apart)
-            into.append(log_likelihood(np.clip(likely, 1e-6, 1 - 1e-6), same, np.ones(len(same))))
-    is_better = measure_gain(old, new, held).is_one if len(held) > 1 else False
+        old, new = (
+            log_likelihood(
+                np.clip(_agreement(rest, curve) * curve.remaining(apart), 1e-6, 1 - 1e-6),
+                same,
+                np.ones(len(same)),
+            )
+            for curve in (survival, fit_lengths(rest, survival))
+        )
+        judged.append((old, new, float(len(apart))))
+    is_better = len(judged) > 1 and measure_gain(judged).is_one
     return fit_lengths(parts, survival) if is_better else None
 
 

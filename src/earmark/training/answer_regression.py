@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 
 from earmark.errors import MediaError
 from earmark.gate.gate import Gate, OperatingPoints
-from earmark.gate.rates import MOST, Fit, FittedRates, describe
+from earmark.gate.rates import MOST, Fit, FittedRates, WindowScores, describe, nearest
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
@@ -49,20 +49,10 @@ class Reheard:
     scores: FloatArray
     """Of the base gate, on the 25 Hz clock."""
 
-    @property
-    def places(self) -> IndexArray:
-        """The answered windows."""
-        return np.array([answer.window for answer in self.part.answers], dtype=np.intp)
-
-    @property
-    def active(self) -> FloatArray:
-        """Whether anything is done in each, 1 or 0."""
-        return np.array([float(answer.is_active) for answer in self.part.answers])
-
-    @property
-    def weight(self) -> FloatArray:
-        """How much each counts."""
-        return np.array([answer.weight for answer in self.part.answers])
+    def pool(self, scores: FloatArray) -> WindowScores:
+        """What each window holds of `scores`."""
+        windows = self.part.windows
+        return Grid(windows.length).pool(Track(scores), windows.duration)[0]
 
 
 def hear_again(parts: Sequence[AnsweredRecording], gate: Gate) -> list[Reheard]:
@@ -82,8 +72,7 @@ def hear_again(parts: Sequence[AnsweredRecording], gate: Gate) -> list[Reheard]:
 def rehear(part: AnsweredRecording, features: FloatArray, gate: Gate) -> Reheard:
     """What `gate` makes of `features`."""
     rows = features if features.ndim == 2 else features[:, None]
-    tracks = gate.scorer([Track(rows.astype(np.float32, copy=False))])
-    scores = np.concatenate([track.values for track in tracks])
+    scores = gate.scorer.score_whole(rows.astype(np.float32, copy=False))
     return Reheard(part, rows.astype(np.float16), scores)
 
 
@@ -152,7 +141,7 @@ def cross_fit(
         rates, survival = taught(crossed(frozenset({place})))
         for one in part:
             scored = Scored(one, without(frozenset({place}))(one))
-            held[one.part.recording] = chances(scored, rates, survival)
+            held[one.part.recording] = one.part.chances(rates(scored.pooled), survival)
     rows = crossed(frozenset())
     return Taught(without(frozenset()), *taught(rows), rows, held)
 
@@ -164,10 +153,15 @@ class Scored:
     one: Reheard
     scores: FloatArray
 
-    def pooled_mean(self) -> FloatArray:
-        """The mean score of each window."""
-        windows = self.one.part.windows
-        return Grid(windows.length).pool(Track(self.scores), windows.duration)[0].mean
+    @property
+    def pooled(self) -> WindowScores:
+        """What each window holds of the new scores."""
+        return self.one.pool(self.scores)
+
+    @property
+    def worked(self) -> IndexArray:
+        """The answered windows in which anything is done."""
+        return self.one.part.places[self.one.part.active > 0]
 
 
 def fit_weights(
@@ -179,11 +173,9 @@ def fit_weights(
     the chance `1 - exp(-expected)`, where `expected` counts the actions that start in it and those
     still going. To the weights of every length of window the same is added.
     """
-    worked = [row.pooled_mean()[row.one.places[row.one.active > 0]] for row in rows]
-    usual = np.concatenate(worked)
+    usual = np.concatenate([row.pooled.mean[row.worked] for row in rows])
     half = HALF * max(float(np.median(usual)), 1e-6) if len(usual) else base.half
-    problem = _Regression.of(rows, replace(base, half=half), base, survival)
-    added = replace(problem, ridge=ridge).solve()
+    added = _Regression.of(rows, base, half, survival, ridge=ridge).solve()
     fits = tuple(
         Fit(
             fit.length,
@@ -211,24 +203,26 @@ class _Regression:
     spread: FloatArray
     weights: FloatArray
     """Of the base, that the ridge counts together with what is added."""
-    ridge: float = RIDGES[0]
+    ridge: float
 
     @classmethod
     def of(
-        cls, rows: Sequence[Scored], described: FittedRates, base: FittedRates, survival: Survival
+        cls,
+        rows: Sequence[Scored],
+        rates: FittedRates,
+        half: float,
+        survival: Survival,
+        *,
+        ridge: float,
     ) -> _Regression:
-        """The equations of `rows`; the base's word is that of its rates before the new head."""
-        parts = [_equations(row, described, base, survival) for row in rows]
-        lags = max(part[0].shape[1] for part in parts)
-        x, logs, span = (
-            np.concatenate([_padded(part[place], lags) for part in parts]) for place in range(3)
-        )
-        before, active, weight = (
-            np.concatenate([part[place] for part in parts]) for place in (3, 4, 5)
-        )
-        prior = PRIOR / len(active)
-        seen = x[span > 0]
-        fit = np.array(_nearest(described, rows[0].one.part.windows.length).weights)
+        """The equations of `rows`; the base's word is that of its `rates` before the new head."""
+        parts = [row.one.part for row in rows]
+        lags = max(part.lags(survival)[0].shape[1] for part in parts)
+        equations = [_equations(row, rates, half, survival, lags) for row in rows]
+        x, logs, span, before = (np.concatenate(each) for each in zip(*equations, strict=True))
+        active = np.concatenate([part.active for part in parts])
+        weight = np.concatenate([part.weight for part in parts])
+        prior, seen = PRIOR / len(active), x[span > 0]
         return cls(
             x,
             logs,
@@ -237,7 +231,8 @@ class _Regression:
             weight * (1 - active) + prior * (1 - before),
             seen.mean(axis=0),
             np.maximum(seen.std(axis=0), 1e-3),
-            fit,
+            np.array(nearest(rates.fits, parts[0].windows.length).weights),
+            ridge,
         )
 
     def solve(self) -> FloatArray:
@@ -277,56 +272,24 @@ class _Regression:
         return float(value) / count, slopes / count
 
 
-def _nearest(rates: FittedRates, length: float) -> Fit:
-    return min(rates.fits, key=lambda fit: abs(math.log(fit.length / length)))
-
-
 def _equations(
-    row: Scored, described: FittedRates, base: FittedRates, survival: Survival
+    row: Scored, rates: FittedRates, half: float, survival: Survival, lags: int
 ) -> tuple[FloatArray, ...]:
-    """`x`, `base`, `span`, the base's chances, whether active, and weights of one recording."""
-    windows, places = row.one.part.windows, row.one.places
-    grid = Grid(windows.length)
-    pooled = grid.pool(Track(row.scores), windows.duration)[0]
-    reach = replace(windows, survival=survival).reach
-    fit = _nearest(described, windows.length)
-    columns = describe(pooled, half=described.half)
-    at = places[:, None] - np.arange(len(reach))  # (answers, lags)
-    x = columns[np.maximum(at, 0)]
+    """`x`, `base`, `span` and the base's chances of one recording."""
+    part = row.one.part
+    steps, reach = part.lags(survival, lags)
+    fit = nearest(rates.fits, part.windows.length)
+    x = describe(row.pooled, half=half)[steps]
     logs = fit.intercept + x @ np.array(fit.weights)
-    span = np.where(at >= 0, windows.length * reach, 0.0)
-    rated = base(grid.pool(Track(row.one.scores), windows.duration)[0])
-    before = np.where(at >= 0, rated[np.maximum(at, 0)] * reach, 0.0).sum(axis=1)
-    chance = np.clip(-np.expm1(-before), 1e-3, 1 - 1e-3)
-    return x, logs, span, chance, row.one.active, row.one.weight
-
-
-def _padded(values: FloatArray, lags: int) -> FloatArray:
-    """`values` with zeros up to so many lags."""
-    short = [(0, 0), (0, lags - values.shape[1]), *[(0, 0)] * (values.ndim - 2)]
-    return np.pad(values, short)
-
-
-def chances(row: Scored, rates: FittedRates, survival: Survival) -> FloatArray:
-    """How likely each answered window is to be active."""
-    windows = row.one.part.windows
-    rated = rates(Grid(windows.length).pool(Track(row.scores), windows.duration)[0])
-    reach = replace(windows, survival=survival).reach
-    touched = np.convolve(rated, reach)[: len(rated)]
-    found: FloatArray = np.clip(-np.expm1(-touched[row.one.places]), 1e-4, 1 - 1e-4)
-    return found
+    before = part.chances(rates(row.one.pool(row.one.scores)), survival, least=1e-3)
+    return x, logs, part.windows.length * reach, before
 
 
 def operating_points(
     rows: Sequence[Scored], base: OperatingPoints
 ) -> tuple[OperatingPoints, Misses]:
     """Thresholds by the share of active answered windows in which the score reaches them."""
-    peaks = []
-    for row in rows:
-        windows = row.one.part.windows
-        pooled = Grid(windows.length).pool(Track(row.scores), windows.duration)[0]
-        peaks.append(pooled.peak[row.one.places[row.one.active > 0]])
-    peaks = [each for each in peaks if len(each)]
+    peaks = [row.pooled.peak[row.worked] for row in rows if len(row.worked)]
     every = np.concatenate(peaks)
     on = tuple(
         (target, float(np.quantile(every, 1 - target, method="lower"))) for target in TARGETS

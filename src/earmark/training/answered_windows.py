@@ -7,19 +7,23 @@ window with activity; it says nothing of the windows they did not mark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from earmark.captioning.activity import activity_of, read_activity
 from earmark.captioning.request import Answer
 from earmark.errors import LedgerError
 from earmark.gate.gate import Gate
 from earmark.gate.listener import INSTEAD
+from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
 from earmark.ledger.corrections import settle
 from earmark.ledger.records import Correction, HeardRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
+from earmark.timeline import FloatArray, IndexArray
 
 BY_PEOPLE = 4.0
 """Answers that one correction counts as much as; chosen, not fitted."""
@@ -48,6 +52,38 @@ class AnsweredRecording:
     source: Source | None = None
     """Where it lay when it was heard; None where nobody knows."""
     audio_track: int = 0
+
+    @property
+    def places(self) -> IndexArray:
+        """The answered windows."""
+        return np.array([answer.window for answer in self.answers], dtype=np.intp)
+
+    @property
+    def active(self) -> FloatArray:
+        """Whether anything is done in each, 1 or 0."""
+        return np.array([float(answer.is_active) for answer in self.answers])
+
+    @property
+    def weight(self) -> FloatArray:
+        """How much each counts."""
+        return np.array([answer.weight for answer in self.answers])
+
+    def lags(self, survival: Survival, width: int = 0) -> tuple[IndexArray, FloatArray]:
+        """The steps in which actions begin that answered windows may show, and how likely they do.
+
+        Both `(answers, lags)`: a window's last step and those before it, at least `width`. Before
+        the recording the chance is 0, and the step its first.
+        """
+        reach = replace(self.windows, survival=survival).reach
+        reach = np.pad(reach, (0, max(0, width - len(reach))))
+        steps = self.places[:, None] - np.arange(len(reach))
+        return np.maximum(steps, 0), np.where(steps >= 0, reach, 0.0)
+
+    def chances(self, rates: FloatArray, survival: Survival, *, least: float = 1e-4) -> FloatArray:
+        """How likely each answered window is to be active by `rates`, kept off 0 and 1."""
+        steps, reach = self.lags(survival)
+        chances: FloatArray = -np.expm1(-(rates[steps] * reach).sum(axis=1))
+        return chances.clip(least, 1 - least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +117,10 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
                 if not _is_rated_by(gate, run, heard):
                     unlike += 1
                     continue
-                windows = _windows(heard, gate)
-                if row.id in found and not _are_alike(found[row.id], windows):
+                own = (heard.scores, heard.instants, heard.rates, gate.survival)
+                windows = Windows(heard.window, heard.duration, *own, per_call=heard.per_call)
+                before = found.get(row.id, windows)
+                if (before.length, before.per_call) != (windows.length, windows.per_call):
                     answers.pop(row.id)
                 found[row.id] = windows
                 places[row.id] = row.source, int(run.plan().get("audio_track", 0))
@@ -105,22 +143,6 @@ def _is_rated_by(gate: Gate, run: Run, heard: HeardRow) -> bool:
     track = int(run.plan().get("audio_track", 0))
     is_own = INSTEAD not in heard.warnings  # what looked where nothing was heard rates otherwise
     return is_own and heard.key == grid.key(gate.frontline(), audio_track=track)
-
-
-def _windows(heard: HeardRow, gate: Gate) -> Windows:
-    return Windows(
-        heard.window,
-        heard.duration,
-        heard.scores,
-        heard.instants,
-        heard.rates,
-        gate.survival,
-        per_call=heard.per_call,
-    )
-
-
-def _are_alike(first: Windows, last: Windows) -> bool:
-    return (first.length, first.per_call) == (last.length, last.per_call)
 
 
 def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, AnsweredWindow]:

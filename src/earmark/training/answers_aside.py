@@ -49,19 +49,19 @@ class Gain:
         return self.low > 0
 
 
-def measure_gain(old: Sequence[float], new: Sequence[float], held: Sequence[float]) -> Gain:
-    """The gain an answer over parts that hold `held` each, and what it is at least.
+def measure_gain(parts: Sequence[tuple[float, float, float]]) -> Gain:
+    """The gain an answer over `parts`, and what it is at least.
 
-    A ratio estimate whose scatter is that of whole parts: what lies together errs together.
+    Of each part: the log-likelihood by the old and by the new one, and how much it holds. A ratio
+    estimate whose scatter is that of whole parts: what lies together errs together.
     """
-    sums, sizes = np.array(new) - np.array(old), np.array(held, dtype=float)
-    count, total = len(sums), float(sizes.sum())
-    mean = float(sums.sum()) / total
-    low = -math.inf
+    old, new, sizes = np.array(parts, dtype=float).T
+    sums, count, total = new - old, len(parts), float(sizes.sum())
+    mean, low = float(sums.sum()) / total, -math.inf
     if count > 1:
         scatter = math.sqrt(count / (count - 1) * float(((sums - mean * sizes) ** 2).sum())) / total
         low = mean - float(student.ppf(CONFIDENCE, count - 1)) * scatter
-    return Gain(float(np.sum(old)) / total, float(np.sum(new)) / total, low)
+    return Gain(float(old.sum()) / total, float(new.sum()) / total, low)
 
 
 def folds_of(parts: Part) -> list[Part]:

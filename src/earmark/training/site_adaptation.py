@@ -282,13 +282,12 @@ def _cross_fit(heard: Sequence[Reheard], base: Gate, fitting: Fitting) -> tuple[
 
 def _gain_of(heard: Sequence[Reheard], base: Gate, taught: Taught) -> Gain:
     """By how much answers are likelier by what has not met their recording than by the base."""
-    old, new, held = [], [], []
-    for one in heard:
-        before = _chance(RateScale(), *_lags([one.part], base.survival))
-        old.append(log_likelihood(before, one.active, one.weight))
-        new.append(log_likelihood(taught.held[one.part.recording], one.active, one.weight))
-        held.append(float(one.weight.sum()))
-    return measure_gain(old, new, held)
+    judged = []
+    for part in (one.part for one in heard):
+        chances = part.chances(part.windows.rates, base.survival), taught.held[part.recording]
+        old, new = (log_likelihood(each, part.active, part.weight) for each in chances)
+        judged.append((old, new, float(part.weight.sum())))
+    return measure_gain(judged)
 
 
 def fit_scale(parts: Part, survival: Survival) -> RateScale:
@@ -300,7 +299,7 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
     active, weight = _facts(parts)
     rows, reach, steps = _lags(parts, survival)
     prior = PRIOR / len(active)
-    base = _chance(RateScale(), *_lags(parts, parts[0].windows.survival))
+    base = _base_chances(parts, parts[0].windows.survival)
     yes, no = weight * active + prior * base, weight * (1 - active) + prior * (1 - base)
     seen = rows > 0
     centre = float(np.log((rows / steps[:, None])[seen]).mean())
@@ -321,7 +320,7 @@ def fit_scale(parts: Part, survival: Survival) -> RateScale:
 
 def _judge(parts: Part, survival: Survival) -> Gain:
     """How likely the answers of each fold are by the base, and by what the others taught."""
-    old, new, held = [], [], []
+    judged = []
     folds = folds_of(parts)
     for fold in folds:
         rest = without(parts, fold)
@@ -329,38 +328,32 @@ def _judge(parts: Part, survival: Survival) -> Gain:
         scale = fit_scale(rest, lasting)
         for piece in pieces_of(fold, math.ceil(PARTS / len(folds))):
             active, weight = _facts(piece)
-            before = _chance(RateScale(), *_lags(piece, survival))
-            after = _chance(scale, *_lags(piece, lasting))
-            old.append(log_likelihood(before, active, weight))
-            new.append(log_likelihood(after, active, weight))
-            held.append(float(weight.sum()))
-    return measure_gain(old, new, held)
+            chances = _base_chances(piece, survival), _chance(scale, *_lags(piece, lasting))
+            old, new = (log_likelihood(each, active, weight) for each in chances)
+            judged.append((old, new, float(weight.sum())))
+    return measure_gain(judged)
 
 
 def _facts(parts: Part) -> tuple[FloatArray, FloatArray]:
     """Of every answer whether there is activity, 1 or 0, and how much it counts."""
-    answers = [answer for one in parts for answer in one.answers]
-    active = np.array([float(answer.is_active) for answer in answers])
-    return active, np.array([answer.weight for answer in answers])
+    active = np.concatenate([one.active for one in parts])
+    return active, np.concatenate([one.weight for one in parts])
+
+
+def _base_chances(parts: Part, survival: Survival) -> FloatArray:
+    """How likely each answered window is to be active by the rates it was given."""
+    return np.concatenate([one.chances(one.windows.rates, survival) for one in parts])
 
 
 def _lags(parts: Part, survival: Survival) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What `_chance` reads: base rates, reach and seconds of a step.
-
-    Base rates of each answered window's last step and of those before it, `(answers, steps)`, with
-    0 before the recording; the chance that an action of each still touches it, likewise; and the
-    seconds of one step, an answer.
-    """
-    reaches = [replace(one.windows, survival=survival).reach for one in parts]
-    width = max(map(len, reaches))
-    rows, chances, steps = [], [], []
-    for one, reach in zip(parts, reaches, strict=True):
-        places = np.array([answer.window for answer in one.answers])
-        padded = np.concatenate([np.zeros(width), one.windows.rates])
-        rows.append(padded[places[:, None] + width - np.arange(width)])
-        chances.append(np.tile(np.pad(reach, (0, width - len(reach))), (len(places), 1)))
-        steps.append(np.full(len(places), one.windows.step))
-    return np.concatenate(rows), np.concatenate(chances), np.concatenate(steps)
+    """What `_chance` reads: base rates and reach, `(answers, lags)`, and seconds of a step."""
+    width = max(one.lags(survival)[0].shape[1] for one in parts)
+    lags = [one.lags(survival, width) for one in parts]
+    pairs = list(zip(parts, lags, strict=True))
+    rows = [np.where(reach > 0, one.windows.rates[at], 0.0) for one, (at, reach) in pairs]
+    steps = [np.full(len(one.answers), one.windows.step) for one in parts]
+    reaches = [reach for _, reach in lags]
+    return np.concatenate(rows), np.concatenate(reaches), np.concatenate(steps)
 
 
 def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatArray) -> FloatArray:
@@ -374,19 +367,15 @@ def _chance(scale: RateScale, rows: FloatArray, reach: FloatArray, steps: FloatA
 
 def _capped(parts: Part) -> float:
     """Share of the answered windows whose rate is cut to `MOST`."""
-    found = [
-        one.windows.rates[answer.window] >= MOST * one.windows.step * (1 - 1e-9)
-        for one in parts
-        for answer in one.answers
-    ]
-    return float(np.mean(found))
+    found = [one.windows.rates[one.places] >= MOST * one.windows.step * (1 - 1e-9) for one in parts]
+    return float(np.mean(np.concatenate(found)))
 
 
 def _summarised(material: TeachingMaterial, base: Gate, best: Candidate) -> Adaptation:
     parts = list(material.recordings)
     active, weight = _facts(parts)
     corrected = sum(answer.is_corrected for one in parts for answer in one.answers)
-    before = _chance(RateScale(), *_lags(parts, base.survival))
+    before = _base_chances(parts, base.survival)
     made = Adaptation(
         answers=len(active) - corrected,
         corrections=corrected,

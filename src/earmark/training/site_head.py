@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from earmark.gate.gate import Gate
 from earmark.gate.onnx_scorer import OnnxScorer
-from earmark.timeline import CLOCK_RATE, FloatArray, Track
+from earmark.timeline import CLOCK_RATE, FloatArray
 from earmark.training.answer_regression import Reheard
 from earmark.training.head import Context, in_seconds
 from earmark.training.head_export import extend, prove
@@ -71,7 +71,7 @@ def _fit_context(
     context = Context(channels, width=WIDTH, dropout=DROPOUT)
     context.settle([each[0] for each in seconds])
     optimizer = torch.optim.AdamW(context.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
-    total = sum(float(one.weight.sum()) for one in heard)
+    total = sum(float(one.part.weight.sum()) for one in heard)
     context.train()
     for step in range(STEPS):
         left = (STEPS - step) / STEPS
@@ -89,11 +89,11 @@ def _fit_context(
 def bag_loss(logits: torch.Tensor, one: Reheard) -> torch.Tensor:
     """Cross-entropy of the answers about one recording, in answers; a logit a second."""
     length = one.part.windows.length
-    first = np.floor(one.places * length).astype(np.intp)
+    first = np.floor(one.part.places * length).astype(np.intp)
     inside = first[:, None] + np.arange(max(1, math.ceil(length)))
     bags = logits[torch.from_numpy(np.minimum(inside, len(logits) - 1))]  # (answers, seconds)
     pooled = torch.logsumexp(TAU * bags, dim=1) / TAU
-    active, weight = (torch.from_numpy(each).float() for each in (one.active, one.weight))
+    active, weight = (torch.from_numpy(each).float() for each in (one.part.active, one.part.weight))
     missed, stray = functional.softplus(-pooled), functional.softplus(bags).mean(1)
     return (weight * (active * missed + (1 - active) * stray)).sum()
 
@@ -119,8 +119,7 @@ def _prove(old: OnnxScorer, new: OnnxScorer, head: SiteHead) -> None:
     rows = np.random.default_rng(0).normal(size=(2510, new.channels)).astype(np.float32)
 
     def wanted(features: torch.Tensor) -> torch.Tensor:
-        tracks = old([Track(features[0].numpy())])
-        scores = np.concatenate([track.values for track in tracks])
-        return torch.from_numpy(scores)[None] * head.chance(features)
+        scores = torch.from_numpy(old.score_whole(features[0].numpy()))
+        return scores[None] * head.chance(features)
 
     prove(wanted, new, [rows])
