@@ -45,7 +45,7 @@ def scorer(panel: Panel) -> OnnxScorer:
 def test_torch_and_onnx_agree(bands: int, objective: str, count: int) -> None:
     loudness = 0.3 if count > 1 else 0.0
     wide = contexts(count)
-    panel = Panel(heads(count, bands), wide, OBJECTIVES[objective], loudness=loudness).eval()
+    panel = Panel(heads(count, bands), wide, OBJECTIVES[objective], loudness=loudness)
     lengths = (1, 2, 30, 138, 1700, 9001)
     assert prove(panel, scorer(panel), [features(steps) for steps in lengths]) <= 1e-4
 
@@ -58,15 +58,15 @@ def test_a_panel_is_the_mean_of_its_heads_by_the_mean_of_its_contexts(bands: int
     with torch.no_grad():
         seconds = in_seconds(torch.from_numpy(rows)[None], 8)
         chance = np.mean([torch.sigmoid(each(seconds))[0].numpy() for each in wide], axis=0)
-        got = Panel(chosen, wide, objective).eval()(torch.from_numpy(rows)[None])[0].numpy()
+        got = Panel(chosen, wide, objective)(torch.from_numpy(rows)[None])[0].numpy()
     assert len(chance) == 4
     np.testing.assert_allclose(got, local * chance.repeat(25), atol=1e-5)
 
 
 def test_a_wrong_export_is_not_believed() -> None:
-    panel = Panel(heads(2, 4), contexts(2), OBJECTIVES["rate"]).eval()
+    panel = Panel(heads(2, 4), contexts(2), OBJECTIVES["rate"])
     lone = [Head(16, width=8, bands=4).eval()]
-    other = Panel(lone, contexts(1), OBJECTIVES["rate"]).eval()
+    other = Panel(lone, contexts(1), OBJECTIVES["rate"])
     with pytest.raises(ModelMismatch, match="the export is wrong"):
         prove(panel, scorer(other), [features(60)])
 
@@ -74,7 +74,7 @@ def test_a_wrong_export_is_not_believed() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_heads_without_a_context_are_their_mean_score(count: int) -> None:
     chosen, objective = heads(count, 0), OBJECTIVES["span"]
-    panel = Panel(chosen, [], objective).eval()
+    panel = Panel(chosen, [], objective)
     assert prove(panel, scorer(panel), [features(steps) for steps in (1, 30, 138, 1700)]) <= 1e-4
     rows = features(100)
     local = np.mean([score(head, objective, rows) for head in chosen], axis=0)
@@ -89,7 +89,7 @@ def test_a_sure_head_still_tells_quiet_moments_apart():
     with torch.no_grad():
         head.tower.leave.bias.fill_(-40.0)
     heard = features(50)
-    panel = Panel([head], [], OBJECTIVES["span"]).eval()
+    panel = Panel([head], [], OBJECTIVES["span"])
     found = np.concatenate([track.values for track in scorer(panel)([Track(heard)])])
     with torch.inference_mode():
         wanted = panel(torch.from_numpy(heard)[None])[0].numpy()

@@ -15,7 +15,7 @@ from earmark.errors import ModelMismatch
 from earmark.training.dataset import TrainingRecording
 from earmark.training.head import Context, Head
 from earmark.training.objectives import OBJECTIVES
-from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
+from earmark.training.optimisation import Check, fit, make_context, make_head, score
 from earmark.training.recipe import in_bouts
 from earmark.training.settings import Settings
 from gate_making import SMALL, kitchen
@@ -25,21 +25,17 @@ def weights(head: Head | Context) -> torch.Tensor:
     return torch.cat([each.flatten() for each in head.parameters()])
 
 
-def no_measure(_: Head | Context) -> float:
-    return 0.5
-
-
 def fit_head(
     recordings: Sequence[TrainingRecording], settings: Settings, **options: Any
-) -> Fitted[Head]:
+) -> tuple[Head, list[Check]]:
     seed = options.pop("seed", 0)
     head = make_head(64, settings, seed=seed)
-    return fit(head, recordings, settings, seed=seed, measure=no_measure, **options)
+    return head, fit(head, recordings, settings, seed=seed, measure=lambda: 0.5, **options)
 
 
 def fitted(**changes: object) -> torch.Tensor:
     settings = replace(SMALL, **changes)  # type: ignore[arg-type]
-    return weights(fit_head(list(kitchen(3).values()), settings, seed=1).head)
+    return weights(fit_head(list(kitchen(3).values()), settings, seed=1)[0])
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -72,11 +68,11 @@ def test_an_interrupted_fit_ends_as_an_unbroken_one(tmp_path: Path) -> None:
         fit_head(recordings, settings, seed=3, checkpoint=kept, progress=stop)
     torch.manual_seed(99)
     resumed = fit_head(recordings, settings, seed=3, checkpoint=kept)
-    assert torch.equal(weights(resumed.head), weights(whole.head))
-    assert [check.step for check in resumed.checks] == [2, 4, 6, 8]
-    assert resumed.checks == whole.checks
+    assert torch.equal(weights(resumed[0]), weights(whole[0]))
+    assert [check.step for check in resumed[1]] == [2, 4, 6, 8]
+    assert resumed[1] == whole[1]
     again = fit_head(recordings, settings, seed=3, checkpoint=kept)
-    assert torch.equal(weights(again.head), weights(whole.head))
+    assert torch.equal(weights(again[0]), weights(whole[0]))
 
 
 def test_a_checkpoint_of_other_settings_or_recordings_is_refused(tmp_path: Path) -> None:
@@ -97,7 +93,7 @@ def test_without_cooling_a_training_goes_on_to_more_steps(tmp_path: Path) -> Non
     fit_head(recordings, flat, checkpoint=kept)
     more = fit_head(recordings, replace(flat, steps=4), checkpoint=kept)
     once = fit_head(recordings, replace(flat, steps=4))
-    for one, other in zip(more.head.parameters(), once.head.parameters(), strict=True):
+    for one, other in zip(more[0].parameters(), once[0].parameters(), strict=True):
         assert torch.equal(one, other)
     with pytest.raises(ModelMismatch, match="other settings"):  # it has taken four
         fit_head(recordings, flat, checkpoint=kept)
@@ -107,7 +103,7 @@ def test_without_cooling_a_training_goes_on_to_more_steps(tmp_path: Path) -> Non
 def test_a_head_learns_where_actions_start(objective: str) -> None:
     settings = replace(SMALL, objective=objective, steps=40, check_every=40, learning_rate=1e-2)
     material = kitchen(4)
-    head = fit_head(list(material.values()), settings).head
+    head = fit_head(list(material.values()), settings)[0]
     heard = next(iter(kitchen(1, seed=9).values()))
     scores = score(head, OBJECTIVES[objective], heard.features)
     near = np.zeros(len(scores), dtype=bool)
@@ -131,7 +127,7 @@ def test_a_context_learns_which_seconds_lie_in_a_bout() -> None:
     idle = [half_idle(heard) for heard in kitchen(4, seconds=120.0).values()]
     bouts = [in_bouts(heard, settings.context_channels) for heard in idle]
     context = make_context(settings, seed=0)
-    fit(context, bouts, settings.of_context(), seed=0, measure=no_measure)
+    fit(context, bouts, settings.of_context(), seed=0)
     fresh = in_bouts(half_idle(kitchen(1, seconds=120.0, seed=9)["P00_0"]), 4)
     with torch.no_grad():
         chance = torch.sigmoid(context.eval()(torch.from_numpy(fresh.features)[None]))[0]

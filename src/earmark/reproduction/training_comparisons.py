@@ -333,7 +333,7 @@ def _points(
     met = {name: material[name] for name in (*split.training, *split.development)}
     fitted = _fit(given, met, settings, folder=folder, words="ablation")
     for each in fitted.heads.values():
-        rate = partial(score, each.head, settings.loss)
+        rate = partial(score, each, settings.loss)
         chosen = score_features(material, split.development, rate)
         judged = score_features(material, primary_of(split.judged), rate)
         for point in EpisodeTrial(chosen, judged, given.plan.window).measure_points(list(found)):

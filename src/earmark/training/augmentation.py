@@ -43,9 +43,14 @@ def reverberate(samples: FloatArray, sample_rate: int, rng: np.random.Generator)
 def filtered(samples: FloatArray, sample_rate: int, rng: np.random.Generator) -> FloatArray:
     """A microphone that hears neither the lowest nor the highest."""
     edges = rng.uniform(20.0, 250.0), min(rng.uniform(3_000.0, 7_500.0), 0.47 * sample_rate)
+    return pass_band(samples, edges, sample_rate).astype(np.float32)
+
+
+def pass_band(samples: FloatArray, edges: tuple[float, float], sample_rate: int) -> FloatArray:
+    """What of `samples` lies between two frequencies, of second order at either edge."""
     bands = butter(2, edges, "bandpass", fs=sample_rate, output="sos")
     passed: FloatArray = sosfilt(bands, samples)
-    return passed.astype(np.float32)
+    return passed
 
 
 def noisy(samples: FloatArray, rng: np.random.Generator) -> FloatArray:

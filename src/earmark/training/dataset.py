@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,21 +114,15 @@ def _rooms(name: str, takes: int) -> list[int]:
 def _listen(recording: Recording, encoder: Encoder, room: int) -> FloatArray:
     """The features of one take."""
     if room and isinstance(encoder, SoundEncoder):
-        sound = _altered(recording, room, encoder.sample_rate)
-        rows = [track.values for track in encoder.encode(sound)]
+        rate = encoder.sample_rate
+        samples = np.concatenate([block.values for block in recording.sound(sample_rate=rate)])
+        tracks = encoder.encode([Sound(alter(samples, rate, seed=room), 0.0, rate)])
     else:
-        rows = [track.values for track in encoder(recording, meter=Meter())]
-    values = np.concatenate(rows)
+        tracks = encoder(recording, meter=Meter())
+    values = np.concatenate([track.values for track in tracks])
     if not np.isfinite(values).all():
         raise ModelMismatch(f"{recording.name}: the features hold values that are not numbers")
     return (values if values.ndim == 2 else values[:, None]).astype(np.float16)
-
-
-def _altered(recording: Recording, room: int, sample_rate: int) -> Iterable[Sound]:
-    """The whole sound through another room and microphone."""
-    blocks: Iterator[Sound] = recording.sound(sample_rate=sample_rate)
-    samples = np.concatenate([block.values for block in blocks])
-    yield Sound(alter(samples, sample_rate, seed=room), 0.0, sample_rate)
 
 
 def _remembered(recording: Recording, encoder: Encoder, room: int, folder: Path) -> FloatArray:

@@ -198,6 +198,13 @@ class Context(nn.Module):
         return torch.cat([rows, *(deviation(rows, side) for side in VARIETY)], dim=1)
 
 
+def chance_of_work(contexts: Sequence[Context], features: Tensor) -> Tensor:
+    """The mean chance that `contexts` give each step of `features`, `(batch, steps)`."""
+    seconds = in_seconds(features, contexts[0].channels)
+    each = torch.stack([torch.sigmoid(context(seconds)) for context in contexts])
+    return each.mean(0).repeat_interleave(CLOCK_RATE, 1)[:, : features.shape[1]]
+
+
 def deviation(rows: Tensor, side: int, *, padded: bool = False) -> Tensor:
     """Standard deviation of `(batch, channels, steps)` over `side` steps to both sides.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from earmark.training.head import (
     Front,
     Head,
     Tower,
-    in_seconds,
+    chance_of_work,
     in_whole_seconds,
 )
 from earmark.training.objectives import Objective
@@ -37,63 +38,45 @@ OPSET, IR_VERSION = 18, 9
 """Of the file; old enough for every ONNX Runtime that earmark runs with."""
 
 
-class Panel(nn.Module):
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
     """Heads of one shape that listen together: their mean score, by how likely work is going on.
 
     How likely that is the `contexts` say; without any the mean score is all there is.
 
     With `loudness` the score is meaned over a second and grows with the level above the floor, so
     that it is highest in the middle of a sound and not at its edge.
-
-    The heads share what they read of the features, and lie side by side in one grouped
-    convolution a layer, so that listening costs little more than one wide head; so do the contexts.
     """
 
-    def __init__(
-        self,
-        heads: Sequence[Head],
-        contexts: Sequence[Context],
-        objective: Objective,
-        *,
-        loudness: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.loudness = loudness
-        """Logarithm of the score a natural-log unit of level; 0 leaves the score as it is."""
-        self.front = heads[0].front
-        self.local = _side_by_side(
-            [head.tower for head in heads], [head.settled_enter() for head in heads]
-        )
-        self.wide = None
-        """The contexts; None for heads that are by themselves."""
-        self.seconds = contexts[0] if contexts else None
-        """Its channels, usual values and spreads; those of the others are the same."""
-        longest = heads[0].context + AROUND
-        if contexts:
-            towers = [each.tower for each in contexts]
-            self.wide = _side_by_side(towers, [tower.enter for tower in towers])
-            longest = max(longest, contexts[0].context)
-        self.channels = heads[0].channels
-        self.context = math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
-        """Steps on each side that a score depends on, in whole seconds."""
-        self.objective = objective
+    heads: Sequence[Head]
+    """At least one."""
+    contexts: Sequence[Context]
+    """With the same usual values and spreads."""
+    objective: Objective
+    loudness: float = 0.0
+    """Logarithm of the score a natural-log unit of level; 0 leaves the score as it is."""
 
-    def forward(self, features: Tensor) -> Tensor:
+    @property
+    def context(self) -> int:
+        """Steps on each side that a score depends on, in whole seconds."""
+        longest = max(self.heads[0].context + AROUND, *(each.context for each in self.contexts), 0)
+        return math.ceil(longest / CLOCK_RATE) * CLOCK_RATE
+
+    def __call__(self, features: Tensor) -> Tensor:
         """Scores `(batch, steps)` of features `(batch, steps, channels)`.
 
         A last second that is cut short is taken to last on as it ends.
         """
         steps = features.shape[1]
         features = in_whole_seconds(features)
-        local = self.objective.score(self.local(self.front(features))).mean(1)
-        if self.seconds is None or self.wide is None:
+        each = [self.objective.score(head(features)) for head in self.heads]
+        local = torch.stack(each).mean(0)
+        if not self.contexts:
             return local[:, :steps]
         if self.loudness:
-            level = features[:, :, : self.seconds.channels].mean(2)
+            level = features[:, :, : self.contexts[0].channels].mean(2)
             local = _mean_around(local) * torch.exp(self.loudness * _mean_around(level))
-        seconds = in_seconds(features, self.seconds.channels)
-        chance = torch.sigmoid(self.wide(self.seconds.read(seconds))).mean(1)
-        return (local * chance.repeat_interleave(CLOCK_RATE, 1))[:, :steps]
+        return (local * chance_of_work(self.contexts, features))[:, :steps]
 
 
 def _mean_around(values: Tensor) -> Tensor:
@@ -140,20 +123,23 @@ def _beside(layers: Sequence[nn.Conv1d], *, shared_input: bool) -> nn.Conv1d:
 def export(panel: Panel) -> bytes:
     """The panel as an ONNX graph from `features` to `scores`, for whole seconds of steps.
 
-    Written node by node: it is some thirty operators, and `prove` compares it with the panel.
+    Written node by node: it is some thirty operators, and `prove` compares it with the panel. The
+    heads share what they read of the features, and lie side by side in one grouped convolution a
+    layer, so that listening costs little more than one wide head; so do the contexts.
     """
-    graph = _Graph()
-    logits = _write_towers(graph, _write_front(graph, panel.front), panel.local)
+    graph, heads = _Graph(), panel.heads
+    local = _side_by_side([head.tower for head in heads], [head.settled_enter() for head in heads])
+    logits = _write_towers(graph, _write_front(graph, heads[0].front), local)
     scores = _write_activation(graph, logits, panel.objective.activation)
     scores = graph.add("ReduceMean", scores, graph.constant([1]), keepdims=1)
-    if panel.seconds is None or panel.wide is None:
+    if not panel.contexts:
         graph.add("Squeeze", scores, graph.constant([1]), output="scores")
-        return graph.serialise(panel.channels)
+        return graph.serialise(heads[0].channels)
     if panel.loudness:
-        scores = _write_loudness(graph, scores, panel.loudness, panel.seconds.channels)
+        scores = _write_loudness(graph, scores, panel.loudness, panel.contexts[0].channels)
     scores = graph.add("Squeeze", scores, graph.constant([1]))
-    graph.add("Mul", scores, _write_chance(graph, panel.seconds, panel.wide), output="scores")
-    return graph.serialise(panel.channels)
+    graph.add("Mul", scores, _write_chance(graph, panel.contexts), output="scores")
+    return graph.serialise(heads[0].channels)
 
 
 def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
@@ -163,9 +149,7 @@ def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
     for node in model.graph.node:
         node.output[:] = [before if name == "scores" else name for name in node.output]
     graph = _Graph(f"site{len(model.graph.node)}_")
-    towers = [each.tower for each in contexts]
-    wide = _side_by_side(towers, [tower.enter for tower in towers])
-    graph.add("Mul", before, _write_chance(graph, contexts[0], wide), output="scores")
+    graph.add("Mul", before, _write_chance(graph, contexts), output="scores")
     model.graph.node.extend(graph.nodes)
     model.graph.initializer.extend(graph.values)
     onnx.checker.check_model(model)
@@ -173,9 +157,11 @@ def extend(weights: bytes, contexts: Sequence[Context]) -> bytes:
     return data
 
 
-def _write_chance(graph: _Graph, context: Context, wide: Tower) -> str:
-    """The nodes that give the mean chance of `wide` at every step, `(1, steps)`."""
-    logits = _write_towers(graph, _write_seconds(graph, context), wide)
+def _write_chance(graph: _Graph, contexts: Sequence[Context]) -> str:
+    """The nodes of `chance_of_work`, `(1, steps)`."""
+    towers = [each.tower for each in contexts]
+    wide = _side_by_side(towers, [tower.enter for tower in towers])
+    logits = _write_towers(graph, _write_seconds(graph, contexts[0]), wide)
     chance = graph.add("ReduceMean", graph.add("Sigmoid", logits), graph.constant([1]), keepdims=0)
     chance = graph.add("Unsqueeze", chance, graph.constant([2]))
     chance = graph.add("Tile", chance, graph.constant([1, 1, CLOCK_RATE]))

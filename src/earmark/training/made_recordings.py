@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.signal import butter, lfilter, sosfilt
+from scipy.signal import lfilter
 
 from earmark.evaluation.annotations.actions import Action
 from earmark.features.encoder import SoundEncoder
 from earmark.media import Sound
 from earmark.timeline import FloatArray
+from earmark.training.augmentation import pass_band
 from earmark.training.dataset import TrainingRecording
 
 SAMPLE_RATE = 16_000
@@ -81,9 +82,7 @@ def coloured(count: int, rng: np.random.Generator) -> FloatArray:
 def banded(count: int, rng: np.random.Generator) -> FloatArray:
     """Steady noise of some of the frequencies: saws, vacuum cleaners, water."""
     edges = rng.uniform(50, 1500), rng.uniform(2500, 7700)
-    bands = butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos")
-    passed: FloatArray = sosfilt(bands, rng.standard_normal(count))
-    return passed
+    return pass_band(rng.standard_normal(count), edges, SAMPLE_RATE)
 
 
 def motor(count: int, rng: np.random.Generator) -> FloatArray:
@@ -119,7 +118,7 @@ def drops(count: int, rng: np.random.Generator) -> FloatArray:
     clicks = np.zeros(count)
     clicks[rng.integers(0, count, falls)] = rng.exponential(1.0, falls)
     edges = rng.uniform(300, 2000), rng.uniform(3000, 7500)
-    wet = sosfilt(butter(2, edges, "bandpass", fs=SAMPLE_RATE, output="sos"), clicks)
+    wet = pass_band(clicks, edges, SAMPLE_RATE)
     rain: FloatArray = rng.uniform(0.1, 1.5) * level(wet) + level(banded(count, rng))
     return rain
 

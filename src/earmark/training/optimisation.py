@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,9 +23,6 @@ from earmark.training.settings import Settings
 STEEPEST = 5.0
 """Norm a gradient is cut to."""
 
-Module = TypeVar("Module", Head, Context)
-"""What is fitted: a head or a context."""
-
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -41,17 +38,6 @@ class Check:
         """Plain values; nan is null."""
         return {**asdict(self), "dev": None if math.isnan(self.dev) else self.dev}
 
-
-@dataclass(slots=True)
-class Fitted(Generic[Module]):
-    """A trained head and how it got there."""
-
-    head: Module
-    checks: list[Check] = field(default_factory=list)
-
-
-Measure = Callable[[Module], float]
-"""How good a head is on recordings it is not trained on; higher is better."""
 
 Progress = Callable[[Check], None]
 """Told of every check as it is made."""
@@ -77,20 +63,20 @@ def make_context(settings: Settings, *, seed: int) -> Context:
 
 
 def fit(
-    head: Module,
+    head: Head | Context,
     recordings: Sequence[TrainingRecording],
     settings: Settings,
     *,
     seed: int,
-    measure: Measure[Module],
+    measure: Callable[[], float] = lambda: math.nan,
     checkpoint: Path | None = None,
     progress: Progress = lambda _: None,
-) -> Fitted[Module]:
-    """`head` fitted to `recordings`; the same arguments give the same head.
+) -> list[Check]:
+    """Fit `head` to `recordings`, and say how it went; the same arguments give the same head.
 
-    Every `check_every` steps the dev recordings are measured and, where `checkpoint` is given, the
-    state of the training is kept there; a fit that finds one goes on from it and ends with the
-    same head as one that was never interrupted.
+    Every `check_every` steps `measure` says how good it is on the dev recordings and, where
+    `checkpoint` is given, the state of the training is kept there; a fit that finds one goes on
+    from it and ends with the same head as one that was never interrupted.
 
     Raises:
         ModelMismatch: the checkpoint is from other settings or recordings, or the loss from no
@@ -111,20 +97,21 @@ def fit(
     )
     origin = origin_of(recordings, settings) if checkpoint is not None else {}
     state = Checkpoint(checkpoint, head, optimizer, crops.rng, origin)
-    fitted = Fitted(head, [Check(*check) for check in state.resume().get("checks", ())])
-    begun = fitted.checks[-1].step if fitted.checks else 0
+    checks = [Check(*check) for check in state.resume().get("checks", ())]
+    begun = checks[-1].step if checks else 0
     losses = []
     for step in range(begun + 1, settings.steps + 1):
         for group in optimizer.param_groups:
             group["lr"] = settings.rate_at(step)
         losses.append(_step(head, objective, optimizer, crops))
         if step % settings.check_every == 0 or step == settings.steps:
-            fitted.checks.append(Check(step, float(np.mean(losses)), measure(head.eval())))
-            progress(fitted.checks[-1])
+            head.eval()
+            checks.append(Check(step, float(np.mean(losses)), measure()))
+            progress(checks[-1])
             losses = []
-            state.keep(checks=[astuple(check) for check in fitted.checks])
+            state.keep(checks=[astuple(check) for check in checks])
     head.eval()
-    return fitted
+    return checks
 
 
 def _step(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,7 +36,7 @@ from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.made_recordings import make_recording
 from earmark.training.objectives import NEAR
-from earmark.training.optimisation import Check, Fitted, fit, make_context, make_head, score
+from earmark.training.optimisation import Check, fit, make_context, make_head, score
 from earmark.training.settings import Settings
 from earmark.training.split import fold, participant
 
@@ -91,15 +91,17 @@ SAID_BY_RUN = ("data", "data_hash", "licence", "commit", "recordings", "actions"
 class Ensemble:
     """What the seeds trained, in order: a head and, if the settings have one, a context each."""
 
-    heads: dict[int, Fitted[Head]]
-    contexts: dict[int, Fitted[Context]]
+    heads: dict[int, Head]
+    contexts: dict[int, Context]
     """Empty without a context."""
+    curves: dict[str, list[Check]]
+    """How the heads got there: `seed 0`, ..."""
 
     def panel(self, seeds: Sequence[int], settings: Settings) -> Panel:
         """The heads and contexts of `seeds` together."""
-        heads = [self.heads[seed].head for seed in seeds]
-        contexts = [self.contexts[seed].head for seed in seeds if seed in self.contexts]
-        return Panel(heads, contexts, settings.loss, loudness=settings.loudness).eval()
+        heads = [self.heads[seed] for seed in seeds]
+        contexts = [self.contexts[seed] for seed in seeds if seed in self.contexts]
+        return Panel(heads, contexts, settings.loss, settings.loudness)
 
 
 def train(
@@ -131,8 +133,7 @@ def train(
     else:
         gate, coverage["all"] = gates[settings.first_seed], coverage[f"seed {settings.first_seed}"]
     gate.save(folder / "gate.gate")
-    curves = {f"seed {seed}": each.checks for seed, each in ensemble.heads.items()}
-    trained = Trained(gate, gates, coverage, curves, tuple(held_out))
+    trained = Trained(gate, gates, coverage, ensemble.curves, tuple(held_out))
     keep_run(folder, run, trained)
     return trained
 
@@ -205,32 +206,25 @@ def fit_heads(
     apart = [heard for name, heard in lone.items() if participant(name) not in strangers]
     taught = [*met, *make_recordings(settings), *apart] if channels else []
     bouts = [in_bouts(heard, channels) for heard in taught]
-    ensemble, steps = Ensemble({}, {}), settings.seeds * settings.steps
-
-    def measure(head: Head) -> float:
-        return dev_coverage(head, material, settings, held_out)
-
+    ensemble, steps = Ensemble({}, {}, {}), settings.seeds * settings.steps
     for number, seed in enumerate(settings.all_seeds):
 
         def report(check: Check, seed: int = seed, done: int = number * settings.steps) -> None:
             watch(Step(seed, check, done + check.step, steps))
 
+        kept = folder / "checkpoints"
         if bouts:
-            ensemble.contexts[seed] = fit(
-                make_context(settings, seed=seed),
-                bouts,
-                settings.of_context(),
-                seed=seed,
-                measure=lambda _: math.nan,
-                checkpoint=folder / "checkpoints" / f"seed-{seed}-context.pt",
-            )
-        ensemble.heads[seed] = fit(
-            make_head(met[0].takes[0].shape[1], settings, seed=seed),
+            context = ensemble.contexts[seed] = make_context(settings, seed=seed)
+            path = kept / f"seed-{seed}-context.pt"
+            fit(context, bouts, settings.of_context(), seed=seed, checkpoint=path)
+        head = ensemble.heads[seed] = make_head(met[0].takes[0].shape[1], settings, seed=seed)
+        ensemble.curves[f"seed {seed}"] = fit(
+            head,
             met,
             settings,
             seed=seed,
-            measure=measure,
-            checkpoint=folder / "checkpoints" / f"seed-{seed}-head.pt",
+            measure=partial(dev_coverage, head, material, settings, held_out),
+            checkpoint=kept / f"seed-{seed}-head.pt",
             progress=report,
         )
     return ensemble

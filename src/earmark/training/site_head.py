@@ -17,9 +17,9 @@ from torch.nn import functional
 
 from earmark.gate.gate import Gate
 from earmark.gate.onnx_scorer import OnnxScorer
-from earmark.timeline import CLOCK_RATE, FloatArray
+from earmark.timeline import FloatArray
 from earmark.training.answer_regression import Reheard
-from earmark.training.head import Context, in_seconds
+from earmark.training.head import Context, chance_of_work, in_seconds
 from earmark.training.head_export import extend, prove
 
 TAU = 4.0
@@ -41,15 +41,10 @@ class SiteHead:
     def __call__(self, one: Reheard) -> FloatArray:
         """The scores of the base gate by the chance that the contexts give."""
         with torch.no_grad():
-            chance = self.chance(torch.from_numpy(one.features.astype(np.float32))[None])[0]
+            features = torch.from_numpy(one.features.astype(np.float32))[None]
+            chance = chance_of_work(self.contexts, features)[0]
         scores: FloatArray = one.scores * chance.numpy()
         return scores
-
-    def chance(self, features: torch.Tensor) -> torch.Tensor:
-        """That something is done at each step of `features`, `(1, steps)`."""
-        seconds = in_seconds(features, self.contexts[0].channels)
-        each = torch.stack([torch.sigmoid(context(seconds)) for context in self.contexts])
-        return each.mean(0).repeat_interleave(CLOCK_RATE, 1)[:, : features.shape[1]]
 
 
 def fit_contexts(heard: Sequence[Reheard], channels: int) -> SiteHead:
@@ -120,6 +115,6 @@ def _prove(old: OnnxScorer, new: OnnxScorer, head: SiteHead) -> None:
 
     def wanted(features: torch.Tensor) -> torch.Tensor:
         scores = torch.from_numpy(old.score_whole(features[0].numpy()))
-        return scores[None] * head.chance(features)
+        return scores[None] * chance_of_work(head.contexts, features)
 
     prove(wanted, new, [rows])
