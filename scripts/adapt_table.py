@@ -21,10 +21,9 @@ from make_default_gate import gather_all, held_out
 
 from earmark.evaluation.played_answers import AnswerPlayer
 from earmark.gate.gate import Gate
-from earmark.training.dataset import Material
+from earmark.training.dataset import Material, participant
 from earmark.training.recipe import Provenance, train
 from earmark.training.settings import Settings
-from earmark.training.split import participant
 
 TAUGHT = 5
 """Sparse recordings that are answered."""

@@ -50,10 +50,9 @@ from earmark.training.calibration import (
     measure_misses,
     recall_weights,
 )
-from earmark.training.dataset import Material, TrainingRecording
+from earmark.training.dataset import Material, TrainingRecording, group, participant
 from earmark.training.lone_actions import gather_lone
 from earmark.training.settings import Settings
-from earmark.training.split import group, participant
 
 SPARSE = (0.01, 0.02, 0.05, 0.10, 0.25, 0.50)
 DENSE = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50)

@@ -19,11 +19,10 @@ import composites
 import torch
 
 import earmark
-from earmark.training.dataset import Material, gather
+from earmark.training.dataset import Material, fold, gather
 from earmark.training.lone_actions import gather_lone
 from earmark.training.recipe import Provenance, Step, train
 from earmark.training.settings import Settings
-from earmark.training.split import fold
 
 SHIPPED = 0
 """The split whose gate comes with earmark."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from earmark.training.crops import Crops, lay_out
+from earmark.training.optimisation import Crops, lay_out
 from gate_making import kitchen
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from earmark.errors import ModelMismatch
-from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.gate.gate import OnnxScorer
 from earmark.timeline import Track
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.training.crops import Batch, lay_out
 from earmark.training.objectives import (
     OBJECTIVES,
     FrameObjective,
@@ -16,6 +15,7 @@ from earmark.training.objectives import (
     SpanObjective,
     pool_spans,
 )
+from earmark.training.optimisation import Batch, lay_out
 
 HOP = 0.04
 

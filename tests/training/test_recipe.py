@@ -15,7 +15,7 @@ import torch
 from earmark.errors import AnnotationError
 from earmark.gate.gate import Gate, OperatingPoints
 from earmark.timeline import Track
-from earmark.training.dataset import Material, TrainingRecording
+from earmark.training.dataset import Material, TrainingRecording, fold
 from earmark.training.optimisation import make_head
 from earmark.training.recipe import (
     Provenance,
@@ -25,7 +25,6 @@ from earmark.training.recipe import (
     train_each_tau,
 )
 from earmark.training.settings import PAPER, Settings, settings_of
-from earmark.training.split import fold
 from gate_making import SMALL, kitchen
 
 TWO = replace(SMALL, seeds=2)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earmark.errors import AnnotationError
-from earmark.training.split import fold, group, hold_out, participant
+from earmark.training.dataset import fold, group, hold_out, participant
 
 names = st.lists(
     st.builds(lambda who, which: f"P{who:02d}_{which}", st.integers(1, 30), st.integers(0, 99)),

@@ -40,7 +40,7 @@ from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made, averaged, not_run, pooled
 from earmark.reproduction.material import NEEDS, Material
 from earmark.selection import Budget
-from earmark.training.split import participant
+from earmark.training.dataset import participant
 
 SHOWN = ("uniform", "strata", "rank", RULE, "aks", "bolt", "coverage")
 """Rules whose coverage is shown by itself."""

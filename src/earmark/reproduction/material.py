@@ -19,7 +19,7 @@ from earmark.evaluation.annotations.table_readers import read_durations
 from earmark.evaluation.benchmark import Progress
 from earmark.evaluation.paper.published_numbers import RECORDINGS
 from earmark.media import Recording, Source, open_recording
-from earmark.training.split import fold, hold_out
+from earmark.training.dataset import fold, hold_out
 
 VALIDATION = "EPIC_100_validation.csv"
 DURATIONS = "EPIC_100_video_info.csv"

@@ -7,7 +7,7 @@ import numpy as np
 from earmark.captioning.activity import same_activity
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
-from earmark.training.answers_aside import (
+from earmark.training.answered_windows import (
     PRIOR,
     Part,
     folds_of,

@@ -27,8 +27,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Meter, open_recording
 from earmark.timeline import FloatArray, IndexArray, Track
-from earmark.training.answered_windows import AnsweredRecording
-from earmark.training.answers_aside import PRIOR
+from earmark.training.answered_windows import PRIOR, AnsweredRecording
 from earmark.training.calibration import HALF, TARGETS
 
 RIDGES = (1.0, 20.0)

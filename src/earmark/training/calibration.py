@@ -33,8 +33,7 @@ from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.selection.rules.separated import MinimumSeparation
 from earmark.timeline import FloatArray, Span, Track
-from earmark.training.dataset import Material, TrainingRecording
-from earmark.training.split import group
+from earmark.training.dataset import Material, TrainingRecording, group
 
 LENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds of the windows that rates are fitted for."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from earmark.errors import ModelMismatch
-from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.gate.gate import OnnxScorer
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 from earmark.training.head import (
     AROUND,

@@ -25,7 +25,7 @@ from earmark.gate.listener import LEVEL_HOP
 from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
-from earmark.training.dataset import Material, TrainingRecording
+from earmark.training.dataset import Material, TrainingRecording, group
 from earmark.training.made_recordings import (
     SAMPLE_RATE,
     as_recording,
@@ -35,7 +35,6 @@ from earmark.training.made_recordings import (
     log_uniform,
 )
 from earmark.training.settings import Settings
-from earmark.training.split import group
 
 LENGTH = 240
 """Seconds of one recording."""

@@ -19,8 +19,7 @@ from earmark.evaluation.annotations.actions import Action
 from earmark.features import encoder_named
 from earmark.features.encoder import SoundEncoder
 from earmark.features.encoder_spec import portable, split_name
-from earmark.gate.gate import Card, Gate
-from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.gate.gate import Card, Gate, OnnxScorer
 from earmark.gate.rates import RankRates
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE
@@ -31,14 +30,20 @@ from earmark.training.calibration import (
     mean_coverage,
     separated_coverage,
 )
-from earmark.training.dataset import Material, TrainingRecording, check_actions, fingerprint
+from earmark.training.dataset import (
+    Material,
+    TrainingRecording,
+    check_actions,
+    fingerprint,
+    fold,
+    participant,
+)
 from earmark.training.head import Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.made_recordings import make_recording
 from earmark.training.objectives import NEAR
 from earmark.training.optimisation import Check, fit, make_context, make_head, score
 from earmark.training.settings import Settings
-from earmark.training.split import fold, participant
 
 
 @dataclass(frozen=True, slots=True)

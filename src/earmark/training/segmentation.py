@@ -31,11 +31,10 @@ from earmark.evaluation.tables.table import plain
 from earmark.features.pretrained.segments import SURE, boundaries, segments
 from earmark.media.atomic_file import replacing
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
-from earmark.training.dataset import Material, TrainingRecording, fingerprint
+from earmark.training.dataset import Material, TrainingRecording, fingerprint, fold
 from earmark.training.head import Head
 from earmark.training.optimisation import Checkpoint, origin_of
 from earmark.training.settings import Settings
-from earmark.training.split import fold
 
 
 class SegmentHead(Head):

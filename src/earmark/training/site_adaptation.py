@@ -43,16 +43,17 @@ from earmark.training.answer_regression import (
     hear_again,
     operating_points,
 )
-from earmark.training.answered_windows import TeachingMaterial, read_answers
-from earmark.training.answers_aside import (
+from earmark.training.answered_windows import (
     PARTS,
     PRIOR,
     Gain,
     Part,
+    TeachingMaterial,
     folds_of,
     log_likelihood,
     measure_gain,
     pieces_of,
+    read_answers,
     without,
 )
 

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from earmark.gate.gate import Gate
-from earmark.gate.onnx_scorer import OnnxScorer
+from earmark.gate.gate import Gate, OnnxScorer
 from earmark.timeline import FloatArray
 from earmark.training.answer_regression import Reheard
 from earmark.training.head import Context, chance_of_work, in_seconds
