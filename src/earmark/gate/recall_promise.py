@@ -101,15 +101,9 @@ def p_value(mean: float, *, count: int, risk: float) -> float:
     """
     if mean >= risk:
         return 1.0
-    hoeffding = math.exp(-count * _entropy(mean, risk))
-    from scipy import stats  # slow to import, and only promises need it
+    from scipy import special, stats  # slow to import, and only promises need it
 
+    entropy = special.rel_entr(mean, risk) + special.rel_entr(1 - mean, 1 - risk)
+    hoeffding = math.exp(-count * float(entropy))
     bentkus = math.e * float(stats.binom.cdf(math.ceil(count * mean - 1e-9), count, risk))
     return min(1.0, hoeffding, bentkus)
-
-
-def _entropy(a: float, b: float) -> float:
-    """Relative entropy of a coin of `a` to one of `b`, 0 < b < 1."""
-    heads = a * math.log(a / b) if a > 0 else 0.0
-    tails = (1 - a) * math.log((1 - a) / (1 - b)) if a < 1 else 0.0
-    return heads + tails

@@ -23,6 +23,9 @@ from earmark.timeline import Track
 LAYOUT = 3
 """Of the files in the cache; raised when their meaning changes, so that old ones are not read."""
 
+PLAIN = ("access", "bytes_read", "seconds")
+"""What is kept of `Heard` as it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScoreCache:
@@ -51,26 +54,21 @@ class ScoreCache:
             frontline=frontline.name,
             scores=Track(scores),
             level=None if level is None else Track(level, hop=LEVEL_HOP),
-            access=facts["access"],
-            bytes_read=facts["bytes_read"],
-            seconds=facts["seconds"],
             warnings=tuple(facts["warnings"]),
             from_cache=True,
+            **{name: facts[name] for name in PLAIN},
         )
 
     def keep(self, heard: Heard, frontline: Frontline, *, audio_track: int = 0) -> Heard:
         """Put `heard`, when `audio_track` was asked for, into the folder; gives it back."""
-        recording = heard.recording
         facts = {
-            "recording": recording.to_json(),
-            "access": heard.access,
-            "bytes_read": heard.bytes_read,
-            "seconds": heard.seconds,
+            "recording": heard.recording.to_json(),
             "has_level": heard.level is not None,
             "warnings": heard.warnings,
+            **{name: getattr(heard, name) for name in PLAIN},
         }
         level = np.zeros(0) if heard.level is None else heard.level.values
-        path = self._path(recording.key, frontline, audio_track)
+        path = self._path(heard.recording.key, frontline, audio_track)
         try:
             with replacing(path) as scratch:
                 np.savez(
@@ -105,15 +103,9 @@ def listen_cached(
 ) -> Heard:
     """What is heard of `source`: from the cache, or listened to now and kept there.
 
-    Where the first track is silent that is the next one that sounds; see `listen_to_any`.
-
-    Args:
-        source: Where the recording lies.
-        frontline: What listens.
-        cache: Where to look and to keep; None listens every time.
-        audio_track: Which sound track, from 0.
-        on_seconds: Told the seconds heard so far and the seconds in all.
-        beside: Hears in the same pass, where there is one.
+    Where the first track is silent that is the next one that sounds; see `listen_to_any`. Without
+    a cache it is listened to every time. `on_seconds` is told the seconds heard so far and those
+    in all; `beside` hears in the same pass, where there is one.
     """
     if frontline is UNHEARD:
         recording = open_recording(source, audio_track=audio_track)

@@ -119,13 +119,21 @@ class Survival:
         share: FloatArray = 1 - self._area(np.asarray(seconds, dtype=float)) / whole
         return share
 
+    @lru_cache(maxsize=256)  # noqa: B019 - every recording of a batch asks for the same
     def reach(self, window: float, *, negligible: float = 1e-3) -> FloatArray:
         """`g(d)`: the chance that an action of window m is still going when window m + d begins.
 
         `g(0) = 1`; `g(d)` is the mean over `u` in `[0, window)` of `S(d * window - u)`, exact for
         this curve. Stops before the first `d` whose chance is below `negligible`. Not writeable.
         """
-        return _reach(self, window, negligible)
+        last = math.ceil(self.times[-1] / window) + 1
+        areas = self._area(np.arange(last + 1) * window)
+        chances = np.concatenate([[1.0], np.diff(areas) / window])
+        # Areas are sums, so a rounding error must not make a chance grow with distance.
+        chances = np.minimum.accumulate(chances)
+        kept: FloatArray = chances[: max(1, int(np.count_nonzero(chances >= negligible)))]
+        kept.setflags(write=False)
+        return kept
 
     def _area(self, seconds: FloatArray) -> FloatArray:
         """The integral of `S` from 0 to each of `seconds`."""
@@ -136,16 +144,3 @@ class Survival:
         left = np.clip(np.searchsorted(times, inside, side="right") - 1, 0, len(times) - 2)
         area: FloatArray = areas[left] + (inside - times[left]) * (shares[left] + self(inside)) / 2
         return area
-
-
-@lru_cache(maxsize=256)
-def _reach(survival: Survival, window: float, negligible: float) -> FloatArray:
-    """`Survival.reach`, remembered: every recording of a batch asks for the same."""
-    last = math.ceil(survival.times[-1] / window) + 1
-    areas = survival._area(np.arange(last + 1) * window)
-    chances = np.concatenate([[1.0], np.diff(areas) / window])
-    # Areas are sums, so a rounding error must not make a chance grow with distance.
-    chances = np.minimum.accumulate(chances)
-    kept: FloatArray = chances[: max(1, int(np.count_nonzero(chances >= negligible)))]
-    kept.setflags(write=False)
-    return kept

@@ -149,13 +149,13 @@ def fit_length(
 
 def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:
     """The median over windows in which an action starts of their mean score; above 0."""
-    found = []
+    found: list[FloatArray] = [np.zeros(0)]
     for name in names:
         pooled, _ = Grid().pool(Track(scores[name]), material[name].duration)
         starts = count_starts(material[name].actions, len(pooled), window=Grid().length)
         found.append(pooled.mean[starts > 0])
-    joined = np.concatenate(found) if found else np.zeros(0)
-    return max(float(np.median(joined)), 1e-6) if len(joined) else 1e-6
+    worked = np.concatenate(found)
+    return max(float(np.median(worked)), 1e-6) if len(worked) else 1e-6
 
 
 def exposures(duration: float, length: float) -> FloatArray:
@@ -289,16 +289,16 @@ def mean_coverage(
     }
 
 
-def choose_separation(judged: Sequence[Case]) -> int:
+def choose_separation(judged: Sequence[Case], *, budget: float = 0.25) -> int:
     """The separation in windows with which the rule `separated` covers most, from 1 to 4."""
-    return max(range(1, 5), key=lambda each: separated_coverage(judged, each))
+    return max(range(1, 5), key=lambda each: separated_coverage(judged, each, budget=budget))
 
 
-def separated_coverage(judged: Sequence[Case], separation: int) -> float:
-    """Mean coverage at a quarter of the calls by the paper's rule; 0 where there is no action."""
+def separated_coverage(judged: Sequence[Case], separation: int, *, budget: float = 0.25) -> float:
+    """Mean coverage by the paper's rule over the cases with an action; 0 where there is none."""
     rule = MinimumSeparation(separation)
     found = [
-        count_picks(case, rule(case.windows, budget=round(0.25 * len(case.windows)))).coverage
+        count_picks(case, rule(case.windows, budget=round(budget * len(case.windows)))).coverage
         for case in judged
         if case.actions
     ]

@@ -135,7 +135,7 @@ def adapt(
     Args:
         runs: Folders of runs that were listened to with `gate`.
         gate: The base; the one that comes with earmark if not given.
-        out: Where the new gate is written, if it beats the base; else nothing is.
+        out: Where the new gate is written, if it beats the base.
         watch: Told what is being done, how much of it is done and how much there is.
 
     Raises:
@@ -157,11 +157,7 @@ def learn(
 ) -> Adaptation:
     """What `material` teaches `base`, and whether that is better on what is kept aside.
 
-    Args:
-        material: The answers.
-        base: The gate.
-        heard: The recordings, heard again; they are listened to now if not given.
-        watch: Told what is being done, how much of it is done and how much there is.
+    The recordings are listened to again now, unless they are given as `heard`.
 
     Raises:
         LedgerError: too few answers, or rates that stand at the highest there is.
@@ -398,23 +394,14 @@ def _gate(base: Gate, made: Adaptation, best: Candidate) -> Gate:
 
     How far the forecasts of the new rates are off nobody has measured.
     """
-    facts = {
-        "learnt": made.learnt,
-        "answers": made.answers,
-        "corrections": made.corrections,
-        "recordings": made.recordings,
-        "median": made.median,
-        "gain": made.gain.mean,
-    }
-    gate = best.make()
+    told = ("learnt", "answers", "corrections", "recordings", "median")
+    facts = {name: getattr(made, name) for name in told} | {"gain": made.gain.mean}
+    gate, before = best.make(), base.card.settings
     card = replace(
         gate.card,
         data=f"{base.card.data}; {made.learnt} by {made.answers} answers and {made.corrections} "
         f"corrections in {made.recordings} recordings",
-        settings={
-            **base.card.settings,
-            "adapted": [*base.card.settings.get("adapted", ()), facts],
-        },
+        settings={**before, "adapted": [*before.get("adapted", ()), facts]},
         honesty=(),
     )
     return replace(gate, card=card, survival=best.survival, error=ForecastError())
