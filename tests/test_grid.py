@@ -58,10 +58,8 @@ def test_a_window_lasts(window: float) -> None:
         Grid(window)
 
 
-def slow_pool(
-    scores: Track, grid: Grid, duration: float
-) -> list[tuple[float, float, float, float]]:
-    """Peak, mean, best quarter and instant of each window, one window at a time."""
+def slow_pool(scores: Track, grid: Grid, duration: float) -> list[tuple[float, float, float]]:
+    """Peak, mean and instant of each window, one window at a time."""
     middles = [scores.time_of(step) + scores.hop / 2 for step in range(len(scores))]
     count = grid.count(duration)
     inside = [value for value, time in zip(scores.values, middles, strict=True)
@@ -73,13 +71,12 @@ def slow_pool(
                 if start <= time < end]  # fmt: skip
         if not held:
             low = min(inside, default=0.0)
-            rows.append((low, low, low, (start + min(end, duration)) / 2))
+            rows.append((low, low, (start + min(end, duration)) / 2))
             continue
         best = sorted(held, reverse=True)
-        quarter = [value for value, _ in best[: max(1, len(held) // 4)]]
         tells = best[0][0] > best[-1][0]
         instant = -best[0][1] if tells else (start + min(end, max(duration, 0.0))) / 2
-        rows.append((best[0][0], np.mean([value for value, _ in held]), np.mean(quarter), instant))
+        rows.append((best[0][0], np.mean([value for value, _ in held]), instant))
     return rows
 
 
@@ -95,8 +92,8 @@ def test_pooling_is_the_slow_way(
     track, grid = Track(np.array(values, dtype=float), hop=hop, start=start), Grid(4.0)
     pooled, instants = grid.pool(track, duration)
     slow = slow_pool(track, grid, duration)
-    fast = np.stack([pooled.peak, pooled.mean, pooled.top, instants], axis=1)
-    np.testing.assert_allclose(fast, np.array(slow).reshape(-1, 4), atol=1e-9)
+    fast = np.stack([pooled.peak, pooled.mean, instants], axis=1)
+    np.testing.assert_allclose(fast, np.array(slow).reshape(-1, 3), atol=1e-9)
 
 
 def test_the_instant_is_that_of_the_first_largest_score() -> None:
@@ -140,7 +137,7 @@ def test_an_empty_track_leaves_the_middles() -> None:
 @given(st.floats(1e-3, 1e3), st.integers(1, 400))
 def test_a_constant_track_is_no_evidence(score: float, steps: int) -> None:
     pooled, _ = Grid(4.0).pool(Track(np.full(steps, score)), steps / 25)
-    for values in (pooled.peak, pooled.mean, pooled.top):
+    for values in (pooled.peak, pooled.mean):
         assert np.ptp(values) == 0
 
 

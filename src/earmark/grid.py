@@ -201,16 +201,15 @@ class Grid:
         heard, first, held = np.unique(owner[order], return_index=True, return_counts=True)
         values = scores.values[order].astype(float)
         total = np.concatenate([[0.0], np.cumsum(values)])
-        last, quarter = first + held, np.maximum(1, held // 4)
-        peak, mean, top = (np.full(count, values.min() if len(values) else 0.0) for _ in range(3))
+        last = first + held
+        peak, mean = (np.full(count, values.min() if len(values) else 0.0) for _ in range(2))
         low, high = values[first], values[last - 1]
         peak[heard] = high
         # Means lie between the extremes, so rounding never tells two windows of equal scores apart.
         mean[heard] = np.clip((total[last] - total[first]) / held, low, high)
-        top[heard] = np.clip((total[last] - total[last - quarter]) / quarter, low, high)
         told = low < high
         instants[heard[told]] = np.round(middles[order[last - 1]][told], 6)
-        return WindowScores(self.length, peak, mean, top), instants
+        return WindowScores(self.length, peak, mean), instants
 
     def score(
         self,

@@ -82,5 +82,5 @@ def test_half_a_minute_of_drilling_stands_out_of_two_quiet_minutes():
 @pytest.mark.parametrize("count", [0, 1, 2, 40])
 def test_there_is_a_rate_a_window(count):
     levels = np.linspace(0.01, 0.02, count)
-    rates = energy_frontline().rates(WindowScores(4.0, 2 * levels, levels, levels))
+    rates = energy_frontline().rates(WindowScores(4.0, 2 * levels, levels))
     assert len(rates) == count and np.all(rates > 0)

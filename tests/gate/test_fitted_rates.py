@@ -12,7 +12,7 @@ from earmark.gate.rates import COLUMNS, MOST, Fit, FittedRates, WindowScores, sm
 
 def pooled(peaks: list[float], length: float = 4.0) -> WindowScores:
     values = np.array(peaks, dtype=float)
-    return WindowScores(length, values, values / 2, values * 0.8)
+    return WindowScores(length, values, values / 2)
 
 
 def rising(length: float = 4.0, slope: float = 0.5) -> Fit:

@@ -12,7 +12,7 @@ from earmark.gate.rates import RankRates, WindowScores
 
 def peaks(values: list[float], *, length: float = 4.0) -> WindowScores:
     scores = np.array(values, dtype=float)
-    return WindowScores(length, scores, scores, scores)
+    return WindowScores(length, scores, scores)
 
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)

@@ -38,7 +38,7 @@ def test_features_are_those_of_the_encoder(media: Path) -> None:
     wanted = np.concatenate([track.values for track in LogMel()(recording, meter=Meter())])
     np.testing.assert_allclose(material["P01_1"].features, wanted, atol=5e-3)
     assert material["P01_1"].duration == pytest.approx(6.0, abs=0.05)
-    assert material["P01_1"].starts.tolist() == [2.0]
+    assert [action.start for action in material["P01_1"].actions] == [2.0]
 
 
 def test_what_was_heard_is_kept(media: Path, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_head_learns_where_actions_start(objective: str) -> None:
     heard = next(iter(kitchen(1, seed=9).values()))
     scores = score(head, OBJECTIVES[objective], heard.features)
     near = np.zeros(len(scores), dtype=bool)
-    for start in heard.starts:
+    for start in (action.start for action in heard.actions):
         near[round(start * 25) : round(start * 25) + 15] = True
     assert scores[near].mean() > 1.5 * scores[~near].mean()
 

@@ -118,11 +118,13 @@ class ForecastError:
         if not 0 < forecast < 1 - CERTAIN:  # no call, or one on every window
             return ForecastRange(forecast, forecast, forecast, confidence)
         density = log_density(actions, duration)
-        expected = self.expect(forecast, density)
+        odds = log_odds(forecast)
+        leaning = self.intercept + self.slope * odds + self.density * density
+        expected = 1 / (1 + math.exp(-leaning))
         met = np.array([(each.density, each.odds, each.units) for each in self.misses])
         units = math.inf
         if len(met):
-            near = np.exp(-0.5 * ((met[:, 1] - log_odds(forecast)) / NEAR) ** 2)
+            near = np.exp(-0.5 * ((met[:, 1] - odds) / NEAR) ** 2)
             alike = likeness(met[:, 0], density)
             weights = near * alike
             # What a recording just like this one counts, as far as those that are alike tell.
@@ -154,11 +156,6 @@ class ForecastError:
         factor = math.exp(units * count_spread(actions))
         low, high = (1 + actions) / factor - 1, (1 + actions) * factor - 1
         return ForecastRange(max(0.0, low), actions, high, confidence)
-
-    def expect(self, forecast: float, density: float) -> float:
-        """The coverage to be expected of a `forecast` at a log-density."""
-        odds = self.intercept + self.slope * log_odds(forecast) + self.density * density
-        return 1 / (1 + math.exp(-odds))
 
     def forecast_for(self, expected: float, *, actions: float, duration: float) -> float:
         """The forecast from which on `expected` coverage is to be expected; at most 1."""

@@ -253,14 +253,14 @@ class Gate:
                 )
             if kept["weights"] != hashlib.sha256(weights).hexdigest():
                 raise ModelMismatch(f"{name} is damaged: its weights are not the ones it names")
+            rates, points = kept["rates"], kept["points"]
+            fits = (Fit(**{**fit, "weights": tuple(fit["weights"])}) for fit in rates["fits"])
             return cls(
                 card=Card.from_json(kept["card"]),
                 weights=weights,
-                rates=_rates_from_json(kept["rates"]),
-                survival=Survival(
-                    tuple(kept["survival"]["times"]), tuple(kept["survival"]["shares"])
-                ),
-                points=_points_from_json(kept["points"]),
+                rates=FittedRates(tuple(fits), rates["half"]),
+                survival=Survival(*(tuple(kept["survival"][each]) for each in ("times", "shares"))),
+                points=OperatingPoints(**{**points, "on": tuple(map(tuple, points["on"]))}),
                 misses=misses,
                 error=ForecastError.from_json(kept["error"]),
                 separation=kept["separation"],
@@ -361,13 +361,3 @@ def default_gate() -> Gate:
     """The gate that comes with earmark; read once."""
     data = resources.files("earmark.gate").joinpath(DEFAULT).read_bytes()
     return Gate.from_bytes(data, name=DEFAULT)
-
-
-def _rates_from_json(kept: dict[str, Any]) -> FittedRates:
-    fits = tuple(Fit(f["length"], f["intercept"], tuple(f["weights"])) for f in kept["fits"])
-    return FittedRates(fits, kept["half"])
-
-
-def _points_from_json(kept: dict[str, Any]) -> OperatingPoints:
-    on = tuple((float(recall), float(threshold)) for recall, threshold in kept["on"])
-    return OperatingPoints(on, kept["off_share"], kept["median"])

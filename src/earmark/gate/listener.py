@@ -214,14 +214,9 @@ def _overhear(sound: Iterable[Sound], powers: list[FloatArray]) -> Iterator[Soun
     for block in sound:
         cell = round(LEVEL_HOP * block.sample_rate)
         samples = np.concatenate([rest, block.values])
-        whole = len(samples) - len(samples) % cell
-        powers.append(_mean_square(samples[:whole], cell))
-        rest = samples[whole:]
+        cells = samples[: len(samples) // cell * cell].reshape(-1, cell)
+        powers.append(np.einsum("ij,ij->i", cells, cells) / cell)
+        rest = samples[cells.size :]
         yield block
-    powers.append(_mean_square(np.pad(rest, (0, -len(rest) % cell)), cell))
-
-
-def _mean_square(samples: FloatArray, cell: int) -> FloatArray:
-    cells = samples.reshape(-1, cell)
-    power: FloatArray = np.einsum("ij,ij->i", cells, cells) / cell
-    return power
+    cells = np.pad(rest, (0, -len(rest) % cell)).reshape(-1, cell)  # filled up with silence
+    powers.append(np.einsum("ij,ij->i", cells, cells) / cell)

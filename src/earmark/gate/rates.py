@@ -52,8 +52,6 @@ class WindowScores:
     """The largest score in each window."""
     mean: FloatArray
     """The mean score of each window."""
-    top: FloatArray
-    """The mean of the best quarter of the scores in each window."""
 
     def __len__(self) -> int:
         return len(self.peak)

@@ -43,11 +43,6 @@ class TrainingRecording:
         """The real features, float32."""
         return self.takes[0].astype(np.float32)
 
-    @property
-    def starts(self) -> FloatArray:
-        """When the actions start, in seconds."""
-        return np.array([action.start for action in self.actions])
-
 
 Material = dict[str, TrainingRecording]
 """Recordings by name."""
