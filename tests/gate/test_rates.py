@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
-from earmark.gate.rates import RankRates, WindowScores
+from earmark.gate.rates import (
+    COLUMNS,
+    MOST,
+    Fit,
+    FittedRates,
+    RankRates,
+    WindowScores,
+    fit_poisson,
+    smooth,
+)
 
 
 def peaks(values: list[float], *, length: float = 4.0) -> WindowScores:
@@ -61,3 +71,145 @@ def test_contrast_is_a_share(contrast: float) -> None:
 def test_starts_are_positive() -> None:
     with pytest.raises(ValueError, match="positive, not 0"):
         RankRates(starts_per_second=0.0)
+
+
+def pooled(peaks: list[float], length: float = 4.0) -> WindowScores:
+    values = np.array(peaks, dtype=float)
+    return WindowScores(length, values, values / 2)
+
+
+def rising(length: float = 4.0, slope: float = 0.5) -> Fit:
+    """A fit that looks at how much like work the window itself is, and at nothing else."""
+    return Fit(length, float(np.log(0.25)), (slope, *[0.0] * (COLUMNS - 1)))
+
+
+def within_work(slope: float = 0.5) -> Fit:
+    """A fit that looks at the window's own peak among the work of its recording."""
+    weights = [0.0] * COLUMNS
+    weights[2] = slope
+    return Fit(4.0, float(np.log(0.25)), tuple(weights))
+
+
+def standing_out(slope: float = 0.5) -> Fit:
+    """A fit that looks at what stands out from the seconds around it in a dense recording."""
+    return Fit(4.0, float(np.log(0.25)), (0.0, 0.0, 0.0, slope, 0.0, 0.0))
+
+
+def test_a_higher_score_is_a_higher_rate() -> None:
+    for fit, half in ((rising(), 0.4), (within_work(), 0.4), (standing_out(), 0.01)):
+        rates = FittedRates((fit,), half)(pooled([0.1, 0.4, 0.2, 0.9]))
+        assert np.argsort(rates).tolist() == [0, 2, 1, 3], fit
+
+
+def test_rates_are_absolute() -> None:
+    """A quiet recording is expected to hold less than a loud one, and silence nothing."""
+    fitted = FittedRates((rising(slope=0.7),), 0.1)
+    quiet, loud, none = (fitted(pooled([x, 2 * x, 4 * x])).sum() for x in (0.01, 1.0, 0.0))
+    assert none < 1e-3 < 10 * quiet < loud
+
+
+def test_within_work_scores_count_against_the_rest_of_the_recording() -> None:
+    for fit in (within_work(), standing_out()):
+        fitted = FittedRates((fit,), 0.01)
+        quiet, loud = fitted(pooled([1, 2, 4])), fitted(pooled([10, 20, 40]))
+        np.testing.assert_allclose(quiet, loud, rtol=0.05)
+
+
+def test_how_sure_it_is_that_there_is_work_ranks_a_sparse_recording_and_not_a_dense_one() -> None:
+    stretches = [1.0, 0.5] * 15 + [0.2, 0.1] * 15
+    in_dense = FittedRates((standing_out(),), 0.001)(pooled(stretches))
+    np.testing.assert_allclose(in_dense[10:20], in_dense[40:50], rtol=0.05)
+    idle = [0.001] * 100
+    in_sparse = FittedRates((rising(),), 0.1)(pooled([*idle, *stretches, *idle]))
+    assert in_sparse[110:120].min() > 1.3 * in_sparse[140:150].max()
+
+
+def test_a_bout_is_told_from_a_stray_event_by_its_surroundings() -> None:
+    weights = [0.0] * COLUMNS
+    weights[0] = 1.0
+    fitted = FittedRates((Fit(4.0, 0.0, tuple(weights)),), 0.1)
+    rates = fitted(pooled([0] * 30 + [1] + [0] * 30 + [1] * 10 + [0] * 30))
+    assert rates[65] > 3 * rates[30]
+
+
+def test_smoothing_keeps_a_flat_row_flat_and_a_total_in_the_middle() -> None:
+    np.testing.assert_allclose(smooth(np.ones(5), 10.0), np.ones(5))
+    spike = np.zeros(101)
+    spike[50] = 1.0
+    assert smooth(spike, 4.0).sum() == pytest.approx(1.0, abs=1e-6)
+    assert smooth(spike, 4.0).argmax() == 50
+
+
+def test_a_flat_recording_is_flat_also_at_its_edges() -> None:
+    weights = tuple(np.linspace(1.0, 2.0, COLUMNS).tolist())
+    fitted = FittedRates((Fit(4.0, -1.0, weights),), 0.1)
+    assert np.ptp(fitted(pooled([0.5] * 9))) == 0
+    assert np.ptp(fitted(pooled([0.5] * 8 + [0.6]))) > 0
+
+
+def test_the_nearest_length_is_used_and_rates_grow_with_the_window() -> None:
+    fitted = FittedRates((rising(2.0, slope=0.0), rising(8.0, slope=0.3)), 0.1)
+    short, long = fitted(pooled([1, 2, 3], 1.0)), fitted(pooled([0.1, 0.2, 0.3], 10.0))
+    assert short.tolist() == pytest.approx([0.25, 0.25, 0.25])
+    assert np.ptp(long) > 0
+
+
+@given(
+    st.lists(st.floats(0, 1e6), max_size=30),
+    st.sampled_from([0.5, 4.0, 30.0]),
+    st.floats(-50, 50),
+)
+def test_rates_are_finite_and_never_negative(
+    peaks: list[float], length: float, slope: float
+) -> None:
+    rates = FittedRates((rising(slope=slope),), 0.1)(pooled(peaks, length))
+    assert len(rates) == len(peaks)
+    assert np.isfinite(rates).all() and (rates >= 0).all()
+    assert (rates <= MOST * length + 1e-9).all()
+
+
+def test_a_map_without_a_fit_or_with_a_wrong_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one fit"):
+        FittedRates((), 0.1)
+    with pytest.raises(ValueError, match=f"a fit has {COLUMNS} weights"):
+        FittedRates((Fit(4.0, 0.0, (1.0,)),), 0.1)
+    with pytest.raises(ValueError, match="above 0, not 0"):
+        FittedRates((rising(),), 0.0)
+
+
+def test_the_fit_is_the_best_of_the_penalised_likelihood():
+    rng = np.random.default_rng(2)
+    rows, ridge = rng.normal(size=(400, 3)), 150.0
+    counts = rng.poisson(np.exp(0.3 + rows @ [0.5, -0.4, 0.0])).astype(float)
+    spread = rows.std(axis=0)
+
+    def loss(weights: np.ndarray) -> float:
+        linear = weights[0] + rows @ weights[1:]
+        price = ridge * ((weights[1:] * spread) ** 2).sum() / 2
+        return float(np.exp(linear).sum() - counts @ linear + price)
+
+    best = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-8}).x
+    intercept, weights = fit_poisson(rows, counts, ridge=ridge)
+    assert [intercept, *weights] == pytest.approx(best, abs=1e-4)
+
+
+def test_it_finds_the_coefficients_counts_were_drawn_from():
+    rng = np.random.default_rng(0)
+    rows, exposure = rng.standard_normal((20_000, 2)), rng.uniform(0.5, 4.0, 20_000)
+    counts = rng.poisson(exposure * np.exp(-1.0 + rows @ [0.5, -0.3])).astype(float)
+    intercept, weights = fit_poisson(rows, counts, exposure=exposure, ridge=1.0)
+    assert intercept == pytest.approx(-1.0, abs=0.03)
+    assert weights.tolist() == pytest.approx([0.5, -0.3], abs=0.03)
+
+
+def test_a_column_that_never_changes_is_given_no_weight():
+    counts = np.array([1.0, 0, 2, 1])
+    intercept, weights = fit_poisson(np.ones((4, 2)), counts, exposure=np.full(4, 2.0), ridge=30.0)
+    assert weights.tolist() == pytest.approx([0, 0])
+    assert np.exp(intercept) == pytest.approx(0.5)
+
+
+def test_without_anything_known_the_rate_is_the_mean():
+    intercept, weights = fit_poisson(np.zeros((10, 2)), np.array([0.0, 4.0] * 5), ridge=150.0)
+    assert np.exp(intercept) == pytest.approx(2.0)
+    assert weights.tolist() == [0.0, 0.0]
