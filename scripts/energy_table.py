@@ -17,8 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import composites
-import numpy as np
-from gate_table import DENSE, RULES, SPARSE, price_rows
+from gate_table import DENSE, RULES, SPARSE, count_row, header, mean_row, price_rows
 from make_default_gate import SHIPPED, held_out
 
 from earmark.evaluation.benchmark import Case, run_case
@@ -99,36 +98,21 @@ def write_up(judged: Sequence[Case], shipped: LevelRates) -> str:
 
 def coverage_rows(judged: Sequence[Case], budgets: Sequence[float]) -> Iterable[str]:
     """Mean coverage by rule, the forecast beside it, and how many actions were expected."""
-    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in budgets) + " |"
-    yield "|---" * (len(budgets) + 1) + "|"
+    yield from header(budgets)
     results = [run_case(case, RULES, budgets) for case in judged]
+    rows = [row for result in results for row in result.rows]
     for rule in RULES:
-        means = [
-            np.nanmean(
-                [
-                    100 * row.counts.coverage
-                    for result in results
-                    for row in result.rows
-                    if (row.rule, row.budget) == (rule, budget)
-                ]
-            )
-            for budget in budgets
-        ]
-        yield f"| {rule} | " + " | ".join(f"{mean:.1f}" for mean in means) + " |"
-    told = [
-        np.mean(
-            [100 * r.counts.forecast for each in results for r in each.forecasts if r.budget == b]
+        own = [row for row in rows if row.rule == rule]
+        yield mean_row(
+            rule, [[100 * row.counts.coverage for row in own if row.budget == b] for b in budgets]
         )
-        for b in budgets
-    ]
-    yield "| forecast of `coverage` | " + " | ".join(f"{mean:.1f}" for mean in told) + " |"
-    ratio = np.array([case.windows.rates.sum() / max(1, len(case.actions)) for case in judged])
-    near = np.mean((ratio < 1.5) & (ratio > 1 / 1.5))
-    yield ""
-    yield (
-        f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
-        f"{np.median(ratio):.2f} times what there are."
+    told = [row for result in results for row in result.forecasts]
+    yield mean_row(
+        "forecast of `coverage`",
+        [[100 * row.counts.forecast for row in told if row.budget == b] for b in budgets],
     )
+    yield ""
+    yield f"{count_row(judged)}."
 
 
 if __name__ == "__main__":

@@ -276,8 +276,7 @@ def coverage_rows(
     judged: Sequence[Judged], budgets: Sequence[float], old: set[str]
 ) -> Iterable[str]:
     """Mean coverage by rule, and the forecast beside it."""
-    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in budgets) + " |"
-    yield "|---" * (len(budgets) + 1) + "|"
+    yield from header(budgets)
     table: dict[str, list[list[float]]] = {rule: [[] for _ in budgets] for rule in RULES}
     strict: list[list[float]] = [[] for _ in budgets]
     bouts = [[100 * cover_bouts(each.case, budget) for each in judged] for budget in budgets]
@@ -301,25 +300,39 @@ def coverage_rows(
             widths[place].append(100 * (span.high - span.low))
             inside[place].append(span.low - 1e-9 <= actual <= span.high + 1e-9)
     for rule in RULES:
-        yield f"| {rule} | " + " | ".join(f"{np.nanmean(row):.1f}" for row in table[rule]) + " |"
-    yield "| knows the bouts | " + " | ".join(f"{np.nanmean(row):.1f}" for row in bouts) + " |"
-    yield "| the instant inside | " + " | ".join(f"{np.nanmean(r):.1f}" for r in strict) + " |"
-    yield "| forecast of `coverage` | " + " | ".join(f"{np.mean(row):.1f}" for row in told) + " |"
-    yield "| within its 80 % range | " + " | ".join(f"{np.mean(r):.0%}" for r in inside) + " |"
-    yield "| width of the range | " + " | ".join(f"{np.mean(row):.0f}" for row in widths) + " |"
+        yield mean_row(rule, table[rule])
+    yield mean_row("knows the bouts", bouts)
+    yield mean_row("the instant inside", strict)
+    yield mean_row("forecast of `coverage`", told)
+    yield mean_row("within its 80 % range", inside, ".0%")
+    yield mean_row("width of the range", widths, ".0f")
     yield ""
     chosen = [n for n, each in enumerate(judged) if each.case.recording in old]
     means = [np.nanmean(np.array(row)[chosen]) for row in table["coverage"]]
     yield f"Of whom the gate before this one had not met ({len(chosen)}): " + " / ".join(
         f"{mean:.1f}" for mean in means
     )
-    ratio = np.array(
-        [each.case.windows.rates.sum() / max(1, len(each.case.actions)) for each in judged]
-    )
+    yield f"{count_row([each.case for each in judged])}; {count_ranges(judged)}."
+
+
+def header(budgets: Sequence[float]) -> Iterable[str]:
+    """The head of a table of coverages."""
+    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in budgets) + " |"
+    yield "|---" * (len(budgets) + 1) + "|"
+
+
+def mean_row(name: str, found: Sequence[Sequence[float]], form: str = ".1f") -> str:
+    """A row of such a table: the means of what was found at each budget."""
+    return f"| {name} | " + " | ".join(format(np.nanmean(each), form) for each in found) + " |"
+
+
+def count_row(cases: Sequence[Case]) -> str:
+    """How near the number of actions expected is to that there are."""
+    ratio = np.array([each.windows.rates.sum() / max(1, len(each.actions)) for each in cases])
     near = np.mean((ratio < 1.5) & (ratio > 1 / 1.5))
-    yield (
+    return (
         f"Expected actions within a factor of 1.5: {near:.0%} of recordings; median "
-        f"{np.median(ratio):.2f} times what there are; {count_ranges(judged)}."
+        f"{np.median(ratio):.2f} times what there are"
     )
 
 
