@@ -196,14 +196,13 @@ def lone_rows(lone: Sequence[Case]) -> Iterable[str]:
     actions = sum(len(case.actions) for case in lone)
     yield f"## actions by themselves in quiet: {len(lone)} made recordings of {RARE // 60} minutes"
     yield ""
-    yield "| mean coverage, % | " + " | ".join(f"{100 * budget:g} %" for budget in SPARSE) + " |"
-    yield "|---" * (len(SPARSE) + 1) + "|"
+    yield from header(SPARSE)
     table: dict[str, list[list[float]]] = {rule: [[] for _ in SPARSE] for rule in RULES}
     for case in lone:
         for row in run_case(case, RULES, SPARSE).rows:
             table[row.rule][SPARSE.index(row.budget)].append(100 * row.counts.coverage)
     for rule in RULES:
-        yield f"| {rule} | " + " | ".join(f"{np.nanmean(row):.1f}" for row in table[rule]) + " |"
+        yield mean_row(rule, table[rule])
     expected = [float(case.windows.rates.sum()) for case in lone]
     near = [1 / 1.5 < e / len(case.actions) < 1.5 for e, case in zip(expected, lone, strict=True)]
     windows = [case.windows for case in lone]
