@@ -55,7 +55,8 @@ def select(
     with watch() as progress:
         selection = select_windows(plan=plan, explain=10 if explain else 0, progress=progress)
     show(selection, format)
-    options.end_with(failed.error for failed in selection.failures)
+    if selection.failures:
+        options.end_with(failed.error for failed in selection.failures)
 
 
 def show(selection: Selection, format: PicksAs) -> None:
