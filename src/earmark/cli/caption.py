@@ -148,7 +148,7 @@ def tell_missing_evidence() -> None:
     here = kinds_at_hand(model_store())
     missing = [kind for kind in NEEDS if kind not in here]
     if missing:
-        warn(
+        out.print(
             f"what is {' and '.join(missing)} is not told: pip install 'earmark[yamnet,vision]' "
             "and run `earmark models get evidence`"
         )
