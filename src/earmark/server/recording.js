@@ -75,10 +75,10 @@ class RecordingView {
     return make("div", "tools", search, this.count);
   }
 
-  /** Somebody else, or the run itself, has said something: show it. */
+  /** Somebody else, or the run itself, has said something: show it. So is what was said before the first word came. */
   onProgress({ said, totals }) {
     const state = [...said, totals.answered, totals.failed, totals.picks].join();
-    if (this.state !== undefined && state !== this.state && !this.isSending) this.changed("").catch(tell);
+    if (state !== this.state && !this.isSending) this.changed("").catch(tell);
     this.state = state;
   }
 
