@@ -135,10 +135,11 @@ class _Checkpoint:
         """The tokens of the answer, as far as it got in `seconds`."""
         import torch
 
-        warmth = request.temperature
         choice: dict[str, Any] = {}  # the checkpoint's own
-        if warmth is not None:
-            choice = {"do_sample": True, "temperature": warmth} if warmth else {"do_sample": False}
+        if request.temperature == 0:
+            choice = {"do_sample": False}
+        elif request.temperature is not None:
+            choice = {"do_sample": True, "temperature": request.temperature}
         with torch.inference_mode():
             whole = self.weights.generate(
                 **inputs, max_new_tokens=request.answer_tokens, max_time=seconds, **choice
