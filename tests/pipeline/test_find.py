@@ -44,6 +44,7 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
         (told,) = overview(run)
     heading, (first,) = next(told.lines())  # what was looked for comes before what it took
     assert heading == "Found" and first.startswith(f"“{QUESTION}” 3× at ")
+    assert told.sought is not None and told.sought.seen == one.spans
     assert told.activities == ()
     assert len(one.clips) == len(one.spans)
     with av.open(str(one.clips[0])) as clip:

@@ -16,7 +16,7 @@ from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.reporting.run_overview import fold_repeats, overview
+from earmark.reporting.run_overview import SOUNDS_MEANT, fold_repeats, overview, seen_moments
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track
 
@@ -88,6 +88,36 @@ def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
     with Run.open(tmp_path / "run") as run:
         (told,) = overview(run)
     assert dict(told.lines())["Speech"] == ("0:10 – 0:16", "0:50 – 0:55")
+
+
+def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
+    """When `find` saw a drill, by the answers of windows; drillings are heard at 2:01 and 5:00."""
+    with Ledger.open(folder, {"find": "a drill"}) as ledger:
+        windows = listen(ledger, "a")
+        sounds = [heard(121.0, 130.5, "Drill"), heard(122.0, 140.0, "Rain")]
+        sounds += [heard(300.0, 308.0, "Drill")]
+        ledger.keep_evidence("a", sounds, kinds=["heard"], origin=SOUND_TRACK)
+        ledger.note(f"{SOUNDS_MEANT}a drill", json.dumps(meant))
+        picks = explain(windows, np.array(sorted(seen)), "{0} {1}".format)
+        ledger.choose("a", picks)
+        for pick in picks:
+            call = CallRow(f"c{pick.window}", "a", pick.span, "m")
+            ledger.unanswered([call])
+            ledger.begin(call)
+            ledger.keep(call, Answer("so", "m", data={"seen": seen[pick.window]}))
+    with Run.open(folder) as run:
+        (told,) = overview(run)
+        assert told.sought is not None and told.sought.seen == seen_moments(run, "a")
+        return seen_moments(run, "a")
+
+
+def test_a_moment_that_was_seen_lasts_as_long_as_the_sound_that_is_meant_in_it(tmp_path):
+    yes = {31: True, 75: False, 100: True}  # windows of four seconds
+    lone = Span(400.0, 404.0)
+    assert look(tmp_path / "a", yes, ["Drill"]) == (Span(121.0, 130.5), lone)
+    assert look(tmp_path / "b", yes, []) == (Span(124.0, 128.0), lone)
+    assert look(tmp_path / "c", {30: True, 32: True}, ["Drill"]) == (Span(120.0, 132.0),)
+    assert look(tmp_path / "d", {30: False}, ["Drill"]) == ()
 
 
 def test_the_command_says_the_same(folder):

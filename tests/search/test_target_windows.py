@@ -97,9 +97,9 @@ def test_calls_that_tell_nothing_apart_are_spread_over_all_of_it():
     assert all("^" in asked[part : part + 14] for part in (0, 13, 26))
 
 
-def test_a_moment_is_what_was_seen_and_the_sound_around_it():
-    assert target("..DDD...D..", w3=True, w8=False).moments() == [Span(8.0, 20.0)]
-    assert target(".....", w2=True).moments() == [Span(8.0, 12.0)]
+def test_a_yes_settles_its_window_and_the_sound_around_it():
+    assert target("..DDD...D..", w3=True, w8=False).settled() == [Span(8.0, 20.0)]
+    assert target(".....", w2=True).settled() == [Span(8.0, 12.0)]
 
 
 def test_the_estimate_falls_as_answers_come_in_and_holds_its_range():

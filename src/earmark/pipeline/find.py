@@ -7,6 +7,7 @@ question ──▶ sounds that are meant ──▶ chances ──▶ exact rule 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -40,6 +41,7 @@ from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
+from earmark.reporting.run_overview import SOUNDS_MEANT, seen_moments
 from earmark.reporting.text_format import counted
 from earmark.search.meaning_index import MeaningIndex
 from earmark.search.sound_relevance import SoundFinder, sound_finders
@@ -78,6 +80,7 @@ class FoundMoments:
 
     path: str
     spans: tuple[Span, ...]
+    """Windows that say so, each from when until when the sounds last that are heard in it."""
     what: tuple[str, ...]
     """What the model says of each."""
     clips: tuple[Path, ...] = ()
@@ -244,6 +247,7 @@ class _Search:
             )
         )
         self.matches = {name: each for one in finders for name, each in one.matches.items()}
+        ledger.note(f"{SOUNDS_MEANT}{question}", json.dumps(list(self.matches)))
         if not self.matches:
             why = "no sound that has a name means it" if finders else "sounds have no names here"
             self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
@@ -348,7 +352,8 @@ class _Search:
         """The moments of each recording that has any, cut into `folder`; why some were not."""
         every, uncut = [], []
         for one in self.many:
-            spans = one.moments()
+            with self.ledger.run() as run:
+                spans = seen_moments(run, one.key)
             if not spans:
                 continue
             recording = self.recordings[one.key]
@@ -366,7 +371,7 @@ class _Search:
             if clips:  # so that they can be forgotten with the recording
                 note_clips(self.ledger, one.key, clips)
             what = tuple(self._what(one, span) for span in spans)
-            every.append(FoundMoments(recording.source.path, tuple(spans), what, tuple(clips)))
+            every.append(FoundMoments(recording.source.path, spans, what, tuple(clips)))
         return tuple(every), uncut
 
     def _what(self, one: TargetWindows, span: Span) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,6 +49,9 @@ FEWEST = 3
 COMPARED = 10_000
 """Characters of an answer that are compared; a server may send megabytes."""
 
+SOUNDS_MEANT = "sounds meant by "
+"""Begins the name of the note that lists the sounds a question means, before the question."""
+
 SPEECH = frozenset({"Speech"}) | narrower("Speech")
 
 
@@ -88,7 +92,7 @@ class SoughtThing:
     asked: int
     """Windows that were answered yes or no."""
     seen: tuple[Span, ...]
-    """When it was seen, by time."""
+    """When it was seen, by time: windows that say so, with the sounds that are meant in them."""
 
     def __str__(self) -> str:
         if not self.seen:
@@ -206,7 +210,7 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         busiest=tuple(_busiest(windows, heard.window, recording.duration)),
         activities=tuple(_activities([row for row in picks if _is_seen(row) is None])),
         is_named=bool(tracked) or run.plan().get("sounds") is not None,
-        sought=_sought(str(run.plan().get("find") or ""), picks),
+        sought=_sought(run, picks, tracked),
     )
 
 
@@ -216,12 +220,37 @@ def _is_seen(row: PickRow) -> bool | None:
     return bool(data["seen"]) if isinstance(data, dict) and "seen" in data else None
 
 
-def _sought(question: str, picks: Sequence[PickRow]) -> SoughtThing | None:
+def seen_moments(run: Run, recording: str) -> tuple[Span, ...]:
+    """When what `find` looked for was seen in a recording, by time; none where it did not look."""
+    tracked = run.evidence(recording, kinds=("heard",))
+    sounds = [entry for entry in tracked if entry.origin == SOUND_TRACK]
+    sought = _sought(run, list(run.picks(recording)), sounds)
+    return sought.seen if sought else ()
+
+
+def _sought(
+    run: Run, picks: Sequence[PickRow], tracked: Sequence[EvidenceEntry]
+) -> SoughtThing | None:
+    question = str(run.plan().get("find") or "")
     answers = [(row.span, seen) for row in picks if (seen := _is_seen(row)) is not None]
     if not question or not answers:
         return None
-    spans = merge((span for span, seen in answers if seen), gap=TOGETHER)
-    return SoughtThing(question, len(answers), tuple(spans))
+    meant = json.loads(run.note(f"{SOUNDS_MEANT}{question}") or "[]")
+    sounds = [entry.span for entry in tracked if entry.text in meant]
+    spans = _with_sounds([span for span, is_seen in answers if is_seen], sounds)
+    return SoughtThing(question, len(answers), tuple(merge(spans, gap=TOGETHER)))
+
+
+def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Span]:
+    """Each of `windows`, from when until when the sounds last that are heard in it.
+
+    sound         ▁▁▁▂▆▇▇▇▆▂▁▁▁▁
+    window            ├───┤
+    moment           ├──────┤
+    """
+    for window in windows:
+        every = [window, *(sound for sound in sounds if sound.overlaps(window))]
+        yield Span(min(one.start for one in every), max(one.end for one in every))
 
 
 def _active_windows(

@@ -116,8 +116,8 @@ class TargetWindows:
         before = np.concatenate([[0.0], chances[:-1]])
         return np.asarray(np.maximum(chances - SAME * before, (1 - SAME) * chances))
 
-    def moments(self) -> list[Span]:
-        """When what is meant was seen: windows that say so, joined with the sound around them."""
+    def settled(self) -> list[Span]:
+        """Windows that say yes, joined with those around them in which the same sound goes on."""
         seen = [window for window, is_seen in self.asked.items() if is_seen]
         return merge(
             Span(
@@ -246,7 +246,7 @@ def estimate_missed(many: Sequence[TargetWindows]) -> MissedEstimate:
 
     if not many:
         return MissedEstimate(0.0, 0.0, 0.0)
-    found = [span for one in many for span in one.moments()]
+    found = [span for one in many for span in one.settled()]
     length = many[0].windows.length
     lasting = max(1.0, sum(span.duration for span in found) / length / max(1, len(found)))
     expected, sums = 0.0, np.ones(1)
