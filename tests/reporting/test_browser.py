@@ -115,7 +115,8 @@ def test_search_as_you_type(driver, pages):
     assert counts == sorted(counts, reverse=True)
     assert 0 < counts[-1] < everything
     assert all("tap" in card.text for card in cards(driver))
-    assert driver.find_element(By.ID, "found").text == f"{counts[-1]} of {everything} picks"
+    told = driver.find_element(By.ID, "found").text
+    assert told == f"{counts[-1]} moments · {counts[-1]} of {everything} picks"
     marked = {
         mark.text.lower()
         for mark in driver.find_elements(By.TAG_NAME, "mark")
@@ -395,18 +396,23 @@ def test_the_page_finds_what_the_command_finds(driver, told_run, typed: str):
         page = write_page(run, told_run / "pages" / "told.html")
     see(driver, page)
     driver.find_element(By.ID, "search").send_keys(typed)
-    found = driver.execute_script(
-        "return run.recordings[0].moments.map(([start, end, kind, text]) => [start, kind, text])"
+    shown = driver.execute_script(
+        "return run.recordings[0].moments.map(({start, end, kinds, telling}) =>"
+        " [start, end, kinds.join(), telling.map(({kind, text}) => `${kind} ${text}`).sort()])"
     )
-    windows = driver.execute_script(
-        "return picks.filter((pick) => holdsAll(words, pick.words)).map((pick) => pick.start)"
-    )
-    hits = [each.hit for each in search(told_run, typed)]
-    own = {(hit.span.start, hit.kind, hit.text) for hit in hits if hit.text}
-    assert {(start, kind, text) for start, kind, text in found} == own
-    assert set(windows) == {hit.span.start for hit in hits if not hit.text}
-    shown = driver.find_elements(By.CSS_SELECTOR, ".moments li")
-    assert len(shown) == len(own)
+    moments = search(told_run, typed)
+    found = [
+        [
+            each.span.start,
+            each.span.end,
+            ",".join(each.kinds),
+            sorted(f"{hit.kind} {hit.told}" for hit in each.telling),
+        ]
+        for each in moments
+    ]
+    assert sorted(shown) == sorted(found)
+    listed = driver.find_elements(By.CSS_SELECTOR, ".moments li")
+    assert len(listed) == sum(any(hit.text for hit in each.telling) for each in moments)
 
 
 def test_the_page_stems_every_word_as_the_index_of_the_run_does(driver, told_run):

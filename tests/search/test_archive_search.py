@@ -40,7 +40,7 @@ def run(tmp_path) -> Path:
 
 
 def texts(found) -> set[tuple[str, str]]:
-    return {(each.hit.kind, each.text) for each in found}
+    return {(hit.kind, hit.told) for each in found for hit in each.hits}
 
 
 def test_words_find_captions_and_every_kind_of_evidence(run):
@@ -58,8 +58,32 @@ def test_all_words_must_stand_in_one_place_and_none_find_nothing(run):
 
 
 def test_a_sound_of_a_window_is_not_told_beside_its_track(run):
-    heard = [each.hit for each in search(run, "drill") if each.hit.kind == "heard"]
-    assert [hit.model for hit in heard] == [SOUND_TRACK]
+    every = [hit for each in search(run, "drill") for hit in each.hits]
+    assert [hit.model for hit in every if hit.kind == "heard"] == [SOUND_TRACK]
+
+
+def test_what_tells_of_one_moment_is_one_result_that_says_what_agrees(tmp_path):
+    """
+    0   4   8   12  16  20  24
+    ·   ├cap┤   ├tag┤               windows 1 and 3
+      ├──────┤     ├─┤              a drill is heard
+    """
+    with open_run(tmp_path, tags={1: ["Drill", "loud"], 3: ["Drill"]}) as ledger:
+        fill(ledger, {1: "A hand drills a board."})
+        spans = Span(2.0, 9.0), Span(15.5, 17.0)
+        tracks = [EvidenceEntry(span, "heard", "Drill", 0.8, SOUND_TRACK) for span in spans]
+        ledger.keep_evidence("a", tracks, kinds=["heard"])
+    first, second = sorted(search(tmp_path, "drilling"), key=lambda each: each.span)
+    assert (first.span, first.kinds) == (Span(2.0, 9.0), ("caption", "heard"))
+    assert (second.span, second.kinds) == (Span(15.5, 17.0), ("heard",))
+    assert [hit.kind for hit in second.hits] == ["heard", "tags"]
+    (lone,) = search(tmp_path, "loud")
+    assert (lone.span, lone.kinds) == (Span(4.0, 8.0), ("caption",))  # the window's, by its tags
+    plain = second.to_json()
+    assert (plain["start"], plain["window"], len(plain["entries"])) == (15.5, 3, 2)
+    said = CliRunner().invoke(app, ["search", str(tmp_path), "drilling"]).stdout
+    assert said.count("a.mp4") == 2
+    assert "0:02.0 - 0:09.0\n  caption: A hand drills a board.\n  heard: Drill (0.80" in said
 
 
 def test_evidence_that_was_replaced_is_not_found(run):
@@ -84,7 +108,7 @@ def test_an_archive_is_every_run_below_a_folder(tmp_path):
 
 def test_no_more_than_asked_for_and_the_best_first(run):
     assert len(search(run, "drill", most=1)) == 1
-    ranks = [each.hit.rank for each in search(run, "drill")]
+    ranks = [each.rank for each in search(run, "drill")]
     assert ranks == sorted(ranks)
 
 
@@ -92,7 +116,7 @@ def test_no_more_than_asked_for_and_the_best_first(run):
 def test_meaning_finds_other_words_and_nothing_where_there_is_nothing(run):
     encoder = require_minilm()
     found = search(run, "drilling into wood", meaning=encoder)
-    assert "A hand drills a board." in {each.text for each in found}
+    assert ("caption", "A hand drills a board.") in texts(found)
     assert search(run, "a violin concerto by Brahms", meaning=encoder) == []
     assert (run / FILE).is_file()
 

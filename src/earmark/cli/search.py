@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from earmark.cli.options import AsJson, Blurred, RunFolder, api_key, face_blur
+from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.models.user_folders import model_store
 from earmark.pipeline.answer import RunAnswer
@@ -19,6 +20,9 @@ from earmark.reporting.text_format import counted
 from earmark.search.archive_search import FoundMoment
 from earmark.search.archive_search import search as find_moments
 from earmark.timeline import format_clock
+
+MOST_SAID = 4
+"""Texts of one kind that are shown of a moment."""
 
 
 def search(
@@ -38,6 +42,7 @@ def search(
 ) -> None:
     """Find moments by the words of captions and tags, and of what was heard, said, read or seen.
 
+    What tells of one moment is one result, with every kind of evidence that agrees on it.
     `drilling` finds the drill, as the search box of the page does. With `--meaning` it finds what
     means much the same; the first time all texts are read, and what they mean is kept.
 
@@ -75,16 +80,19 @@ def search(
 
 
 def show(found: FoundMoment) -> None:
-    """Where it is, and what it says of itself."""
-    hit = found.hit
-    span = f"{format_clock(hit.span.start)} - {format_clock(hit.span.end)}"
-    out.print(f"{hit.path}  {span}", style="bold")
-    if hit.kind == "caption":
-        out.print(f"  {hit.caption}")
-    elif hit.kind == "tags":
-        out.print(f"  heard: {', '.join(hit.tags)}")
-    else:
-        out.print(f"  {hit.kind}: {hit.text} ({hit.confidence:.2f}, {hit.model})")
+    """Where it is, and what each kind of evidence that agrees on it says."""
+    span = f"{format_clock(found.span.start)} - {format_clock(found.span.end)}"
+    out.print(f"{found.hit.path}  {span}", style="bold")
+    for kind in found.kinds:
+        said = list(dict.fromkeys(_said(hit) for hit in found.telling if hit.kind == kind))
+        more = [f"… and {len(said) - MOST_SAID} more"] if len(said) > MOST_SAID else []
+        told = "; ".join(said[:MOST_SAID] + more)
+        out.print(f"  {'heard' if kind == 'tags' else kind}: {told}")
+
+
+def _said(hit: SearchHit) -> str:
+    """What one entry says; of evidence also how sure it is, and by which model."""
+    return f"{hit.text} ({hit.confidence:.2f}, {hit.model})" if hit.text else hit.told
 
 
 def _write_pictures(found: list[FoundMoment], folder: Path) -> dict[int, Path]:
@@ -92,16 +100,16 @@ def _write_pictures(found: list[FoundMoment], folder: Path) -> dict[int, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = {}
     for number, each in enumerate(found):
-        hit = each.hit
-        if hit.thumbnail:
-            path = folder / f"{number + 1:03d}-{Path(hit.path).stem}-{hit.span.start:.0f}s.jpg"
-            path.write_bytes(hit.thumbnail)
+        if each.thumbnail:
+            name = f"{number + 1:03d}-{Path(each.hit.path).stem}-{each.span.start:.0f}s.jpg"
+            path = folder / name
+            path.write_bytes(each.thumbnail)
             written[number] = path
     return written
 
 
 def _plain(found: FoundMoment) -> dict[str, object]:
-    return found.to_json() | {"thumbnail": base64.b64encode(found.hit.thumbnail).decode()}
+    return found.to_json() | {"thumbnail": base64.b64encode(found.thumbnail).decode()}
 
 
 def ask(

@@ -88,6 +88,11 @@ class SearchHit:
     rank: float = 0.0
     """How well it matches; lower is better, and only hits of one search can be compared."""
 
+    @property
+    def told(self) -> str:
+        """What was found: the words of evidence, the caption of a window, or its tags."""
+        return self.text or self.caption or ", ".join(self.tags)
+
 
 @dataclass(frozen=True, slots=True)
 class SearchableText:

@@ -59,21 +59,62 @@ function makeLane(recording, name, entries) {
   return make("div", "lane", make("div", "name", name), track);
 }
 
-// ---- moments: what was heard, said, read or seen, found by words --------------------------------
+// ---- moments: found by words in captions, tags and evidence; what overlaps is one of them --------
 
-const MOST_MOMENTS = 200;
+const MOST_MOMENTS = 200, MOST_SAID = 4;
+const MOMENT_KINDS = ["caption", "heard", "said", "read", "seen", "tags"];
 
-/** Those that hold all the words; none where nothing is looked for. */
+const holdsWords = (pick, query) => holdsAll(query, (pick.words ??= [wordsOf(pick.caption || ""), wordsOf(pick.tags.join(" "))]));
+
+/** Entries and picks that hold all the words, each as from when until when, its kind and what it says. */
+function findHits(recording, query) {
+  const entries = recording.evidence.filter((entry) => holdsAll(query, [(entry.words ??= wordsOf(entry[3]))]));
+  const windows = recording.picks.filter((pick) => holdsWords(pick, query));
+  return [...entries.map((entry) => ({ start: entry[0], end: entry[1], kind: entry[2], text: entry[3], sure: entry[4], entry })),
+    ...windows.map(({ start, end, caption, tags }) => ({ start, end, kind: caption ? "caption" : "tags", text: caption || tags.join(", ") }))];
+}
+
+/** The hits as moments: tags of a window tell nothing where something else is found there. */
+function asMoments(hits) {
+  const groups = [];
+  let end = -Infinity;
+  for (const hit of hits.sort((a, b) => a.start - b.start || a.end - b.end)) {
+    if (hit.start >= end) groups.push([]);
+    groups.at(-1).push(hit);
+    end = hit.start >= end ? hit.end : Math.max(end, hit.end);
+  }
+  return groups.map((own) => {
+    const told = own.filter(({ kind }) => kind !== "tags"), telling = told.length ? told : own;
+    return { start: Math.min(...telling.map((hit) => hit.start)), end: Math.max(...telling.map((hit) => hit.end)), telling,
+      kinds: MOMENT_KINDS.filter((kind) => telling.some((hit) => hit.kind === kind)) };
+  });
+}
+
+/** Those of a recording; none where nothing is looked for. Cards tell of moments that no evidence tells of. */
 function findMoments(recording, query) {
-  recording.moments = query.length ? recording.evidence.filter((entry) => holdsAll(query, [(entry.words ??= wordsOf(entry[3]))])) : [];
-  const found = new Set(recording.moments);
+  const hits = query.length ? findHits(recording, query) : [];
+  recording.moments = asMoments(hits);
+  recording.entries = hits.map(({ entry }) => entry).filter(Boolean);
+  const found = new Set(recording.entries);
   for (const entry of recording.evidence) entry.bar?.classList.toggle("found", found.has(entry));
-  recording.momentList.replaceChildren(...recording.moments.slice(0, MOST_MOMENTS).map((entry) => {
-    const [start, end, kind, text, sure] = entry, said = make("span");
-    highlight(said, text, query);
-    const button = make("button", "", make("b", "", `${clock(start)} – ${clock(end)}`), `${kind}: `, said, ` (${sure})`);
-    button.type = "button";
-    button.addEventListener("click", () => play(recording, start));
-    return make("li", "", button);
-  }));
+  const listed = recording.moments.filter(({ telling }) => telling.some(({ entry }) => entry));
+  recording.momentList.replaceChildren(...listed.slice(0, MOST_MOMENTS).map((moment) => makeMoment(recording, moment, query)));
+}
+
+function makeMoment(recording, { start, end, telling, kinds }, query) {
+  const button = make("button", "", make("b", "", `${clock(start)} – ${clock(end)}`));
+  for (const kind of kinds) {
+    const own = new Map(telling.filter((hit) => hit.kind === kind).map((hit) => [hit.text, hit]));
+    const line = make("span", "line", `${kind}: `);
+    for (const [place, { text, sure }] of [...own.values()].slice(0, MOST_SAID).entries()) {
+      const said = make("span");
+      highlight(said, text, query);
+      line.append(place ? "; " : "", said, sure === undefined ? "" : ` (${sure})`);
+    }
+    if (own.size > MOST_SAID) line.append(`; … and ${own.size - MOST_SAID} more`);
+    button.append(line);
+  }
+  button.type = "button";
+  button.addEventListener("click", () => play(recording, start));
+  return make("li", "", button);
 }

@@ -440,8 +440,7 @@ function mark(pick) {
 
 function isFound(pick) {
   if (!words.length) return true;
-  pick.words ??= [wordsOf(pick.caption || ""), wordsOf(pick.tags.join(" "))];
-  return holdsAll(words, pick.words) || pick.recording.moments.some(([start, end]) => start === pick.start && end === pick.end);
+  return holdsWords(pick, words) || pick.recording.entries.some(([start, end]) => start === pick.start && end === pick.end);
 }
 
 function search() {
@@ -462,8 +461,8 @@ function search() {
     drawCards(recording);
   }
   const count = picks.filter((pick) => pick.isFound).length;
-  $("found").textContent = (words.length || wanted !== "all" ? `${whole(count)} of ${plural(picks.length, "pick")}` : plural(count, "pick"))
-    + (words.length && moments ? ` · ${plural(moments, "moment")}` : "");
+  $("found").textContent = (words.length && moments ? `${plural(moments, "moment")} · ` : "")
+    + (words.length || wanted !== "all" ? `${whole(count)} of ${plural(picks.length, "pick")}` : plural(count, "pick"));
   strips.forEach(drawStrip);
 }
 

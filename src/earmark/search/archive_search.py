@@ -9,44 +9,96 @@ from pathlib import Path
 from typing import Any
 
 from earmark.errors import LedgerError
-from earmark.evidence.evidence_entry import SOUND_TRACK
+from earmark.evidence.evidence_entry import KINDS, SOUND_TRACK
 from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.ledger.schema import FILE
 from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.search.meaning_index import MeaningIndex, Told
+from earmark.timeline import Span
+
+ORDER = ("caption", *KINDS, "tags")
+"""Of what may tell of a moment."""
+
+GATHERED = 8
+"""Entries that are gathered for each moment asked for, since several may tell of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundMoment:
-    """A moment that was found, and in which run."""
+    """A moment that was found, in which run, and all that tells of it.
+
+    tags       ├────┤    ├────┤      of picked windows: what is heard there, in a word
+    heard        ├────────┤          a named sound, a caption, a text: from when until when
+    moment       ├────────┤          tags alone count where nothing else is found
+    """
 
     run: Path
-    hit: SearchHit
+    hits: tuple[SearchHit, ...]
+    """Which overlap each other; the best match first, tags last."""
 
     @property
-    def text(self) -> str:
-        """What it says of itself."""
-        return self.hit.text or self.hit.caption or ", ".join(self.hit.tags)
+    def hit(self) -> SearchHit:
+        """What tells most of it."""
+        return self.hits[0]
+
+    @property
+    def telling(self) -> tuple[SearchHit, ...]:
+        """The hits, without tags of windows where something else tells of the moment."""
+        own = tuple(hit for hit in self.hits if hit.kind != "tags")
+        return own or self.hits
+
+    @property
+    def span(self) -> Span:
+        """From when until when."""
+        every = [hit.span for hit in self.telling]
+        return Span(min(span.start for span in every), max(span.end for span in every))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What agrees on it: `caption`, then kinds of evidence; `tags` where it is all there is."""
+        return tuple(kind for kind in ORDER if any(hit.kind == kind for hit in self.telling))
+
+    @property
+    def rank(self) -> float:
+        """That of the best match; lower is better."""
+        return min(hit.rank for hit in self.hits)
+
+    @property
+    def thumbnail(self) -> bytes:
+        """A picture of it; empty where none was kept."""
+        return next((hit.thumbnail for hit in self.hits if hit.thumbnail), b"")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, without the picture."""
-        hit = self.hit
+        """Plain values, without the picture: the moment, what tells most of it, and all entries."""
+        hit, windows = self.hit, [each for each in self.hits if each.window is not None]
         return {
             "run": str(self.run),
             "recording": hit.recording,
             "path": hit.path,
-            "window": hit.window,
-            "start": hit.span.start,
-            "end": hit.span.end,
+            "window": windows[0].window if windows else None,
+            "start": self.span.start,
+            "end": self.span.end,
+            "kinds": list(self.kinds),
             "kind": hit.kind,
-            "text": self.text,
+            "text": hit.told,
             "confidence": hit.confidence,
             "caption": hit.caption or None,
-            "tags": list(hit.tags),
+            "tags": list(windows[0].tags if windows else ()),
             "model": hit.model or None,
-            "rank": round(hit.rank, 4),
+            "rank": round(self.rank, 4),
+            "entries": [
+                {
+                    "kind": each.kind,
+                    "start": each.span.start,
+                    "end": each.span.end,
+                    "text": each.told,
+                    "confidence": each.confidence,
+                    "model": each.model or None,
+                }
+                for each in self.hits
+            ],
         }
 
 
@@ -87,12 +139,7 @@ class Archive:
 
     def by_words(self, words: str, *, most: int = 50) -> list[FoundMoment]:
         """What holds all of `words`, the best match first, as the page of a run finds them."""
-        found = (
-            FoundMoment(run.folder, hit)
-            for run in self.runs
-            for hit in run.search(words, most=most)
-        )
-        return _best(found, most)
+        return search_words(self.runs, words, most=most)
 
     def by_meaning(
         self,
@@ -110,8 +157,8 @@ class Archive:
         for run in self.runs:
             if run.folder not in self._indexes:
                 self._indexes[run.folder] = MeaningIndex.of(run, encoder, told=told)
-            hits = self._indexes[run.folder].search(run, words, most=most)
-            found += (FoundMoment(run.folder, hit) for hit in hits)
+            hits = self._indexes[run.folder].search(run, words, most=GATHERED * most)
+            found += as_moments(run.folder, hits)
         return _best(found, most)
 
 
@@ -142,27 +189,51 @@ def search(
             found = archive.by_words(words, most=most)
         else:
             found = archive.by_meaning(words, meaning, most=most, told=told)
-    if blur is None:
-        return found
-    pictures = (blur.jpeg(one.hit.thumbnail) for one in found)
+    return found if blur is None else [_blurred(one, blur) for one in found]
+
+
+def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMoment]:
+    """Moments of `runs` of which an entry holds all of `words`, the best match first."""
+    found = (
+        moment
+        for run in runs
+        for moment in as_moments(run.folder, run.search(words, most=GATHERED * most))
+    )
+    return _best(found, most)
+
+
+def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
+    """What was found in `run` as moments, by recording and time: what overlaps is one of them.
+
+    A sound that is heard in a window is part of the track of it.
+    """
+    every = list(hits)
+    tracks = {(hit.recording, hit.text) for hit in every if hit.model == SOUND_TRACK}
+    groups: list[list[SearchHit]] = []
+    end, recording = 0.0, ""
+    for hit in sorted(every, key=lambda hit: (hit.recording, hit.span)):
+        if _is_repeated(hit, tracks):
+            continue
+        if hit.recording != recording or hit.span.start >= end:
+            groups.append([])
+            end, recording = 0.0, hit.recording
+        groups[-1].append(hit)
+        end = max(end, hit.span.end)
     return [
-        replace(one, hit=replace(one.hit, thumbnail=picture))
-        for one, picture in zip(found, pictures, strict=True)
+        FoundMoment(run, tuple(sorted(own, key=lambda hit: (hit.kind == "tags", hit.rank))))
+        for own in groups
     ]
 
 
-def _best(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
-    """The best, each sound once: what is heard in a window is part of the track of it."""
-    ordered = sorted(found, key=lambda each: each.hit.rank)
-    tracks = {
-        (each.run, each.hit.recording, each.hit.text)
-        for each in ordered
-        if each.hit.model == SOUND_TRACK
-    }
-    return [each for each in ordered if not _is_repeated(each, tracks)][:most]
-
-
-def _is_repeated(found: FoundMoment, tracks: set[tuple[Path, str, str]]) -> bool:
-    hit = found.hit
+def _is_repeated(hit: SearchHit, tracks: set[tuple[str, str]]) -> bool:
     is_window = hit.kind == "heard" and hit.model != SOUND_TRACK
-    return is_window and (found.run, hit.recording, hit.text) in tracks
+    return is_window and (hit.recording, hit.text) in tracks
+
+
+def _best(found: Iterable[FoundMoment], most: int) -> list[FoundMoment]:
+    return sorted(found, key=lambda each: each.rank)[:most]
+
+
+def _blurred(found: FoundMoment, blur: FaceBlur) -> FoundMoment:
+    hits = (replace(hit, thumbnail=blur.jpeg(hit.thumbnail)) for hit in found.hits)
+    return replace(found, hits=tuple(hits))

@@ -18,8 +18,8 @@ from earmark.errors import UnreadableAnswer
 from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.evidence.word_stems import stems
 from earmark.ledger.run_reader import Run
+from earmark.ledger.text_index import SearchHit
 from earmark.models.sentence_encoder import SentenceEncoder
-from earmark.search.archive_search import FoundMoment
 from earmark.search.meaning_index import MeaningIndex
 from earmark.timeline import Span, format_clock
 
@@ -146,12 +146,12 @@ def telling_entries(
     counts: dict[CitableEntry, int] = {}
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
-            entry = _entry(FoundMoment(run.folder, hit))
+            entry = _entry(hit)
             counts[entry] = counts.get(entry, 0) + 1
     found = sorted(counts, key=lambda entry: -counts[entry])
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
-        found += (_entry(FoundMoment(run.folder, hit)) for hit in near)
+        found += map(_entry, near)
     told = [(entry.path, entry.span) for entry in found if entry.kind != "tags"]
     return [  # tags of a window repeat the sounds that are told in full
         entry
@@ -161,9 +161,8 @@ def telling_entries(
     ][:MOST_ENTRIES]
 
 
-def _entry(found: FoundMoment) -> CitableEntry:
-    hit = found.hit
-    return CitableEntry(hit.path, hit.span, hit.kind, found.text[:MOST_TEXT])
+def _entry(hit: SearchHit) -> CitableEntry:
+    return CitableEntry(hit.path, hit.span, hit.kind, hit.told[:MOST_TEXT])
 
 
 def _overview(run: Run) -> list[CitableEntry]:

@@ -98,7 +98,8 @@ class AgentTools:
     ) -> dict[str, Any]:
         """Moments whose caption, tags, sounds, speech or written text hold all of the words.
 
-        Of one run or of all. `meaning` finds what means much the same, where that model is here.
+        What tells of one moment is one result, with the kinds of evidence that agree. Of one run
+        or of all. `meaning` finds what means much the same, where that model is here.
         """
         encoder = SentenceEncoder(self.service.plan.store) if meaning else None
         if encoder is not None:
@@ -112,7 +113,7 @@ class AgentTools:
                 skipped.append(redact(str(error)))
                 continue
             found += ((served, hit) for hit in hits)
-        found.sort(key=lambda each: each[1].hit.rank)
+        found.sort(key=lambda each: each[1].rank)
         moments = [
             one.to_json() | {"run": served.key, "path": name_of(one.hit.path)}
             for served, one in found[:most]

@@ -63,7 +63,7 @@ class SoundCount:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """A window or a piece of evidence that holds the words looked for."""
+    """A moment of which a caption, tags or evidence hold the words looked for."""
 
     recording: str
     name: str
@@ -72,6 +72,8 @@ class HitView:
     caption: str
     """What was answered; or what was heard, said or read."""
     tags: list[str]
+    kinds: list[str]
+    """What agrees on it: `caption`, `heard`, `said`, `read`, `seen`; or `tags` alone."""
 
 
 @dataclass(frozen=True, slots=True)

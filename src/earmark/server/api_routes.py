@@ -29,6 +29,7 @@ from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.report_page import name_of
+from earmark.search.archive_search import search_words
 from earmark.server.api_records import (
     AskedMoment,
     HitView,
@@ -272,19 +273,20 @@ def list_sounds(served: Served) -> list[SoundCount]:
 def search(
     served: Served, words: Words, limit: Annotated[int, Query(ge=1, le=200)] = 50
 ) -> list[HitView]:
-    """Windows whose caption and tags hold all of the words, the best match first."""
+    """Moments whose caption, tags or evidence hold all of the words, the best match first."""
     with served.open() as run:
-        hits = run.search(words, most=limit)
+        found = search_words([run], words, most=limit)
     return [
         HitView(
-            recording=hit.recording,
-            name=name_of(hit.path),
-            start=hit.span.start,
-            end=hit.span.end,
-            caption=hit.caption or hit.text,
-            tags=list(hit.tags),
+            recording=one.hit.recording,
+            name=name_of(one.hit.path),
+            start=one.span.start,
+            end=one.span.end,
+            caption=one.hit.caption or one.hit.text,
+            tags=list(one.hit.tags),
+            kinds=list(one.kinds),
         )
-        for hit in hits
+        for one in found
     ]
 
 
