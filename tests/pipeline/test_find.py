@@ -42,6 +42,8 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     assert QUESTION in texts and "Drill" in texts  # what is heard is told
     with Run.open(tmp_path / "run") as run:
         (told,) = overview(run)
+        reasons = [row.pick.reason for row in run.picks(run.recordings()[0].id)]
+    assert all(float(reason.split("%")[0]) <= 100 for reason in reasons)
     heading, (first,) = next(told.lines())  # what was looked for comes before what it took
     assert heading == "Found" and first.startswith(f"“{QUESTION}” 3× at ")
     assert told.sought is not None and told.sought.seen == one.spans

@@ -326,8 +326,13 @@ class _Search:
 
     def _keep(self, run: Run, one: TargetWindows, new: list[int], tasks: Tasks) -> None:
         every = sorted({*one.asked, *one.lost, *new})
-        rated = replace(one.windows, scores=one.chances, rates=one.chances)
-        picks = explain(rated, np.array(every, dtype=np.intp), _reason)
+        chances = one.chances
+        rated = replace(one.windows, scores=chances, rates=chances)
+
+        def reason(window: int, _: float) -> str:
+            return f"{chances[window]:.0%} likely before looking"
+
+        picks = explain(rated, np.array(every, dtype=np.intp), reason)
         names = {
             pick.span: tuple(
                 dict.fromkeys(
@@ -382,7 +387,3 @@ class _Search:
                 if row.span.overlaps(span) and isinstance(data, dict) and data.get("seen"):
                     return str(data.get("what") or data.get("when") or "")
         return ""
-
-
-def _reason(window: int, chance: float) -> str:  # noqa: ARG001 - as reasons are told
-    return f"{chance:.0%} likely before looking"
