@@ -21,7 +21,7 @@ from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.run_result import CaptionResult
-from earmark.reporting.text_format import as_size, counted
+from earmark.reporting.text_format import as_read, counted
 
 if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
@@ -165,7 +165,7 @@ def tell_totals(done: CaptionResult) -> None:
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
         f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
-        f"{as_size(totals.bytes_read)} of {as_size(totals.size_bytes)} read"
+        f"{as_read(totals.bytes_read, totals.size_bytes)}"
     )
     if totals.faces_blurred:
         out.print(f"{counted(totals.faces_blurred, 'face')} blurred in what was sent")

@@ -17,7 +17,7 @@ from earmark.pipeline.select import select as select_windows
 from earmark.reporting.console import emit, emit_json, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.editing_formats import selection_edl
-from earmark.reporting.text_format import as_size, counted, noted
+from earmark.reporting.text_format import as_read, counted, noted
 from earmark.selection.pick import Pick
 from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
 from earmark.timeline import format_clock
@@ -93,7 +93,7 @@ def schema() -> None:
 
 def summary(chosen: Chosen) -> str:
     """One line: what was heard, what it read, what is expected."""
-    read = f"{as_size(chosen.bytes_read)} of {as_size(chosen.bytes_total)} read"
+    read = as_read(chosen.bytes_read, chosen.bytes_total)
     heard = "not listened to" if chosen.access == "none" else f"heard by {chosen.access}, {read}"
     held = as_count(chosen.actions, chosen.actions_range)
     return (

@@ -20,8 +20,8 @@ function drawHead() {
       [`of ${whole(sums.windows)} possible, ${percent(sums.answered, sums.windows)}`, ...state].filter(Boolean).join(" · "),
       share(sums.answered, sums.windows)),
     foretold(run.coverage),
-    figure("Bytes read", size(sums.bytes_read), `of ${size(sums.size_bytes)}, ${
-      sums.bytes_read > sums.size_bytes ? "some of it more than once" : percent(sums.bytes_read, sums.size_bytes)}`,
+    figure("Bytes read", size(sums.bytes_read), sums.bytes_read > sums.size_bytes ? `some of ${size(sums.size_bytes)} more than once`
+      : `of ${size(sums.size_bytes)}, ${percent(sums.bytes_read, sums.size_bytes)}`,
       share(sums.bytes_read, sums.size_bytes)),
     figure("Frames decoded", whole(sums.frames_decoded),
       [sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)}` : null,

@@ -19,6 +19,19 @@ def as_size(size_bytes: int) -> str:
     return f"{size:.1f} TB"
 
 
+def as_read(bytes_read: int, size_bytes: int) -> str:
+    """What was read of files, as a person reads it; what is read twice counts twice.
+
+    >>> as_read(2_000_000, 47_000_000)
+    '2.0 MB of 47.0 MB read'
+    >>> as_read(50_000_000, 47_000_000)
+    '50.0 MB read, some of 47.0 MB more than once'
+    """
+    if bytes_read > size_bytes:
+        return f"{as_size(bytes_read)} read, some of {as_size(size_bytes)} more than once"
+    return f"{as_size(bytes_read)} of {as_size(size_bytes)} read"
+
+
 def counted(number: int, thing: str) -> str:
     """A number of things, as a person says it.
 
