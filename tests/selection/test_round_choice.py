@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+
+import pytest
 
 from drawing import windows
 from earmark.selection import allocate
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import RevisedWindows, Seen
 from earmark.selection.budget import Budget
-from earmark.selection.round_choice import part_now, with_reasons
-from earmark.selection.round_schedule import Turn
+from earmark.selection.round_choice import choose_round, part_now, with_reasons
+from earmark.selection.round_schedule import Rounds, Turn
+from earmark.selection.rules.coverage import Coverage
 from earmark.selection.rules.uniform import Uniform
+from earmark.selection.stopping import Asking
 
 
 def plan(drawing: str, calls: int) -> Choice:
@@ -41,3 +46,18 @@ def test_what_is_paid_stays_and_the_rest_comes_by_the_share_of_the_round() -> No
     assert [pick.window for pick in now.picks] == [0, 1, 3, 6]
     assert [pick.window for pick in part_now(choice, paid, Turn(1, 0.25)).picks] == [0, 1]
     assert part_now(choice, paid, Turn(3, 1.0)) == choice
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("activities", ["abcdefgh", "--------"])
+def test_a_forecast_is_a_share_of_what_the_sound_lets_expect(activities, share) -> None:
+    """However busy the answers say it is, and however many of the picks are asked now."""
+    heard = windows("4567" * 4)
+    paid = [Seen(2 * k, said, 8.0 * k) for k, said in enumerate(activities)]
+    spend = partial(allocate, Coverage(), budget=Budget(price=0.01))
+    asking = Asking(Rounds(3), Turn(2, share), is_priced=True)
+    (choice,), _ = choose_round(spend, [heard], [paid], agree=str.__eq__, asking=asking)
+    places = [pick.window for pick in choice.picks]
+    alone = Coverage().explain(heard, places)
+    assert [pick.expected for pick in choice.picks] == [pick.expected for pick in alone]
+    assert sum(pick.expected for pick in choice.picks) <= heard.rates.sum() + 1e-9

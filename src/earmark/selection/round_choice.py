@@ -9,6 +9,7 @@ from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.answer_evidence import RevisedWindows, Seen
 from earmark.selection.hidden_activity import Agreement
+from earmark.selection.pick import explain
 from earmark.selection.round_schedule import Turn, calls_now, spread
 from earmark.selection.stopping import Asking, as_answered
 
@@ -31,7 +32,7 @@ def choose_round(
         told = with_reasons(told, rated)
     if not turn.is_last:
         told = (part_now(one, places, turn) for one, places in zip(told, paid, strict=True))
-    return told, turn
+    return by_sound(told, many), turn
 
 
 def with_reasons(choices: Iterable[Choice], many: RevisedWindows) -> Iterator[Choice]:
@@ -53,3 +54,20 @@ def part_now(choice: Choice, paid: Sequence[Seen], turn: Turn) -> Choice:
     now = spread(waiting, calls_now(len(choice.picks), done, turn.share))
     starts |= {pick.start for pick in now}
     return replace(choice, picks=[pick for pick in choice.picks if pick.start in starts])
+
+
+def by_sound(choices: Iterable[Choice], many: Iterable[Windows]) -> Iterator[Choice]:
+    """The choice of each recording, its picks with what the sound alone lets expect of them.
+
+    The answers say where to ask. A forecast is a share of the actions that were expected before
+    any was there, whatever round it is told in: one of rates that the answers have changed is no
+    share of those.
+    """
+    for choice, windows in zip(choices, many, strict=True):
+        places = [windows.window_at(pick.start) for pick in choice.picks]
+        heard = explain(windows, places, lambda *_: "")
+        picks = [
+            replace(pick, rate=one.rate, expected=one.expected)
+            for pick, one in zip(choice.picks, heard, strict=True)
+        ]
+        yield replace(choice, picks=picks)
