@@ -19,6 +19,7 @@ from earmark.media import Source
 from earmark.media.source import Shard
 from earmark.pipeline.batch import import_batch
 from earmark.pipeline.caption import caption
+from earmark.pipeline.preview import preview
 from earmark.pipeline.run_plan import Plan, make_plan
 from fault_server import fault_server
 from killing import asked_again, kill_when_asked
@@ -185,6 +186,7 @@ JOB = """
 import json, sys
 from earmark.captioning.limits import Limits
 from earmark.pipeline.caption import caption
+from earmark.pipeline.preview import preview
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 caption(paths, model="scripted", frontline="flux", window=2.0, rounds="2", workers=1,
         pictures=False, limits=Limits(concurrency=1), **choices)
@@ -251,6 +253,7 @@ DEADLY = """
 import json, os, signal, sys
 from earmark.captioning.limits import Limits
 from earmark.pipeline.caption import caption
+from earmark.pipeline.preview import preview
 from earmark.reporting.progress import Progress
 paths, choices = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 class Deadly(Progress):
@@ -329,3 +332,18 @@ def test_a_price_stops_where_answers_see_nothing(video, tmp_path):
     assert idle.sightings and busy.sightings and alone.sightings is None
     assert (idle.sightings.seen, busy.sightings.seen > 10) == (0, True)
     assert idle.sightings.missed_range()[1] < idle.sightings.missed
+
+
+def test_a_run_that_is_over_is_not_planned_again_by_its_last_answers(video, tmp_path):
+    """A price buys what the answers make worth it: these would make the next command buy more."""
+    script = [says("") for _ in range(6)] + [
+        says(f"task {'abcdefghijklmn'[n] * 3}") for n in range(14)
+    ]
+    with fault_server("400", *script, then=says("sweep floor")) as server:
+        priced = plan(server.url, budget="price=0.4", rounds="auto")
+        done = caption([video], plan=priced, run=tmp_path)
+        asked = server.count()
+        assert (done.tally.failed, preview([video], plan=priced, run=tmp_path).calls) == (1, 1)
+        again = caption([video], plan=priced, run=tmp_path)
+        assert server.count() == asked + 1, "the one that failed"
+    assert again.totals.picks == done.totals.picks

@@ -104,6 +104,8 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, progress: Progress) -> Tall
                 backend.ask(waiting, captioner, limits, log)
         if tasks.is_whole or log.tally.stopped or (len(tasks) and backend.is_deferred):
             break
+    if tasks.is_whole and not (log.tally.stopped or job.plan.rounds.is_one):
+        job.ledger.note(job.ending, "all rounds")
     return log.tally
 
 

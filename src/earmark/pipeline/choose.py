@@ -5,6 +5,8 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,6 +53,13 @@ class RunJob:
         by_key = {one.key: one for one in self.recordings.values()}
         return Tasks(self.plan.question, self.model, self.ledger, by_key)
 
+    @property
+    def ending(self) -> str:
+        """The name of the note that this very job is over: its plan, on these recordings."""
+        keys = sorted(one.key for one in self.recordings.values())
+        told = json.dumps([self.plan.run_json(self.model), keys], sort_keys=True)
+        return f"ended {hashlib.sha256(told.encode()).hexdigest()}"
+
 
 def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
     """Spend the budget, and keep the picks of every recording; those the model has not answered.
@@ -61,6 +70,9 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
     plan, tasks = job.plan, job.tasks()
     tasks.lost, tasks.error = turn.lost, plan.forecast_error
     job.ledger.foretell_by(tasks.error)
+    with job.ledger.run() as run:
+        if run.note(job.ending) and all(run.choice(key).rule for key in tasks.recordings):
+            return _count_open(tasks, run)
     windows, paid = read_answers(job, tasks)
     weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
     spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
@@ -82,6 +94,16 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
                 notes = "; ".join(filter(None, [choice.note, unnamed]))
                 _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
     tasks.is_whole = turn.is_last
+    return tasks
+
+
+def _count_open(tasks: Tasks, run: Run) -> Tasks:
+    """The picks as they are, where all rounds are over: planned again they would become more.
+
+    What a price buys follows from the answers, and so the same command would go on for ever.
+    """
+    for key in tasks.recordings:
+        tasks.open[key] = sum(not row.is_settled for row in run.picks(key))
     return tasks
 
 
