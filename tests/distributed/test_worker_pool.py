@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -224,6 +225,12 @@ def test_a_script_without_a_guard_is_not_run_again_by_its_workers(tmp_path):
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout == "[3.0, 12.0]\n"
+
+
+def test_where_no_process_can_be_started_no_script_is_blamed(monkeypatch):
+    monkeypatch.setattr("multiprocessing.spawn._python_exe", shutil.which("false").encode())
+    outcomes = dict(pool(2).map(square, [1, 2]))
+    assert all("no process could be started" in str(outcomes[item]) for item in (1, 2))
 
 
 def test_an_interrupted_command_leaves_no_worker_behind():

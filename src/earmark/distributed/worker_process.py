@@ -53,6 +53,8 @@ class _Worker:
     until: float = math.inf
     """When it will be ended, on the monotonic clock; its start-up is not counted."""
     is_ready: bool = False
+    needs_script: bool = False
+    """Whether it runs the user's script before it is ready."""
     fault: str = ""
     """Why it was ended by us; empty where it was not."""
 
@@ -154,8 +156,10 @@ def _lost(item: Any, worker: _Worker) -> _Sent:
     code = worker.process.exitcode or 0
     ending = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
     now = "give each more memory" if code == -signal.SIGKILL else "see what it printed"
-    if not worker.is_ready:
+    if not worker.is_ready and worker.needs_script:
         now = 'guard what your script does by `if __name__ == "__main__":`'
+    elif not worker.is_ready:
+        now = "no process could be started: see what it printed, or work in this one (--workers 1)"
     lost = f"{ATTEMPTS} workers in a row were lost on it ({ending}); {now}"
     reason = worker.fault or lost
     return item, BackendError(f"{item}: {reason}")
@@ -179,7 +183,7 @@ def _start(needs_script: bool) -> _Worker:
     ours, theirs = Pipe()
     process = start_process(_serve, theirs, needs_script=needs_script)
     theirs.close()
-    return _Worker(process, ours)
+    return _Worker(process, ours, needs_script=needs_script)
 
 
 def _receive(worker: _Worker) -> _Sent | None:
