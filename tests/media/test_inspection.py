@@ -114,7 +114,13 @@ def test_what_is_missing_is_said(media, plan, words):
 def test_no_audio(media):
     inspection = inspect(open_recording(media("mute.mp4", has_audio=False)))
     assert inspection.audio_pass_bytes == 0
-    assert "--frontline packets" in inspection.warnings[0]
+    assert "sizes of its video packets" in inspection.warnings[0]
+
+
+def test_a_chapter_that_is_not_there(media):
+    uris = tuple(str(media(name)) for name in ("GX010042.mp4", "GX030042.mp4"))
+    (line,) = inspect(open_recording(Source(uris))).warnings
+    assert line.startswith("chapter 2 not among its files")
 
 
 def test_several_tracks(media):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import glob
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ import pytest
 from earmark.errors import UnreadableFile
 from earmark.media import Source, find
 from earmark.media.source import is_remote, name_of, place_of
-from earmark.media.source_listing import chapter_of, find_all
+from earmark.media.source_listing import chapter_of, find_all, missing_chapters
 
 
 @pytest.fixture
@@ -51,6 +55,13 @@ def test_chapters_of_one_recording_in_one_folder_are_one_source(card):
 def test_the_place_of_a_chapter_is_in_its_name():
     names = ("GX020042.MP4", "GOPR0007.MP4", "GP010007.MP4", "a.mp4")
     assert [chapter_of(name)[1] for name in names] == [2, 0, 1, 0]
+
+
+def test_chapters_that_are_not_there_are_known_by_the_names_of_the_others():
+    assert missing_chapters(["GX010042.MP4", "GX030042.MP4"]) == [2]
+    assert missing_chapters(["GP020007.MP4", "GP030007.MP4"]) == [0, 1]
+    assert missing_chapters(["GOPR0007.MP4", "GP010007.MP4"]) == []
+    assert missing_chapters(["GX010042.MP4"]) == missing_chapters(["a.mp4", "b.mp4"]) == []
 
 
 def test_chapters_are_in_order_whatever_the_order_given(card):
@@ -151,3 +162,31 @@ def test_names_for_messages():
 def test_a_source_needs_a_file():
     with pytest.raises(ValueError, match="at least one file"):
         Source(())
+
+
+def test_what_may_not_be_read_and_links_that_lead_nowhere_are_not_passed_over(tmp_path):
+    """A row each, and the others are done."""
+    folder = tmp_path / "card"
+    shut = folder / "shut"
+    shut.mkdir(parents=True)
+    (folder / "a.mp4").write_bytes(b"x")
+    (shut / "b.mp4").write_bytes(b"x")
+    (folder / "gone.mp4").symlink_to(tmp_path / "unplugged.mp4")
+    script = (
+        "import sys; from earmark.media import find; "
+        "print([source.name for source in find(sys.argv[1:])])"
+    )
+    shut.chmod(0)
+    # Root reads everything unless it gives that up, for good: in a process of its own.
+    drop = (
+        ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if not os.getuid() else []
+    )
+    command = [*drop, sys.executable, "-c", script, str(folder), str(shut / "b.mp4")]
+    try:
+        if drop and not shutil.which("setpriv"):
+            pytest.skip("root, and no way to be refused anything")
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    finally:
+        shut.chmod(0o700)
+    there = ["a.mp4", "gone.mp4", "shut", "shut/b.mp4"]
+    assert said.strip() == str([str(folder / name) for name in there])

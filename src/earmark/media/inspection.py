@@ -13,6 +13,7 @@ from earmark.media.packet_index import PacketIndex
 from earmark.media.recording import Recording
 from earmark.media.recording_part import Part
 from earmark.media.source import name_of
+from earmark.media.source_listing import missing_chapters
 from earmark.media.storage import Meter
 
 _LATE = 0.5
@@ -41,7 +42,7 @@ class Inspection:
 
 def list_warnings(recording: Recording) -> list[str]:
     """What is odd about a recording as far as its description tells, a line each."""
-    lines = _about_tracks(recording)
+    lines = [*_about_tracks(recording), *_about_chapters(recording)]
     for part in recording.parts:
         lines += _named(recording, part, _about_part(recording, part))
     return lines
@@ -51,7 +52,7 @@ def inspect(recording: Recording) -> Inspection:
     """Look closer at a recording, at its index and not at its media."""
     files = [_inspect_part(recording, part) for part in recording.parts]
     packets = [file.audio_packet_bytes for file in files]
-    warnings = _about_tracks(recording)
+    warnings = [*_about_tracks(recording), *_about_chapters(recording)]
     for part, file in zip(recording.parts, files, strict=True):
         warnings += _named(recording, part, file.warnings)
     return Inspection(
@@ -90,13 +91,22 @@ def _named(recording: Recording, part: Part, lines: Iterable[str]) -> list[str]:
 
 def _about_tracks(recording: Recording) -> list[str]:
     if not recording.has_audio:
-        return ["no audio stream: choose windows with `--frontline packets` or `--rule uniform`"]
+        return ["no audio stream: by default windows are chosen by the sizes of its video packets"]
     if len(recording.audio_tracks) == 1:
         return []
     return [
         f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
         "is listened to; choose another with `--audio-track`"
     ]
+
+
+def _about_chapters(recording: Recording) -> list[str]:
+    """Chapters that the names of the files say there were, and that are not among them."""
+    gone = missing_chapters([part.uri for part in recording.parts])
+    if not gone:
+        return []
+    which = f"chapter{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+    return [f"{which} not among its files, and the clock goes on without; copy all of them"]
 
 
 def _about_part(recording: Recording, part: Part) -> Iterator[str]:

@@ -119,13 +119,27 @@ def _expand(path: str | Path | Source) -> Iterable[str | Source]:
     if is_remote(uri):
         is_file = "*" not in uri and suffix_of(uri) in SUFFIXES
         return [uri] if is_web(uri) or is_file else _list_prefix(uri)
-    if Path(uri).is_dir():
-        files = [p for p in sorted(Path(uri).rglob("*")) if p.suffix.lower() in SUFFIXES]
-        return [str(p) for p in files if p.is_file() and not p.name.startswith(".")] or [uri]
-    if Path(uri).exists() or not glob.has_magic(uri):
+    if os.path.isdir(uri):  # noqa: PTH112 (Path's raises where a folder above may not be read)
+        return _list_folder(uri) or [uri]
+    if os.path.exists(uri) or not glob.has_magic(uri):  # noqa: PTH110 (likewise)
         return [uri]
     matches = sorted(glob.glob(uri, recursive=True))  # noqa: PTH207 (Path.glob takes no absolute)
     return [match for match in matches if Path(match).is_file()] or [uri]
+
+
+def _list_folder(folder: str) -> list[str]:
+    """The media files beneath a folder by name, and folders there that may not be read.
+
+    Opening one of these says so, as it does of a link that leads nowhere: nothing is passed over.
+    """
+    shut: list[str] = []
+    files = [
+        Path(place, name)
+        for place, _, names in os.walk(folder, onerror=lambda error: shut.append(error.filename))
+        for name in names
+        if Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
+    ]
+    return [str(path) for path in sorted([*files, *map(Path, shut)])]
 
 
 def _list_prefix(uri: str) -> list[str]:
@@ -173,6 +187,18 @@ def chapter_of(uri: str) -> tuple[tuple[str, ...], int]:
     if match := _OLD_GOPRO.match(stem):
         return (folder, "GOPR", match["number"], suffix.upper()), int(match["chapter"] or 0)
     return (uri,), 0
+
+
+def missing_chapters(uris: Sequence[str]) -> list[int]:
+    """The numbers of chapters before the last that are not among the files of a recording.
+
+    >>> missing_chapters(["GX020042.MP4", "GX040042.MP4"]), missing_chapters(["GP010042.MP4"])
+    ([1, 3], [0])
+    """
+    found = [(recording, number) for recording, number in map(chapter_of, uris)]
+    numbers = {number for recording, number in found if len(recording) > 1}
+    first = 0 if any("GOPR" in recording for recording, _ in found) else 1
+    return [number for number in range(first, max(numbers, default=0)) if number not in numbers]
 
 
 def split_copies(uris: Iterable[str]) -> tuple[list[str], list[str]]:
