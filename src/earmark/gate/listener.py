@@ -35,6 +35,9 @@ MOTION_TELLS = 0.4
 anything: half as many bits again. Two real clips, 12 and 10 s of one movement, differ by 0.1."""
 
 INSTEAD = "the sizes of the video packets were read instead"
+NOT_EVEN = (
+    "the sizes of its video packets hardly differ; `--frontline packets` goes by them all the same"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +175,7 @@ def look_instead(heard: Heard, frontline: Frontline) -> Heard:
     except MediaError:
         return heard
     if not _tells(seen.scores):
-        return heard
+        return replace(heard, warnings=(*heard.warnings, NOT_EVEN))
     warnings = (*heard.warnings, INSTEAD)
     read = heard.bytes_read + seen.bytes_read
     return replace(
