@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -10,10 +11,11 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.evidence.face_blur import FaceBlur
+from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.reporting.editing_formats import GAP
 from earmark.reporting.export_formats import export
-from ledger_runs import fill, open_run
+from ledger_runs import PLAN, fill, open_run, row
 from making import make_video
 
 CAPTION = "a = hammer; #1 \\ falls\n[CHAPTER]\nSTART=0"
@@ -86,3 +88,14 @@ def test_no_copy_is_made_of_what_is_to_be_blurred_or_is_gone(run: Run, tmp_path:
     with pytest.raises(MediaError, match=r"a\.mp4 cannot be copied with chapters"):
         export(run, tmp_path / "copies", format="mkv")
     assert not list((tmp_path / "copies").glob("*.m*"))
+
+
+def test_a_recording_that_cannot_be_copied_does_not_stop_the_others(run: Run, tmp_path: Path):
+    with Ledger.open(tmp_path / "run", PLAN) as ledger:
+        ledger.add(replace(row("0"), path=str(tmp_path / "gone.mp4")))
+    with (
+        Run.open(tmp_path / "run") as both,
+        pytest.raises(MediaError, match=r"1 file written to .*copies, 1 not: .*gone\.mp4"),
+    ):
+        export(both, tmp_path / "copies", format="mp4")
+    assert [path.name for path in (tmp_path / "copies").glob("*.mp4")] == ["a.mp4"]

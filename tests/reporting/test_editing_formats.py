@@ -6,13 +6,15 @@ import csv
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from earmark.ledger.run_reader import Run
 from earmark.reporting.export_formats import export
-from ledger_runs import fill, open_run
+from ledger_runs import fill, open_run, row
 
 
 @pytest.fixture
@@ -49,6 +51,19 @@ def test_opentimelineio_opens_the_picks_as_clips(run: Run, tmp_path: Path, name:
         assert first.markers[0].name == "a | hammer falls & <b>rests</b>"
         assert second.markers[0].name == "water"
         assert first.metadata["earmark"]["status"] == "answered"
+
+
+@pytest.mark.parametrize("name", ["fcpxml", "premiere"])
+def test_control_characters_of_a_name_or_a_caption_are_no_fault(tmp_path: Path, name: str):
+    """XML cannot hold them, and a camera or a model may write any."""
+    pytest.importorskip("opentimelineio", reason="earmark[editing] is not installed")
+    with open_run(tmp_path / "run") as ledger:
+        ledger.add(replace(row("a"), path="a\x1b[31m.mp4"))
+        fill(ledger, {1: "a hammer\x08 falls\uffff"})
+        with ledger.run() as run:
+            (path,) = export(run, tmp_path / f"a.{name}", format=name)
+    assert "a\ufffd[31m.mp4" in path.read_text(encoding="utf-8")
+    ElementTree.parse(path)
 
 
 def _clips(otio: object, read: object) -> list:

@@ -72,6 +72,7 @@ def export(
     if format == BATCH:
         _export_batch(folder, to, model, make_plan(blur=blur, store=model_store()))
         return
+    EXPORTERS.named(format)  # a wrong name is said before anything else
     with Run.open(folder, blur=face_blur(blur)) as run:
         for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")

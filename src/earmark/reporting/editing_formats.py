@@ -22,6 +22,9 @@ from earmark.selection.result import Selection
 FRAME_RATE = 25
 """Frames a second of the time codes unless another is known; the formats have no seconds."""
 
+_NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Control characters and half pairs, which no XML may hold, however they are written."""
+
 GAP = "not picked"
 """The title between picks. MP4 has no gaps: a chapter lasts until the next, the first from 0."""
 
@@ -265,8 +268,8 @@ def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks, which would end the entry."""
-    return " ".join(text.split())
+    """`text` without line breaks, which would end the entry, and what XML cannot hold."""
+    return _NO_TEXT.sub("\ufffd", " ".join(text.split()))
 
 
 def _rate_of(recordings: Iterable[RecordingRow]) -> float:
@@ -308,7 +311,7 @@ def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> An
     names = ("recording", "start", "end", "instant", "score", "reason", "caption", "status")
     about = {name: value for name in names if (value := getattr(row, name)) is not None}
     return otio.schema.Clip(
-        name=PurePath(name_of(clip.path)).name,
+        name=one_line(PurePath(name_of(clip.path)).name),
         media_reference=media,
         source_range=span(clip.start, clip.end),
         markers=[otio.schema.Marker(one_line(row.said), span(clip.start, clip.end))],

@@ -18,13 +18,14 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from earmark.errors import MissingExtra
+from earmark.errors import MediaError, MissingExtra
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.models.registry import Registry
 from earmark.reporting.csv_rows import write_csv
 from earmark.reporting.exporter import Export, Exporter, ExportRow, TextExporter
+from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 
 BATCH = 10_000
@@ -176,7 +177,8 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
 
     A format that holds one recording a file makes several: with several recordings, or where it is
     one or its name has no ending, `path` is a folder and each file is named after its recording.
-    A `ValueError` lists the formats where this is none, or says that `path` is a folder.
+    A `ValueError` lists the formats where this is none, or says that `path` is a folder. Where a
+    recording cannot be written the others are, and a `MediaError` says so at the end.
     """
     write = EXPORTERS.named(format)()
     files = {path: run.recordings()}
@@ -189,10 +191,21 @@ def export(run: Run, path: Path, *, format: str) -> list[Path]:  # noqa: A002 - 
         }
     elif path.is_dir():
         raise ValueError(f"{path} is a folder and {format} is one file: name a file in it")
+    written, refused = [], list[MediaError]()
     for target, recordings in files.items():
-        with replacing(target) as scratch:
-            write(Export.of(run, recordings), scratch)
-    return list(files)
+        try:
+            with replacing(target) as scratch:
+                write(Export.of(run, recordings), scratch)
+            written.append(target)
+        except MediaError as error:
+            refused.append(error)
+    if refused and written:
+        raise MediaError(
+            f"{counted(len(written), 'file')} written to {path}, {len(refused)} not: {refused[0]}"
+        ) from refused[0]
+    if refused:
+        raise refused[0]
+    return written
 
 
 def _distinct(names: Iterable[str]) -> Iterator[str]:
