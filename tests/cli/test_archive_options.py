@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from earmark.captioning.limits import CURRENCY
+from earmark.captioning.limits import CURRENCY, Tally
 from earmark.captioning.llama_cpp import LocalCaptioner
 from earmark.cli.app import app
+from earmark.cli.caption import tell_totals
 from earmark.errors import BackendError, LedgerError
+from earmark.ledger.records import Totals
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
+from earmark.reporting.run_result import CaptionResult
 from fault_server import fault_server
 from making import make_archive
 from servers import free_port
@@ -104,6 +107,22 @@ def test_a_spend_over_all_is_said_with_its_currency_where_the_model_has_a_price(
                 assert " ".join(said.out.split()).count(CURRENCY) == shown, said.out
             assert "300 tokens in" in asked.out
             assert (", 0.0036 (in" in asked.out) == shown
+
+
+def test_a_dry_run_says_what_cannot_be_done_as_the_run_does(archive, tmp_path):
+    empty = tmp_path / "empty.mp4"
+    empty.touch()
+    said = Said("caption", empty, "--run", tmp_path / "run", "--dry-run")
+    assert (said.code, "empty.mp4 is empty (0 bytes)" in said.err) == (1, True)
+    assert not (tmp_path / "run").exists()
+    assert caption(archive, tmp_path / "run", "--dry-run").code == 0
+
+
+@pytest.mark.parametrize(("decoded", "told"), [(80, 0), (81, 1)])
+def test_more_frames_than_there_are_were_decoded_more_than_once(capsys, decoded, told):
+    totals = Totals(recordings=1, frames_decoded=decoded, frame_count=80, size_bytes=9)
+    tell_totals(CaptionResult(Path("run"), Path("page"), totals, Tally(), 0, 0))
+    assert capsys.readouterr().out.count("frames decoded (some of 80 more than once)") == told
 
 
 def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tmp_path):

@@ -266,6 +266,15 @@ class TestPlan:
         notes = Said("plan", tmp_path, "--format", "json").json["notes"]
         assert [Path(one["path"]).name for one in notes] == ["a.wav", "b.wav"]
 
+    def test_what_the_forecast_is_of_is_said(self, folder, tmp_path):
+        """One budget over all, which is not what 25% of each comes to; and what it leaves out."""
+        across = "one over all recordings, as `--across` spends it"
+        assert across in Said("plan", folder).out
+        assert across not in Said("plan", folder / "a.mp4").out
+        make_audio(tmp_path / "silent.wav", duration=8.0, audio=AudioPlan())
+        said = Said("plan", folder, tmp_path / "silent.wav").err
+        assert "silent.wav: nothing tells its windows apart, so no coverage of it is" in said
+
     def test_no_rung_is_of_no_call(self, tmp_path):
         make_audio(tmp_path / "a.wav", duration=8.0, clicks=[1.0])
         rungs = Said("plan", tmp_path, "--format", "json").json["rungs"]

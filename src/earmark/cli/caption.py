@@ -86,7 +86,9 @@ def caption(
         if dry_run:
             from earmark.pipeline.preview import preview
 
-            show_preview(preview(run=folder, progress=progress, **how), format)
+            foretold = preview(run=folder, progress=progress, **how)
+            show_preview(foretold, format)
+            options.end_with(failed.error for failed in foretold.failures)
             return
         done = caption_windows(run=folder, progress=progress, **how)
     show(done, format)
@@ -164,7 +166,7 @@ def tell_totals(done: CaptionResult) -> None:
     totals = done.totals
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
-        f"{totals.failed} failed; {totals.frames_decoded} of {totals.frame_count} frames decoded, "
+        f"{totals.failed} failed; {as_decoded(totals.frames_decoded, totals.frame_count)}, "
         f"{as_read(totals.bytes_read, totals.size_bytes)}"
     )
     if totals.faces_blurred:
@@ -176,6 +178,17 @@ def tell_totals(done: CaptionResult) -> None:
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
+
+
+def as_decoded(frames: int, there: int) -> str:
+    """Frames decoded, of those there are; windows behind one key frame each begin at it.
+
+    >>> as_decoded(90, 80)
+    '90 frames decoded (some of 80 more than once)'
+    """
+    if frames <= there:
+        return f"{frames} of {there} frames decoded"
+    return f"{frames} frames decoded (some of {there} more than once)"
 
 
 def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:

@@ -93,6 +93,8 @@ def show(forecast: Forecast) -> None:
     if told := next((rung.range for rung in forecast.rungs if rung.range), None):
         held = f"held {100 * told.confidence:.0f} % of the recordings it was measured on"
         out.print(f"The range {f'says nothing: {UNLIKE}' if told.is_unlike else held}.")
+    if forecast.recordings > 1:
+        out.print("Each budget is one over all recordings, as `--across` spends it.")
     if forecast.goal:
         rung = forecast.goal
         out.print(

@@ -26,6 +26,9 @@ from earmark.selection.cost_forecast import (
 )
 from earmark.selection.coverage_forecast import check_coverage
 
+UNTOLD = "nothing tells its windows apart, so no coverage of it is forecast: the others' is told"
+"""What is said of a recording whose windows count in a forecast, and whose actions do not."""
+
 
 def plan(
     paths: Paths = (),
@@ -85,7 +88,7 @@ def plan(
         rungs=tuple(rungs[: len(calls)]),
         goal=rungs[-1] if goal else None,
         failures=failures,
-        notes=tuple(_notes(heard)),
+        notes=tuple(_notes(heard, is_told=is_told)),
         actions=actions if is_told else None,
         actions_range=error.count(actions, duration) if error else None,
     )
@@ -113,7 +116,9 @@ def _is_told(scored: ScoredRecording) -> bool:
     return not (heard.is_silent or heard.is_unheard or is_flat)
 
 
-def _notes(heard: Sequence[ScoredRecording]) -> Iterator[RecordingNote]:
+def _notes(heard: Sequence[ScoredRecording], *, is_told: bool) -> Iterator[RecordingNote]:
     for scored in heard:
         path = scored.heard.recording.source.path
         yield from (RecordingNote(path, note) for note in scored.heard.notes())
+        if is_told and not _is_told(scored):
+            yield RecordingNote(path, UNTOLD)

@@ -17,6 +17,7 @@ from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
+from earmark.selection.result import Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Preview:
     windows: int
     tokens: int
     money: float
+    failures: tuple[Failed, ...] = ()
+    """Recordings that could not be worked on, and why."""
 
 
 def preview(
@@ -61,12 +64,16 @@ def preview(
         model = "a model" if model in (FREE, "") else model
         with Ledger.open(trial, plan.run_json(model)) as ledger:
             now = progress or Progress()
-            recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
+            recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
             tasks = choose_tasks(RunJob(plan, model, recordings, ledger, backend))
             with ledger.run() as so_far:
                 totals = so_far.totals()
+                failures = [Failed(one.path, one.reason) for one in so_far.failed_recordings()]
             tokens, money = 0, 0.0
             for task in tasks:
                 tokens += task.request.most_input_tokens + task.request.answer_tokens
                 money += plan.limits.price_at_most(task.request)
-    return Preview(len(tasks), totals.picks - len(tasks), totals.windows, tokens, money)
+    calls, failed = len(tasks), failures if missed else []  # others are of earlier commands
+    return Preview(
+        calls, totals.picks - calls, totals.windows, tokens, money, failures=tuple(failed)
+    )

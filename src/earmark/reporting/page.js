@@ -24,7 +24,8 @@ function drawHead() {
       : `of ${size(sums.size_bytes)}, ${percent(sums.bytes_read, sums.size_bytes)}`,
       share(sums.bytes_read, sums.size_bytes)),
     figure("Frames decoded", whole(sums.frames_decoded),
-      [sums.frame_count ? `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)}` : null,
+      [!sums.frame_count ? null : sums.frames_decoded > sums.frame_count ? `some of ${whole(sums.frame_count)} more than once`
+        : `of ${whole(sums.frame_count)}, ${percent(sums.frames_decoded, sums.frame_count)}`,
         `${whole(sums.frames_sent)} kept`, run.plan.ask?.blur ? `${plural(sums.faces_blurred, "face")} blurred` : null]
         .filter(Boolean).join(" · "), share(sums.frames_decoded, sums.frame_count)),
     drawSpend(sums));
