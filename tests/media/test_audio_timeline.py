@@ -14,7 +14,7 @@ from av.audio.frame import AudioFrame
 from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media import Meter, Source, open_recording
 from earmark.media.audio_decoder import RunPiece, join_frames
-from earmark.media.audio_timeline import BLOCK, AudioTimeline, lay_runs
+from earmark.media.audio_timeline import BLOCK, close_gaps, cut_blocks, lay_runs
 from making import AudioPlan, click_times, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -288,88 +288,60 @@ class TestNothingToHear:
         assert recording.duration == open_recording(spoiled).duration
 
 
-class TestTape:
-    """Ten samples a second; a block is 30 s."""
+class TestTimeline:
+    """Samples of 10 a second, each with a value of its own; a block holds 30 s."""
 
-    def lay(self, *pieces, end=None):
-        timeline = AudioTimeline(10)
-        blocks = []
-        for place, values in pieces:
-            limit = 10_000 if end is None else end
-            blocks += timeline.lay(place, np.array(values, np.float32), limit=limit)
-        if end is not None:
-            blocks += timeline.pad_to(end)
-        return [*blocks, *timeline.finish()]
+    def lay(self, *pieces, file=range(10_000), end=0):
+        self.meter = Meter()
+        placed = [(place, np.array(values, np.float32), file) for place, values in pieces]
+        return list(cut_blocks(close_gaps(placed, end, 10, self.meter), 10))
 
-    def values(self, *pieces, end=None):
-        blocks = self.lay(*pieces, end=end)
-        return np.concatenate([block.values for block in blocks]).tolist() if blocks else []
+    def values(self, *pieces, file=range(10_000), end=0):
+        sounds = self.lay(*pieces, file=file, end=end)
+        return [value for sound in sounds for value in sound.values.tolist()]
 
     def test_a_hole_is_zeros_and_an_overlap_is_heard_once(self):
         assert self.values((0, [1, 1]), (4, [2, 2])) == [1, 1, 0, 0, 2, 2]
         assert self.values((0, [1, 1, 1]), (1, [2, 2, 2])) == [1, 1, 1, 2]
         assert self.values((2, [1, 1, 1]), (0, [2, 2])) == [0, 0, 1, 1, 1]
+        assert self.values((2, [1, 2, 3]), (7, [4, 5]), (8, [6, 7, 8])) == [
+            *[0, 0, 1, 2, 3, 0, 0, 4, 5, 7, 8]
+        ]
+        assert (self.meter.missing, self.meter.overlap) == (0.2, 0.1)
 
     def test_overlap_is_counted_and_priming_is_not(self):
-        timeline = AudioTimeline(10)
-        for place, count in [(-2, 5), (1, 5), (6, 2)]:
-            assert list(timeline.lay(place, np.ones(count, np.float32), limit=100)) == []
-        assert timeline.overlap == pytest.approx(0.2)
+        self.values((-2, range(5)), (1, range(5)), (6, range(2)))
+        assert self.meter.overlap == pytest.approx(0.2)
 
-    def test_nothing_before_the_start_or_past_the_limit(self):
+    def test_nothing_before_the_start_or_past_the_end_of_a_file(self):
         assert self.values((-2, [1, 2, 3])) == [3]
-        assert self.values((1, [1, 2, 3]), end=2) == [0, 1]
-        assert self.values((5, [1, 2, 3]), end=2) == [0, 0]
+        assert self.values((1, [1, 2, 3]), file=range(2)) == [0, 1]
+        assert self.values((5, [1, 2, 3]), file=range(2)) == [0, 0]
+        assert self.values((3, [1, 2, 3, 4]), (9, [5]), file=range(5)) == [0, 0, 0, 1, 2]
+        assert self.meter.missing == 0, "before the first sound there is none between two"
+
+    def test_silence_before_a_file_and_sound_before_its_start_are_nobody_s(self):
+        pieces = (0, [1, 2, 3, 4]), (2, [5, 6, 7])
+        assert self.values(*pieces, file=range(3, 10_000)) == [1, 2, 3, 4, 7]
+        assert self.meter.overlap == pytest.approx(0.1)
+
+    def test_silence_up_to_the_end(self):
+        assert self.values((0, [1]), end=3) == [1, 0, 0]
+        assert self.meter.missing == 0
+        assert self.values(end=0) == []
 
     def test_a_hole_of_hours_is_many_blocks(self):
-        blocks = self.lay((0, [1]), (36_000, [1]), end=36_001)
+        blocks = self.lay((0, [1]), (36_000, [1]), file=range(36_001), end=36_001)
         assert [len(block) for block in blocks] == [300] * 120 + [1]
         assert [block.start for block in blocks] == [30.0 * n for n in range(121)]
 
-    def test_an_empty_timeline_gives_no_block(self):
-        assert self.values(end=0) == []
-
-
-class TestTimeline:
-    """Samples of 10 a second, each with a value of its own; a block holds 30 s."""
-
-    def laid(self, *pieces, limit=10_000, start=0):
-        timeline = AudioTimeline(10)
-        sounds = []
-        for place, values in pieces:
-            given = np.array(values, np.float32)
-            sounds += timeline.lay(place, given, limit=limit, start=start)
-        position = timeline.position
-        sounds += timeline.finish()
-        values = [sound.values.tolist() for sound in sounds]
-        return (
-            timeline,
-            position,
-            [sound.start for sound in sounds],
-            [one for part in values for one in part],
-        )
-
-    def test_gaps_are_silence_and_what_was_heard_is_left_out(self):
-        timeline, position, _, values = self.laid((2, [1, 2, 3]), (7, [4, 5]), (8, [6, 7, 8]))
-        assert values == [0, 0, 1, 2, 3, 0, 0, 4, 5, 7, 8]
-        assert (position, timeline.missing, timeline.overlap) == (11, 0.2, 0.1)
-
-    def test_nothing_is_laid_past_the_limit(self):
-        timeline, position, _, values = self.laid((3, [1, 2, 3, 4]), (9, [5]), limit=5)
-        assert (values, position) == ([0, 0, 0, 1, 2], 5)
-        assert timeline.missing == 0, "before the first sound there is none between two"
-
-    def test_silence_before_a_file_and_sound_before_its_start_are_nobody_s(self):
-        timeline, _, _, values = self.laid((0, [1, 2, 3, 4]), (2, [5, 6, 7]), start=3)
-        assert values == [1, 2, 3, 4, 7]
-        assert timeline.overlap == pytest.approx(0.1)
-
     def test_blocks_are_full_but_for_the_last(self):
         size = round(BLOCK * 10)
-        _, _, starts, values = self.laid((size + 5, range(size)))
-        assert starts == [0.0, BLOCK, 2 * BLOCK]
-        assert values == [0.0] * (size + 5) + list(range(size))
-        assert self.laid((0, range(size)))[2] == [0.0], "no empty block at the end"
+        assert [sound.start for sound in self.lay((0, range(size)))] == [0.0], "no empty block"
+        assert self.values((size + 5, range(size))) == [0.0] * (size + 5) + list(range(size))
+        assert [sound.start for sound in self.lay((size + 5, range(size)))] == [
+            *[0.0, BLOCK, 2 * BLOCK]
+        ]
 
 
 def tone(seconds: float, rate: int, pts: float | None) -> AudioFrame:

@@ -1,6 +1,6 @@
 """Lays decoded sound on a recording's clock, in blocks, with memory that does not grow.
 
-    pieces of runs ──▶ resampled to mono ──▶ AudioTimeline ──▶ Sound, Sound, …
+    pieces of runs ──▶ resampled to mono ──▶ without gaps ──▶ Sound, Sound, …
 
 Every run is laid at its own time: what is missing between two of them is silence, what overlaps is
 heard once.
@@ -8,9 +8,10 @@ heard once.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from typing import cast
 
 import av.error
@@ -28,6 +29,8 @@ Samples = NDArray[np.float32]
 BLOCK = 30.0
 """Seconds of one block; longer ones measured no faster, and 30 s of 16 kHz sound is 2 MB."""
 
+_SILENCE = np.float32(0.0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sound:
@@ -43,57 +46,8 @@ class Sound:
         return len(self.values)
 
 
-class AudioTimeline:
-    """Lays samples at their places and gives them back as blocks without a gap."""
-
-    def __init__(self, sample_rate: int) -> None:
-        self.sample_rate = sample_rate
-        self.position = 0
-        """Samples from the start of the recording to the next free place."""
-        self.overlap = 0.0
-        """Seconds of what was laid whose time had been heard already."""
-        self.missing = 0.0
-        """Seconds of silence between sounds of one file."""
-        self._block = np.zeros(round(BLOCK * sample_rate), np.float32)
-        self._filled = 0
-
-    def lay(self, place: int, values: Samples, *, limit: int, start: int = 0) -> Iterator[Sound]:
-        """Put `values` at sample `place`: silence up to there, nothing past `limit`.
-
-        What lies before the next free place has been heard already and is left out; it counts as
-        overlap from `start` on, where the file begins that it comes from.
-        """
-        if self.position > start:
-            self.missing += max(0, min(place, limit) - self.position) / self.sample_rate
-        yield from self.pad_to(min(place, limit))
-        heard = min(self.position, place + len(values)) - max(place, start)
-        self.overlap += max(0, heard) / self.sample_rate
-        values = values[max(0, self.position - place) : max(0, limit - place)]
-        while len(values):
-            taken = values[: len(self._block) - self._filled]
-            self._block[self._filled : self._filled + len(taken)] = taken
-            values = values[len(taken) :]
-            yield from self._advance(len(taken))
-
-    def pad_to(self, place: int) -> Iterator[Sound]:
-        """Silence up to sample `place`."""
-        while self.position < place:
-            room = len(self._block) - self._filled
-            yield from self._advance(min(room, place - self.position))
-
-    def finish(self) -> Iterator[Sound]:
-        """What is filled of the last block; nothing where it came out even."""
-        if self._filled:
-            start = (self.position - self._filled) / self.sample_rate
-            values, self._filled = self._block[: self._filled], 0
-            self._block = np.zeros(len(self._block), np.float32)  # `zeros_like` touches all of it
-            yield Sound(values, start, self.sample_rate)
-
-    def _advance(self, count: int) -> Iterator[Sound]:
-        self.position += count
-        self._filled += count
-        if self._filled == len(self._block):
-            yield from self.finish()
+Placed = tuple[int, Samples, range]
+"""Where samples begin, the samples, and the places their file takes up; all counted in samples."""
 
 
 def lay_runs(
@@ -103,47 +57,74 @@ def lay_runs(
 
     `UnreadableFile` where the sound is of a kind that cannot be mixed to one channel.
     """
-    timeline, run = AudioTimeline(sample_rate), None
     with closing(pieces):
-        for piece in pieces:
-            if piece.begins is not None:
-                if run is not None:
-                    yield from run.lay(None)
-                run = _MonoRun(piece.frame, piece.begins, timeline, parts[piece.part])
-            assert run is not None, "the first piece begins one"
-            yield from run.lay(piece.frame)
-        if run is not None:
-            yield from run.lay(None)
-    meter.overlap, meter.missing = timeline.overlap, timeline.missing
-    yield from timeline.pad_to(round(parts[-1].end * sample_rate))
-    yield from timeline.finish()
+        placed = _resample(pieces, parts, sample_rate)
+        end = round(parts[-1].end * sample_rate)
+        yield from cut_blocks(close_gaps(placed, end, sample_rate, meter), sample_rate)
 
 
-class _MonoRun:
-    """Decoded sound without a break, resampled to mono as it comes; the same however it is cut."""
-
-    def __init__(
-        self, first: AudioFrame, begins: float, timeline: AudioTimeline, part: Part
-    ) -> None:
-        rate = timeline.sample_rate
-        self._timeline, self._part = timeline, part
-        self._place = round((begins + part.shift) * rate)
-        self._start, self._limit = round(part.start * rate), round(part.end * rate)
+def _resample(pieces: Iterable[RunPiece], parts: Sequence[Part], rate: int) -> Iterator[Placed]:
+    """The sound of all runs as mono; the same however a run is cut into pieces."""
+    for piece, following in pairwise(chain[RunPiece | None](pieces, [None])):
+        assert piece is not None, "only the last one is followed by none"
+        part = parts[piece.part]
         with mixing(part):
-            self._graph = _open_resampler(first, rate)
+            if piece.begins is not None:
+                graph = _open_resampler(piece.frame, rate)
+                place = round((piece.begins + part.shift) * rate)
+                file = range(round(part.start * rate), round(part.end * rate))
+            is_last = following is None or following.begins is not None
+            for values in _push(graph, piece.frame, *([None] if is_last else [])):
+                yield place, values, file
+                place += len(values)
 
-    def lay(self, frame: AudioFrame | None) -> Iterator[Sound]:
-        """Lay what the resampler has ready after `frame`; after None, what it has held back."""
-        with mixing(self._part):
-            self._graph.push(frame)
+
+def _push(graph: Graph, *frames: AudioFrame | None) -> Iterator[Samples]:
+    """What the resampler has ready after each of `frames`; after None, what it has held back."""
+    for frame in frames:
+        graph.push(frame)
+        with suppress(av.error.BlockingIOError, av.error.EOFError):
             while True:
-                try:
-                    ready = self._graph.pull()
-                except (av.error.BlockingIOError, av.error.EOFError):
-                    return
-                values = cast(AudioFrame, ready).to_ndarray()[0]
-                place, self._place = self._place, self._place + len(values)
-                yield from self._timeline.lay(place, values, start=self._start, limit=self._limit)
+                yield cast(AudioFrame, graph.pull()).to_ndarray()[0]
+
+
+def close_gaps(
+    placed: Iterable[Placed], end: int, sample_rate: int, meter: Meter
+) -> Iterator[Samples]:
+    """The samples one after the other up to `end`, with silence where there are none.
+
+    What lies before the next free place has been heard already and is left out; it counts as
+    overlap from the beginning of its file on. Silence counts as missing between sounds of a file.
+    """
+    position = overlap = missing = 0
+    for place, values, file in placed:
+        gap = max(0, min(place, file.stop) - position)
+        missing += gap if position > file.start else 0
+        yield np.broadcast_to(_SILENCE, gap)
+        position += gap
+        overlap += max(0, min(position, place + len(values)) - max(place, file.start))
+        own = values[max(0, position - place) : max(0, file.stop - place)]
+        yield own
+        position += len(own)
+    meter.overlap, meter.missing = overlap / sample_rate, missing / sample_rate
+    yield np.broadcast_to(_SILENCE, max(0, end - position))
+
+
+def cut_blocks(stream: Iterable[Samples], sample_rate: int) -> Iterator[Sound]:
+    """The samples in blocks, all full but for the last."""
+    size = round(BLOCK * sample_rate)
+    block, start, filled = np.zeros(size, np.float32), 0, 0
+    for values in stream:
+        rest = values
+        while len(rest):
+            taken, rest = rest[: size - filled], rest[size - filled :]
+            block[filled : filled + len(taken)] = taken
+            filled += len(taken)
+            if filled == size:
+                yield Sound(block, start / sample_rate, sample_rate)
+                block, start, filled = np.zeros(size, np.float32), start + size, 0
+    if filled:
+        yield Sound(block[:filled], start / sample_rate, sample_rate)
 
 
 def _open_resampler(frame: AudioFrame, sample_rate: int) -> Graph:
