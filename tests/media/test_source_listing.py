@@ -14,7 +14,7 @@ import pytest
 from earmark.errors import UnreadableFile
 from earmark.media import Source, find
 from earmark.media.source import is_remote, name_of, place_of
-from earmark.media.source_listing import chapter_of, find_all, missing_chapters
+from earmark.media.source_listing import join_chapters, missing_chapters
 
 
 @pytest.fixture
@@ -53,8 +53,12 @@ def test_chapters_of_one_recording_in_one_folder_are_one_source(card):
 
 
 def test_the_place_of_a_chapter_is_in_its_name():
-    names = ("GX020042.MP4", "GOPR0007.MP4", "GP010007.MP4", "a.mp4")
-    assert [chapter_of(name)[1] for name in names] == [2, 0, 1, 0]
+    given = ["GP010007.MP4", "GX020042.MP4", "a.mp4", "GOPR0007.MP4", "GX010042.MP4"]
+    assert names(join_chapters(given)[0]) == [
+        ["GOPR0007.MP4", "GP010007.MP4"],
+        ["GX010042.MP4", "GX020042.MP4"],
+        ["a.mp4"],
+    ]
 
 
 def test_chapters_that_are_not_there_are_known_by_the_names_of_the_others():
@@ -88,9 +92,9 @@ def test_a_glob_gives_what_it_matches_and_each_file_once(card):
 def test_the_small_copies_a_camera_makes_are_no_recordings(tmp_path, full, copies):
     for name in (*full, *copies):
         (tmp_path / name).write_bytes(b"x")
-    found = find_all(sorted(tmp_path.iterdir()))
-    assert names(found.sources) == [full]
-    assert sorted(Path(uri).name for uri in found.copies) == sorted(copies)
+    told: list[str] = []
+    assert names(find(sorted(tmp_path.iterdir()), tell_copies=told.extend)) == [full]
+    assert sorted(Path(uri).name for uri in told) == sorted(copies)
     assert names(find([tmp_path])) == [full]
 
 
@@ -98,9 +102,10 @@ def test_a_small_copy_without_its_recording_is_all_there_is(tmp_path):
     (tmp_path / "GL010042.LRV").write_bytes(b"x")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "GX010042.MP4").write_bytes(b"x")
-    found = find_all([tmp_path])
-    assert names(found.sources) == [["GL010042.LRV"], ["GX010042.MP4"]]
-    assert found.copies == []
+    told: list[str] = []
+    found = find([tmp_path], tell_copies=told.extend)
+    assert names(found) == [["GL010042.LRV"], ["GX010042.MP4"]]
+    assert told == []
 
 
 def test_one_file_under_two_names_is_one_recording(tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ from earmark.gate.score_cache import cache_at
 from earmark.grid import Placement
 from earmark.media import Source
 from earmark.media.source import place_of
-from earmark.media.source_listing import find_all
+from earmark.media.source_listing import find
 from earmark.models.user_folders import model_store
 from earmark.pipeline.backend import BACKENDS
 from earmark.pipeline.run_plan import DEFAULT_BUDGET, DEFAULT_RULE, Plan, make_plan
@@ -307,13 +307,14 @@ def plan_of(said: dict[str, Any]) -> Plan:
 
 def sources_at(paths: Sequence[str]) -> list[Source]:
     """The recordings at `paths`; a line on stderr where a camera's small copies are left out."""
-    found = find_all(paths)
-    if found.copies:
-        warn(
-            f"{counted(len(found.copies), 'file')} left out, such as {place_of(found.copies[0])}: "
-            "a camera's small copies and stills of recordings that are here in full"
-        )
-    return found.sources
+    return find(paths, tell_copies=_warn_of_copies)
+
+
+def _warn_of_copies(copies: list[str]) -> None:
+    warn(
+        f"{counted(len(copies), 'file')} left out, such as {place_of(copies[0])}: "
+        "a camera's small copies and stills of recordings that are here in full"
+    )
 
 
 api_key = partial(os.environ.get, "OPENAI_API_KEY")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,40 +45,45 @@ _COPY = re.compile(r"^(?:GL\d{6}|LRV_\d{8}_.*)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class SourceListing:
-    """What was found where somebody looked."""
+class _CameraFile:
+    """What the name of a file says of it."""
 
-    sources: list[Source]
-    copies: list[str]
-    """Small copies and stills that a camera made of them, left out."""
-
-
-def find(paths: Sequence[str | Path | Source]) -> list[Source]:
-    """The recordings at `paths`: see `find_all`."""
-    return find_all(paths).sources
+    recording: tuple[str, ...]
+    """The same for all chapters of a recording."""
+    chapter: int
+    original: tuple[str, ...]
+    """The same for a file and its small copies."""
+    is_copy: bool
 
 
-def find_all(paths: Sequence[str | Path | Source]) -> SourceListing:
-    """The recordings at `paths`, in the order given, each once, and what was left out.
+def find(
+    paths: Sequence[str | Path | Source],
+    *,
+    tell_copies: Callable[[list[str]], None] | None = None,
+) -> list[Source]:
+    """The recordings at `paths`, in the order given, each once.
 
     A folder gives the media files beneath it in name order, and so does a prefix such as
     `s3://bucket/cams/`; a glob, what it matches; a list of addresses or a manifest, what it names,
     see `manifest`; an address, itself; a Source, itself. Chapter files of one action-camera
-    recording in one folder are one Source; the small copies beside them are none. A path with
-    nothing there still gives a Source: opening it says what is wrong, so one bad path does not
-    stop a batch. A `MediaError` says which list cannot be read, or which file is named twice.
+    recording in one folder are one Source; the small copies beside them are none, and
+    `tell_copies` hears of them. A path with nothing there still gives a Source: opening it says
+    what is wrong, so one bad path does not stop a batch. A `MediaError` says which list cannot be
+    read, or which file is named twice.
     """
     entries = [entry for path in paths for entry in _expand(path)]
     named = _files_of(dict.fromkeys(entry for entry in entries if isinstance(entry, Source)))
     loose: dict[str, str] = {}  # each file with the first of its names
     for uri in (entry for entry in entries if isinstance(entry, str)):
         loose.setdefault(_file(uri), uri)
-    kept, copies = split_copies(uri for file, uri in loose.items() if file not in named)
-    joined = {uri: source for source in _join_chapters(kept) for uri in source.uris}
+    chapters, copies = join_chapters(uri for file, uri in loose.items() if file not in named)
+    joined = {uri: source for source in chapters for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
     sources = list(dict.fromkeys(source for source in ordered if source))
     _check_places(sources)
-    return SourceListing(sources, copies)
+    if copies and tell_copies:
+        tell_copies(copies)
+    return sources
 
 
 def _files_of(sources: Iterable[Source]) -> set[str]:
@@ -166,27 +171,23 @@ def _file(uri: str) -> str:
     return uri if is_remote(uri) else os.path.realpath(uri)
 
 
-def _join_chapters(uris: Iterable[str]) -> list[Source]:
-    groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-    for uri in uris:
-        recording, chapter = chapter_of(uri)
-        groups.setdefault(recording, []).append((chapter, uri))
-    return [Source(tuple(uri for _, uri in sorted(group))) for group in groups.values()]
+def join_chapters(uris: Iterable[str]) -> tuple[list[Source], list[str]]:
+    """The recordings these files are, chapters in order, and the files that are small copies.
 
+    A copy whose full file is not here is a recording: it may be all that is left of one.
 
-def chapter_of(uri: str) -> tuple[tuple[str, ...], int]:
-    """The recording a file belongs to, as a key to group by, and its place in it.
-
-    >>> chapter_of("card/GX020042.MP4")
-    (('card', 'GX', '0042', 'MP4'), 2)
+    >>> join_chapters(["GX010042.MP4", "GL010042.LRV"])[1]
+    ['GL010042.LRV']
     """
-    folder, stem, suffix = _split(uri)
-    if match := _GOPRO.match(stem):
-        camera = match["camera"].upper()
-        return (folder, camera, match["number"], suffix.upper()), int(match["chapter"])
-    if match := _OLD_GOPRO.match(stem):
-        return (folder, "GOPR", match["number"], suffix.upper()), int(match["chapter"] or 0)
-    return (uri,), 0
+    files = {uri: _read_name(uri) for uri in uris}
+    full = {file.original for file in files.values() if not file.is_copy}
+    copies = [uri for uri, file in files.items() if file.is_copy and file.original in full]
+    left_out = set(copies)
+    groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+    for uri, file in files.items():
+        if uri not in left_out:
+            groups.setdefault(file.recording, []).append((file.chapter, uri))
+    return [Source(tuple(uri for _, uri in sorted(group))) for group in groups.values()], copies
 
 
 def missing_chapters(uris: Sequence[str]) -> list[int]:
@@ -195,40 +196,23 @@ def missing_chapters(uris: Sequence[str]) -> list[int]:
     >>> missing_chapters(["GX020042.MP4", "GX040042.MP4"]), missing_chapters(["GP010042.MP4"])
     ([1, 3], [0])
     """
-    found = [(recording, number) for recording, number in map(chapter_of, uris)]
-    numbers = {number for recording, number in found if len(recording) > 1}
-    first = 0 if any("GOPR" in recording for recording, _ in found) else 1
+    files = [_read_name(uri) for uri in uris]
+    numbers = {file.chapter for file in files if len(file.recording) > 1}
+    first = 0 if any("GOPR" in file.recording for file in files) else 1
     return [number for number in range(first, max(numbers, default=0)) if number not in numbers]
 
 
-def split_copies(uris: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The files in their order, and apart from them those that are small copies of others here.
-
-    A copy whose full file is not here stays: it may be all that is left of a recording.
-
-    >>> split_copies(["GX010042.MP4", "GL010042.LRV", "GL010043.LRV"])
-    (['GX010042.MP4', 'GL010043.LRV'], ['GL010042.LRV'])
-    """
-    files = {uri: _original_of(uri) for uri in uris}
-    full = {original for original, is_copy in files.values() if not is_copy}
-    copies = [uri for uri, (original, is_copy) in files.items() if is_copy and original in full]
-    left_out = set(copies)
-    return [uri for uri in files if uri not in left_out], copies
-
-
-def _original_of(uri: str) -> tuple[tuple[str, ...], bool]:
-    """What a file and its copies have in common, and whether its name is that of a copy."""
-    folder, stem, suffix = _split(uri)
-    is_copy = suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
-    if match := _GOPRO.match(stem):
-        return (folder, match["chapter"], match["number"]), is_copy
-    if match := _INSTA360.match(stem):
-        return (folder, match["time"], match["number"]), is_copy
-    return (folder, stem.upper()), is_copy
-
-
-def _split(uri: str) -> tuple[str, str, str]:
-    """Folder, name and ending."""
+def _read_name(uri: str) -> _CameraFile:
     folder, _, name = uri.rpartition("/")
     stem, _, suffix = name.rpartition(".")
-    return folder, stem, suffix
+    is_copy = suffix.lower() in _COPY_SUFFIXES or bool(_COPY.match(stem))
+    if found := _GOPRO.match(stem):
+        recording = folder, found["camera"].upper(), found["number"], suffix.upper()
+        original = folder, found["chapter"], found["number"]
+        return _CameraFile(recording, int(found["chapter"]), original, is_copy)
+    if found := _OLD_GOPRO.match(stem):
+        recording = folder, "GOPR", found["number"], suffix.upper()
+        return _CameraFile(recording, int(found["chapter"] or 0), (folder, stem.upper()), is_copy)
+    if found := _INSTA360.match(stem):
+        return _CameraFile((uri,), 0, (folder, found["time"], found["number"]), is_copy)
+    return _CameraFile((uri,), 0, (folder, stem.upper()), is_copy)
