@@ -15,7 +15,7 @@ import numpy as np
 from earmark.errors import MediaError
 from earmark.media import open_recording
 from earmark.media.mp4_boxes import describe, read_layout, read_traks
-from earmark.media.packet_index import check_tables, find_obstacle, read_packets
+from earmark.media.packet_index import find_obstacle, read_packets
 from earmark.media.storage import ByteRange
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -54,7 +54,7 @@ def boxes(data: bytes) -> None:
         if layout is None:
             return
         traks = read_traks(storage, layout)
-        described = describe(storage, layout)
+        described = describe(storage, *layout.brand, layout.index)
     except MediaError:
         return
     assert len(described) <= 2 * len(data) + 1000
@@ -67,9 +67,9 @@ def packets(data: bytes) -> None:
     try:
         layout = read_layout(storage)
         traks = read_traks(storage, layout) if layout else []
-        check_tables(storage, traks)
-        for trak in traks:
-            if not find_obstacle(storage, trak):
+        obstacles = [find_obstacle(storage, trak) for trak in traks]
+        for trak, obstacle in zip(traks, obstacles, strict=True):
+            if not obstacle:
                 _check_index(read_packets(storage, trak), len(data))
     except MediaError:
         return
@@ -81,11 +81,9 @@ def _check_index(index, size_bytes: int) -> None:
     assert np.all(index.positions >= 0) and np.all(index.sizes >= 0)
     assert np.all(index.positions + index.sizes <= size_bytes)
     assert index.missing_packets >= 0
-    first = 0
-    while first < len(index):
-        last = index.batch_end(first, 1 << 20)
-        assert last > first
-        first = last
+    batches = list(index.batches(1 << 20))
+    assert [batch.start for batch in batches] == [0, *(batch.stop for batch in batches)][:-1]
+    assert all(batch.stop > batch.start for batch in batches)
 
 
 def recording(data: bytes) -> None:

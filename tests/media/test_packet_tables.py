@@ -16,7 +16,6 @@ from earmark.media.packet_index import (
     MOST_PACKETS,
     PacketIndex,
     check_fragments,
-    check_tables,
     find_obstacle,
     read_packets,
 )
@@ -122,12 +121,12 @@ def test_key_frames_are_those_named_and_all_where_none_is(tmp_path):
 @pytest.mark.parametrize(
     ("edits", "stamps", "shown", "between"),
     [
-        ([Edit(0.5, -1), Edit(1.0, 0)], [5, 7, 9, 11, 13], [0, 1, 2, 3, 4], (0.5, 1.5)),
-        ([Edit(0.6, 4)], [-4, -2, 0, 2, 4], [2, 3, 4], (0.0, 0.6)),
-        ([Edit(0.5, 3)], [-3, -1, 1, 3, 5], [1, 2, 3], (0.0, 0.5)),
-        ([Edit(0.0, 4)], [-4, -2, 0, 2, 4], [2, 3, 4], (0.0, 0.6)),
-        ([Edit(0.5, -1)], [5, 7, 9, 11, 13], [0, 1, 2, 3, 4], (0.5, 1.5)),
-        ([Edit(1.0, 1 << 62)], None, [], (0.0, 0.0)),
+        ([(0.5, -1), (1.0, 0)], [5, 7, 9, 11, 13], [0, 1, 2, 3, 4], (0.5, 1.5)),
+        ([(0.6, 4)], [-4, -2, 0, 2, 4], [2, 3, 4], (0.0, 0.6)),
+        ([(0.5, 3)], [-3, -1, 1, 3, 5], [1, 2, 3], (0.0, 0.5)),
+        ([(0.0, 4)], [-4, -2, 0, 2, 4], [2, 3, 4], (0.0, 0.6)),
+        ([(0.5, -1)], [5, 7, 9, 11, 13], [0, 1, 2, 3, 4], (0.5, 1.5)),
+        ([(1.0, 1 << 62)], None, [], (0.0, 0.0)),
     ],
 )
 def test_edits_move_and_cut(tmp_path, edits, stamps, shown, between):
@@ -211,9 +210,9 @@ def test_what_tables_a_track_must_have(tmp_path, kept, obstacle):
 
 
 def test_several_pieces_of_a_track_are_an_obstacle_and_several_of_nothing_are_none(tmp_path):
-    film = Film(tmp_path, Edit(1.0, 0), Edit(1.0, 5))
+    film = Film(tmp_path, (1.0, 0), (1.0, 5))
     assert "several pieces" in find_obstacle(film.storage, film.trak)
-    film = Film(tmp_path, Edit(1.0, -1), Edit(1.0, -1), Edit(1.0, 0))
+    film = Film(tmp_path, (1.0, -1), (1.0, -1), (1.0, 0))
     assert find_obstacle(film.storage, film.trak) == ""
 
 
@@ -233,15 +232,20 @@ class TestBatches:
     def index(self, *each: int) -> PacketIndex:
         count = len(each)
         zeros, ones = np.zeros(count, np.int64), np.ones(count, np.bool_)
-        return PacketIndex(zeros, np.array(each, np.int32), zeros, ones, ones, 1, 0.0, 0)
+        return PacketIndex(zeros, np.array(each, np.int32), zeros, ones, ones, 1, 0.0, 0.0, 0)
 
-    @pytest.mark.parametrize(("first", "end"), [(0, 2), (1, 3), (2, 3), (3, 4), (4, 5)])
-    def test_a_batch_holds_what_fits_and_never_nothing(self, first, end):
-        index = self.index(600, 400, 100, 5000, 1)
-        assert index.batch_end(first, 1000) == end
+    def ends(self, *each: int, limit_bytes: int) -> list[int]:
+        batches = list(self.index(*each).batches(limit_bytes))
+        ends = [batch.stop for batch in batches]
+        assert [batch.start for batch in batches] == [0, *ends[:-1]]
+        return ends
+
+    def test_a_batch_holds_what_fits_and_never_nothing(self):
+        assert self.ends(600, 400, 100, 5000, 1, limit_bytes=1000) == [2, 3, 4, 5]
+        assert self.ends(400, 100, 5000, 1, limit_bytes=1000) == [2, 3, 4]
 
     def test_small_packets_are_no_more_than_one_in_64_bytes(self):
-        assert self.index(*[1] * 100).batch_end(0, 640) == 10
+        assert self.ends(*[1] * 25, limit_bytes=640) == [10, 20, 25]
 
 
 class TestLimits:
@@ -285,10 +289,10 @@ class TestLimits:
 
     def check(self, film: Film, is_refused: bool) -> None:
         if not is_refused:
-            check_tables(film.storage, [film.trak])
+            find_obstacle(film.storage, film.trak)
             return
         with pytest.raises(UnreadableFile, match="has a damaged index: a track of"):
-            check_tables(film.storage, [film.trak])
+            find_obstacle(film.storage, film.trak)
 
     @pytest.mark.parametrize("extra", [0, 1])
     def test_of_fragments_together(self, tmp_path, extra):

@@ -128,7 +128,7 @@ def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
         streams = file.container.streams.audio
         if track >= len(streams):
             return
-        reach = _decode_indexed if file.has_index else _decode_demuxed
+        reach = _decode_indexed if file.tracks.traks else _decode_demuxed
         for frame in reach(file, streams[track], meter):
             if frame.sample_rate in SOUND_RATES:
                 is_silent = False
@@ -149,10 +149,9 @@ def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Itera
 
 
 def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    index, first = file.index_of(stream), 0
+    index = file.index_of(stream)
     decode, time_base = stream.codec_context.decode, Fraction(1, index.ticks_a_second)
-    while first < len(index):
-        batch = slice(first, index.batch_end(first, _BATCH_BYTES))
+    for batch in index.batches(_BATCH_BYTES):
         pieces = _read_pieces(file.storage, index.positions[batch], index.sizes[batch])
         stamps, are_shown = index.stamps[batch].tolist(), index.is_shown[batch].tolist()
         for data, stamp, is_shown in zip(pieces, stamps, are_shown, strict=True):
@@ -162,7 +161,6 @@ def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Itera
             frames = decode_packet(decode, packet, meter)
             if is_shown:
                 yield from frames
-        first = batch.stop
     yield from decode_packet(decode, None, meter)
 
 

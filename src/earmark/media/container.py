@@ -21,7 +21,6 @@ from earmark.media.mp4_boxes import Mp4Layout, Trak, check_places, describe, rea
 from earmark.media.packet_index import (
     PacketIndex,
     check_fragments,
-    check_tables,
     find_obstacle,
     read_packets,
 )
@@ -50,7 +49,7 @@ class Tracks:
     layout: Mp4Layout | None
     """Of an MP4 or MOV file."""
     traks: dict[int, Trak]
-    """By number; none where demuxing is the way."""
+    """By number, where the index says where all packets lie; none where demuxing is the way."""
     access_reason: str
     """Why the packets are reached the way they are."""
     description: bytes = b""
@@ -71,11 +70,6 @@ class MediaFile:
     container: InputContainer
     storage: Storage
     tracks: Tracks
-
-    @property
-    def has_index(self) -> bool:
-        """Whether the file says where every packet of sound and pictures lies."""
-        return bool(self.tracks.traks)
 
     def index_of(self, stream: Stream) -> PacketIndex:
         """The packets of one stream of a file that has an index."""
@@ -140,19 +134,18 @@ def _read_tracks(storage: Storage) -> Tracks:
     layout = read_layout(storage)
     if layout is None:
         return Tracks(None, {}, "its container keeps no index of every packet")
-    check_places(storage, layout)
-    every = read_traks(storage, layout)
-    check_tables(storage, every)
+    check_places(storage, layout.index)
+    known = [(trak, find_obstacle(storage, trak)) for trak in read_traks(storage, layout)]
     if layout.is_fragmented:
         check_fragments(storage)
         return Tracks(layout, {}, "it is fragmented, with its index in pieces")
-    media = [trak for trak in every if trak.kind in (b"soun", b"vide")]
-    obstacles = [reason for trak in media if (reason := find_obstacle(storage, trak))]
+    media = [(trak, obstacle) for trak, obstacle in known if trak.kind in (b"soun", b"vide")]
+    obstacles = [obstacle for _, obstacle in media if obstacle]
     if obstacles or not media:
         return Tracks(layout, {}, obstacles[0] if obstacles else "its index is of a rare kind")
-    traks = {trak.number: trak for trak in media}
+    traks = {trak.number: trak for trak, _ in media}
     reason = "its index says where every audio packet lies"
-    return Tracks(layout, traks, reason, describe(storage, layout))
+    return Tracks(layout, traks, reason, describe(storage, *layout.brand, layout.index))
 
 
 def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> MediaFile:

@@ -75,14 +75,8 @@ class Mp4Box:
     """What it holds, where that is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A line of an edit list: a stretch of the track, or of nothing, comes next."""
-
-    duration: float
-    """Seconds."""
-    media_start: int
-    """Ticks of the track at which it begins; -1 for a stretch of nothing."""
+Edit = tuple[float, int]
+"""What comes next: seconds, and the tick of the track they begin at; -1 for seconds of nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ class Trak:
 class Mp4Layout:
     """Where things lie in an MP4 or MOV file."""
 
-    brand: ByteRange | None
+    brand: tuple[Mp4Box, ...]
     """The ftyp box; old MOV files have none."""
     index: Mp4Box
     """The moov box, with all that lies in it."""
@@ -125,9 +119,12 @@ def read_layout(storage: Storage) -> Mp4Layout | None:
         if box.kind == b"moof":
             break
     moov = found.get(b"moov")
-    if moov is None:
-        raise UnreadableFile(_no_index(storage, has_fragments=b"moof" in found))
-    _check_index(storage, moov.whole)
+    if (
+        moov is None
+        or moov.whole.end > storage.size_bytes
+        or moov.whole.size_bytes > MOST_INDEX_BYTES
+    ):
+        raise _unusable(storage, moov, has_fragments=b"moof" in found)
     storage.hold(moov.whole)
     (index,) = _parse(storage, moov.whole, within=b"")
     kinds = {box.kind for box in index.children}
@@ -136,8 +133,8 @@ def read_layout(storage: Storage) -> Mp4Layout | None:
         raise UnreadableFile(
             f"{name} has a compressed index (cmov), which may unfold to any size; remux it"
         )
-    brand = found[b"ftyp"].whole if b"ftyp" in found else None
-    return Mp4Layout(brand, index, is_fragmented=b"mvex" in kinds or b"moof" in found)
+    is_fragmented = b"mvex" in kinds or b"moof" in found
+    return Mp4Layout((found[b"ftyp"],) if b"ftyp" in found else (), index, is_fragmented)
 
 
 def read_traks(storage: Storage, layout: Mp4Layout) -> list[Trak]:
@@ -150,39 +147,48 @@ def read_traks(storage: Storage, layout: Mp4Layout) -> list[Trak]:
     return [_read_trak(storage, box, movie_ticks) for box in children if box.kind == b"trak"]
 
 
-def describe(storage: Storage, layout: Mp4Layout) -> bytes:
-    """A file like this one that has its tracks described and not one packet in them."""
-    return _read(storage, layout.brand, _MOST_COPIED_BYTES) + _shorten(storage, layout.index)
+def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
+    """The boxes, for a file that has its tracks described and not one packet in them."""
+    data = b""
+    for box in boxes:
+        is_misplaced = not box.children and any(box.kind in kinds for kinds in _NESTS.values())
+        if box.kind in _LEFT_OUT or is_misplaced:
+            continue
+        if box.children:
+            body = describe(storage, *box.children)
+        elif box.kind in _TABLES:
+            body = _TABLES[box.kind]
+        elif box.body.size_bytes <= _MOST_COPIED_BYTES:
+            body = storage.read(box.body.start, box.body.end)
+        else:
+            continue
+        data += struct.pack(">I4s", 8 + len(body), box.kind) + body
+    return data
 
 
-def check_places(storage: Storage, layout: Mp4Layout) -> None:
-    """`UnreadableFile` unless every table lies where tables are looked for, the first of its kind.
+def check_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
+    """`UnreadableFile` where a table is in `box`, but for the first of its kind in an `stbl`.
 
     libav reads them wherever they lie, and of two the second.
     """
-    if _has_strays(storage, layout.index):
+    held: Iterable[Mp4Box] = box.children
+    is_stray = box.kind in _ROWS
+    if box.kind == b"stsd":  # its entries have heads of many lengths before the boxes in them
+        data = _read(storage, box.body, _MOST_COPIED_BYTES)
+        is_stray = any(kind in data for kind in _ROWS)
+    elif box.kind == b"stbl" and box.children:
+        tables = [child.kind for child in box.children if child.kind in _ROWS]
+        is_stray = len(tables) != len(set(tables))
+        held = [child for child in box.children if child.kind not in _ROWS]
+    elif not box.children and box.kind in _HOLDERS and depth < _DEEPEST:
+        held = walk(storage, box.body)
+    if is_stray:
         raise UnreadableFile(
             f"{place_of(storage.uri)} has packet tables where none belong; it is damaged, so remux "
             "it, or convert what plays of it"
         )
-
-
-def _has_strays(storage: Storage, box: Mp4Box, depth: int = 0) -> bool:
-    """Whether a table is in `box`, apart from the first of its kind in an `stbl` that is read."""
-    held: Iterable[Mp4Box] = box.children
-    if box.kind in _ROWS:
-        return True
-    if box.kind == b"stsd":  # its entries have heads of many lengths before the boxes in them
-        data = _read(storage, box.body, _MOST_COPIED_BYTES)
-        return any(kind in data for kind in _ROWS)
-    if box.kind == b"stbl" and box.children:
-        tables = [child.kind for child in box.children if child.kind in _ROWS]
-        if len(tables) != len(set(tables)):
-            return True
-        held = [child for child in box.children if child.kind not in _ROWS]
-    elif not box.children and box.kind in _HOLDERS and depth < _DEEPEST:
-        held = walk(storage, box.body)
-    return any(_has_strays(storage, each, depth + 1) for each in held)
+    for each in held:
+        check_places(storage, each, depth + 1)
 
 
 def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
@@ -222,34 +228,6 @@ def _parse(storage: Storage, stretch: ByteRange, *, within: bytes) -> Iterator[M
         yield Mp4Box(box.kind, box.whole, box.body, held) if held else box
 
 
-def _check_index(storage: Storage, index: ByteRange) -> None:
-    name = place_of(storage.uri)
-    if index.end > storage.size_bytes:
-        raise UnreadableFile(
-            f"{name} is cut off inside its index (moov); copy the whole file again"
-        )
-    if index.size_bytes > MOST_INDEX_BYTES:
-        raise UnreadableFile(
-            f"{name} has an index (moov) of {index.size_bytes / 1e6:,.0f} MB, more than that of "
-            "any recording; it is damaged"
-        )
-
-
-def _shorten(storage: Storage, box: Mp4Box) -> bytes:
-    is_misplaced = not box.children and any(box.kind in kinds for kinds in _NESTS.values())
-    if box.kind in _LEFT_OUT or is_misplaced:
-        return b""
-    if box.children:
-        body = b"".join(_shorten(storage, child) for child in box.children)
-    elif box.kind in _TABLES:
-        body = _TABLES[box.kind]
-    elif box.body.size_bytes <= _MOST_COPIED_BYTES:
-        body = storage.read(box.body.start, box.body.end)
-    else:
-        return b""
-    return struct.pack(">I4s", 8 + len(body), box.kind) + body
-
-
 def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
     found: dict[bytes, ByteRange] = {}
     for leaf in _leaves(trak):  # the first of a kind: QuickTime has a second hdlr for the data
@@ -259,12 +237,15 @@ def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
     header = _read(storage, found.get(b"tkhd"), 96).ljust(96, b"\0")
     form = ">20xI28x2i" if header[:1] == b"\1" else ">12xI24x2i"
     number, cosine, sine = struct.unpack_from(form, header)
+    edits = _read(storage, found.get(b"elst"), _MOST_COPIED_BYTES)
+    line = struct.Struct(">QqI" if edits[:1] == b"\1" else ">IiI")
+    lines = line.iter_unpack(edits[8 : 8 + max(0, len(edits) - 8) // line.size * line.size])
     return Trak(
         number=number,
         kind=_read(storage, found.get(b"hdlr"), 12)[8:12],
         ticks_a_second=_clock(storage, found.get(b"mdhd")),
         rotation=round(math.degrees(math.atan2(sine, cosine)) / 90) * 90 % 360,
-        edits=tuple(_read_edits(storage, found.get(b"elst"), movie_ticks)),
+        edits=tuple((duration / movie_ticks, start) for duration, start, _ in lines),
         tables=found,
     )
 
@@ -282,26 +263,27 @@ def _clock(storage: Storage, body: ByteRange | None) -> int:
     return max(1, int.from_bytes(header[place : place + 4], "big"))
 
 
-def _read_edits(storage: Storage, body: ByteRange | None, movie_ticks: int) -> Iterator[Edit]:
-    data = _read(storage, body, 1 << 20)
-    line = struct.Struct(">QqI" if data[:1] == b"\1" else ">IiI")
-    rows = data[8:]
-    for duration, start, _ in line.iter_unpack(rows[: len(rows) // line.size * line.size]):
-        yield Edit(duration / movie_ticks, start)
-
-
 def _read(storage: Storage, body: ByteRange | None, most: int) -> bytes:
     return storage.read(body.start, min(body.end, body.start + most)) if body else b""
 
 
-def _no_index(storage: Storage, *, has_fragments: bool) -> str:
+def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> UnreadableFile:
     name = place_of(storage.uri)
-    if has_fragments:
-        return (
+    if moov and moov.whole.end > storage.size_bytes:
+        said = f"{name} is cut off inside its index (moov); copy the whole file again"
+    elif moov:
+        size = f"{moov.whole.size_bytes / 1e6:,.0f} MB"
+        said = (
+            f"{name} has an index (moov) of {size}, more than that of any recording; it is damaged"
+        )
+    elif has_fragments:
+        said = (
             f"{name} is a fragment without its header (no moov box); "
             "join it to the stream's initialisation segment first"
         )
-    return (
-        f"{name} has no index (no moov box): it was cut off or never closed; "
-        "copy the whole file again, or repair it from a good file of the same camera"
-    )
+    else:
+        said = (
+            f"{name} has no index (no moov box): it was cut off or never closed; "
+            "copy the whole file again, or repair it from a good file of the same camera"
+        )
+    return UnreadableFile(said)

@@ -7,7 +7,7 @@ five hours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,10 @@ class PacketIndex:
     """False for packets that are decoded for what follows and cut away by an edit."""
     is_key: NDArray[np.bool_]
     ticks_a_second: int
+    start: float
+    """When the first one shown begins, in the container's time; 0 where none is."""
     end: float
-    """When the last one shown ends, in the container's time."""
+    """When the last one shown ends."""
     missing_packets: int
     """Packets of the tables that lie past the end of the file."""
 
@@ -46,20 +48,18 @@ class PacketIndex:
         return len(self.positions)
 
     @property
-    def start(self) -> float:
-        """When the first packet is shown; 0 where none is."""
-        shown = self.stamps[self.is_shown]
-        return max(0.0, int(shown.min()) / self.ticks_a_second) if len(shown) else 0.0
-
-    @property
     def size_bytes(self) -> int:
         """Bytes of all packets together."""
         return int(self.sizes.sum(dtype=np.int64))
 
-    def batch_end(self, first: int, limit_bytes: int) -> int:
-        """One past the last packet of a batch from `first` of about `limit_bytes`, never empty."""
-        sizes = np.cumsum(self.sizes[first : first + limit_bytes // 64], dtype=np.int64)
-        return first + max(1, int(np.searchsorted(sizes, limit_bytes, side="right")))
+    def batches(self, limit_bytes: int) -> Iterator[slice]:
+        """The packets in batches of about `limit_bytes`, none of them empty."""
+        first = 0
+        while first < len(self.sizes):
+            sizes = np.cumsum(self.sizes[first : first + limit_bytes // 64], dtype=np.int64)
+            end = first + max(1, int(np.searchsorted(sizes, limit_bytes, side="right")))
+            yield slice(first, end)
+            first = end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,20 +76,6 @@ class VideoPackets:
 
     def __len__(self) -> int:
         return len(self.times)
-
-
-def check_tables(storage: Storage, traks: Iterable[Trak]) -> None:
-    """`UnreadableFile` unless the tables of all tracks are such as a recording may have.
-
-    A table of a few bytes may claim billions of packets, and libav believes it.
-    """
-    for trak in traks:
-        count, largest = _Tables(storage, trak.tables).measure()
-        if count > MOST_PACKETS or largest > MOST_PACKET_BYTES:
-            raise UnreadableFile(
-                f"{place_of(storage.uri)} has a damaged index: a track of {count:,} packets of up "
-                f"to {largest:,} bytes; copy the file again, or repair it"
-            )
 
 
 def check_fragments(storage: Storage) -> None:
@@ -109,12 +95,22 @@ def check_fragments(storage: Storage) -> None:
 
 
 def find_obstacle(storage: Storage, trak: Trak) -> str:
-    """What keeps `read_packets` from reading a track; empty where nothing does."""
-    if sum(edit.media_start >= 0 for edit in trak.edits) > 1:
+    """What keeps `read_packets` from reading a track; empty where nothing does.
+
+    `UnreadableFile` where its tables are such as no recording has: a table of a few bytes may claim
+    billions of packets, and libav believes it.
+    """
+    tables = _Tables(storage, trak.tables)
+    count, largest = tables.measure()
+    if count > MOST_PACKETS or largest > MOST_PACKET_BYTES:
+        raise UnreadableFile(
+            f"{place_of(storage.uri)} has a damaged index: a track of {count:,} packets of up "
+            f"to {largest:,} bytes; copy the file again, or repair it"
+        )
+    if sum(start >= 0 for _, start in trak.edits) > 1:
         return "its edit list joins several pieces of a track"
     if not {b"stts", b"stsc", b"stsz"} <= trak.tables.keys() or trak.ticks_a_second > _LARGEST:
         return "its packet tables are of a rare kind"
-    tables = _Tables(storage, trak.tables)
     if tables.is_raw and not tables.has_whole_chunks:
         return "its packet tables do not say how large a sample is"
     return ""
@@ -139,6 +135,7 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
         is_shown &= there
     last = min(int(ends.max(where=is_shown, initial=0)), end)
     del ends
+    first = int(stamps.min(where=is_shown, initial=_LAST)) if is_shown.any() else 0
     return PacketIndex(
         positions=rows.positions[there],
         sizes=rows.sizes[there],
@@ -146,6 +143,7 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
         is_shown=is_shown[there],
         is_key=rows.is_key[there],
         ticks_a_second=trak.ticks_a_second,
+        start=max(0.0, first / trak.ticks_a_second),
         end=last / trak.ticks_a_second,
         missing_packets=missing,
     )
@@ -154,15 +152,15 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
 def _edit(trak: Trak) -> tuple[int, int, int]:
     """Ticks to add to the track's own time, and when it begins and ends to be shown after that.
 
-    own time        0 ──── media_start ───────────────────▶
+    own time        0 ──────── start ──────────────────────▶
     container time        (nothing) │ shown for `duration` │
     """
-    nothing = sum(edit.duration for edit in trak.edits if edit.media_start < 0)
+    nothing = sum(seconds for seconds, start in trak.edits if start < 0)
     begin = min(round(nothing * trak.ticks_a_second), _FOREVER)
-    for edit in trak.edits:
-        if edit.media_start >= 0:
-            lasts = min(round(edit.duration * trak.ticks_a_second) or _FOREVER, _FOREVER)
-            return begin - min(edit.media_start, _FOREVER), begin, begin + lasts
+    for seconds, start in trak.edits:
+        if start >= 0:
+            lasts = min(round(seconds * trak.ticks_a_second) or _FOREVER, _FOREVER)
+            return begin - min(start, _FOREVER), begin, begin + lasts
     return begin, begin, _FOREVER
 
 
@@ -182,6 +180,7 @@ _PIECE_BYTES = 1 << 20
 """Of raw sound that is read as one packet."""
 
 _FOREVER = 1 << 60
+_LAST = (1 << 63) - 1
 _LARGEST = (1 << 31) - 1
 _FRAME_BYTES = {1: 52, 2: 72}
 """Where QuickTime's newer descriptions of sound say how large a sample of all channels is."""
@@ -206,6 +205,9 @@ class _Tables:
         self._tables = tables
         self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
         self._times = self._rows(b"stts", width=2)
+        ticks = self._times[:, 1]
+        self.is_raw = bool(self._constant_size > 0 and len(ticks) > 0 and np.all(ticks == 1))
+        """Whether a sample is one instant of uncompressed sound, so that a chunk is a packet."""
 
     def measure(self) -> tuple[int, int]:
         """How many packets there are, and the bytes of the largest."""
@@ -218,12 +220,6 @@ class _Tables:
             return self._number(b"stsz", 8), self._constant_size
         sizes = self._rows(b"stsz", after=12)
         return max(len(sizes), self._number(b"stz2", 8)), int(sizes.max(initial=0))
-
-    @property
-    def is_raw(self) -> bool:
-        """Whether a sample is one instant of uncompressed sound, so that a chunk is a packet."""
-        ticks = self._times[:, 1]
-        return self._constant_size > 0 and len(ticks) > 0 and bool(np.all(ticks == 1))
 
     @property
     def has_whole_chunks(self) -> bool:

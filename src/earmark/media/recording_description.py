@@ -163,7 +163,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         start=start,
         duration=duration,
         zero=zero,
-        has_index=file.has_index,
+        has_index=bool(file.tracks.traks),
         audio_tracks=tuple(_describe_audio(stream, extents) for stream in audio),
         video=_describe_video(file, pictures, extents) if pictures else None,
         size_bytes=file.storage.size_bytes,
@@ -236,7 +236,7 @@ def _check_track(source: Source, parts: list[Part], track: int) -> None:
 
 def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     """The extent of each stream by its number; a stream without a packet is left out."""
-    if file.has_index:
+    if file.tracks.traks:
         extents = {}
         for stream in streams:
             index = file.index_of(stream)
@@ -254,7 +254,7 @@ def zero_of(file: MediaFile, begin: float) -> float:
     An MP4's own 0 is shown first, whatever comes later. Elsewhere the first packet is; a hair
     before 0 it is a codec's priming, further before it a clock that ran over (MPEG-TS).
     """
-    if file.has_index:
+    if file.tracks.traks:
         return 0.0
     return begin if begin < -OVERHANG and file.tracks.layout is None else max(0.0, begin)
 
