@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
-from earmark.features.energy import SILENCE_DB, Energy, EnergyVariance, decibels
+from earmark.features.energy import Energy, EnergyVariance
 from earmark.features.log_mel import Floor, FloorMel, Flux, LogMel
-from earmark.features.spectrum import IN_CACHE, WIDE, mel_weights, on_one_thread, power_spectra
+from earmark.features.spectrum import (
+    IN_CACHE,
+    SILENCE_DB,
+    WIDE,
+    decibels,
+    mel_weights,
+    on_one_thread,
+    power_spectra,
+)
 from sound_blocks import blocks, features
 
 SOUND_ENCODERS = [Energy(), EnergyVariance(), Flux(), LogMel(), FloorMel()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from earmark.features.energy import Packets
+from earmark.features.packet_motion import Packets
 from earmark.media import VideoPackets
 
 

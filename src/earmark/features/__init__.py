@@ -17,7 +17,7 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
         "variance": "earmark.features.energy:EnergyVariance",
         "log-mel": "earmark.features.log_mel:LogMel",
         "floor-mel": "earmark.features.log_mel:FloorMel",
-        "packets": "earmark.features.energy:Packets",
+        "packets": "earmark.features.packet_motion:Packets",
         "yamnet": "earmark.features.yamnet:YAMNet",
         "frame-difference": "earmark.features.motion:FrameDifference",
         "flow": "earmark.features.motion:OpticalFlow",

@@ -1,19 +1,16 @@
-"""What can be told without a model: by the energy of the sound, by the sizes of video packets."""
+"""What the energy of the sound tells, without a model."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
-from earmark.media import Meter, Recording, Sound, VideoPackets
+from earmark.features.spectrum import decibels
+from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
-
-SILENCE_DB = -100.0
-"""Level given to digital silence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,72 +41,7 @@ class EnergyVariance(SoundEncoder):
             yield as_track(around.var(axis=1).astype(np.float32), piece.first)
 
 
-@dataclass(frozen=True, slots=True)
-class Packets:
-    """How much more the encoder spent on a moment than on the minute around it, in nats.
-
-    What moves costs bits. Key frames cost bits whether anything moves or not, so they are left
-    out and their moment is filled in from its neighbours; packets of the frame types of one
-    group differ in size by design, so sizes are meaned over `smooth` seconds; and rate control
-    drifts, so the running median over `drift` seconds is taken away.
-    """
-
-    smooth: float = 0.4
-    """Seconds; longer than any usual run of frames between two reference frames."""
-    drift: float = 60.0
-    """Seconds of the running median."""
-
-    @property
-    def channels(self) -> int:
-        """One: the motion."""
-        return 1
-
-    def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
-        """The packet motion of `recording`; `NoVideoIndex` where the sizes are not indexed."""
-        packets = recording.video_packets(meter=meter)
-        yield as_track(self.motion(packets, recording.duration), 0)
-
-    def motion(self, packets: VideoPackets, duration: float) -> FloatArray:
-        """Motion on the 25 Hz clock; flat 0 where no packet says anything."""
-        steps = math.ceil(duration * CLOCK_RATE - 1e-9)
-        plain = ~packets.is_key
-        place = np.floor(packets.times[plain] * CLOCK_RATE).astype(np.intp)
-        inside = (place >= 0) & (place < steps)
-        place, sizes = place[inside], packets.sizes_bytes[plain][inside]
-        if len(place) == 0:
-            return np.zeros(steps, dtype=np.float32)
-        width = max(1, round(self.smooth * CLOCK_RATE)) | 1
-        total = _smooth(np.bincount(place, sizes, steps).astype(float), width)
-        count = _smooth(np.bincount(place, minlength=steps).astype(float), width)
-        seen = np.flatnonzero(count > 0.5 / width**2)
-        level = np.interp(np.arange(steps), seen, np.log1p(total[seen] / count[seen]))
-        return (level - self._drift(level)).astype(np.float32)
-
-    def _drift(self, level: FloatArray) -> FloatArray:
-        """The running median, taken once a second and drawn as lines in between."""
-        from scipy.ndimage import median_filter
-
-        knots = np.arange(CLOCK_RATE // 2, max(len(level), CLOCK_RATE), CLOCK_RATE)
-        knots = np.minimum(knots, len(level) - 1)
-        middle = median_filter(level[knots], size=min(len(knots), round(self.drift)) | 1)
-        return np.interp(np.arange(len(level)), knots, middle)
-
-
-def _smooth(values: FloatArray, width: int) -> FloatArray:
-    """Twice the running mean: a triangle, which lets less of a repeating pattern through."""
-    from scipy.ndimage import uniform_filter1d
-
-    once = uniform_filter1d(values, width, mode="constant")
-    return uniform_filter1d(once, width, mode="constant")
-
-
 def rms(samples: FloatArray) -> FloatArray:
     """Root mean square of each whole step of `samples`."""
     steps = samples.reshape(-1, STEP)
     return np.sqrt(np.einsum("ij,ij->i", steps, steps) / STEP)
-
-
-def decibels(energy: FloatArray) -> FloatArray:
-    """Level of a root mean square, 0 dB at full scale and never below `SILENCE_DB`."""
-    least = np.float32(10.0 ** (SILENCE_DB / 20))
-    return 20 * np.log10(np.maximum(energy, least))

@@ -29,6 +29,9 @@ WIDE = 128
 QUIET = 1e-8
 """Power added before the logarithm: -80 dB, where a full-scale tone has its mean square, 0.5."""
 
+SILENCE_DB = -100.0
+"""Level given to digital silence."""
+
 
 def power_spectra(sound: Iterable[Sound]) -> Iterator[tuple[FloatArray, int]]:
     """Power of `sound`, `(steps, SPECTRA, WINDOW // 2 + 1)`, with the number of the first step.
@@ -130,3 +133,9 @@ def _slaney_mel(frequency: FloatArray) -> FloatArray:
 def _slaney_hertz(mel: FloatArray) -> FloatArray:
     above = 1000.0 * np.exp((mel - 15.0) * np.log(6.4) / 27.0)
     return np.where(mel < 15.0, mel * 200.0 / 3.0, above)
+
+
+def decibels(energy: FloatArray) -> FloatArray:
+    """Level of a root mean square, 0 dB at full scale and never below `SILENCE_DB`."""
+    least = np.float32(10.0 ** (SILENCE_DB / 20))
+    return 20 * np.log10(np.maximum(energy, least))
