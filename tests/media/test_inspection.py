@@ -6,8 +6,8 @@ import av
 import numpy as np
 import pytest
 
-from earmark.media import Meter, Source, inspect, open_recording
-from earmark.media.inspection import _about_stamps
+from earmark.media import Meter, Source, open_recording
+from earmark.media.inspection import _about_stamps, inspect
 from earmark.media.packet_index import PacketIndex
 from making import AudioPlan
 
@@ -140,7 +140,7 @@ def test_a_chapter_without_sound(media):
 
 def index_of(*stamps: int) -> PacketIndex:
     many = np.ones(len(stamps), np.int64)
-    return PacketIndex(many, many, np.array(stamps), many > 0, many > 0, 100, 1.0, 0)
+    return PacketIndex(many, many, np.array(stamps), many > 0, many > 0, 100, 0.0, 1.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from earmark.errors import NoVideoIndex
-from earmark.media import Meter, Source, inspect, open_recording
+from earmark.media import Meter, Source, open_recording
 from earmark.media.container import open_media
+from earmark.media.inspection import inspect
 from making import AudioPlan, make_video, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)

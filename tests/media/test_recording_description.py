@@ -11,7 +11,8 @@ import av
 import pytest
 
 from earmark.errors import MediaError, NoAudioStream, UnreadableFile
-from earmark.media import Meter, Source, inspect, open_recording
+from earmark.media import Meter, Source, open_recording
+from earmark.media.inspection import inspect
 from earmark.media.recording_description import content_key
 from earmark.media.storage import LocalStorage
 from earmark.media.video_scan import scan_video

@@ -8,15 +8,13 @@ from fractions import Fraction
 import av
 import pytest
 
-from earmark.media import Meter, open_recording
-from earmark.media.container import open_media
+from earmark.media import open_recording
 from earmark.media.recording_description import (
     Extent,
     _by_entries,
     _entries_within,
     _extent_of,
     bounds,
-    promised,
 )
 from making import AudioPlan, make_audio, make_video
 
@@ -51,8 +49,7 @@ def test_pictures_decide_where_sound_overhangs_by_a_hair_and_else_the_longest(he
 def test_a_header_promises_a_length_where_it_has_one(tmp_path, name, seconds):
     make = make_audio if name == "a.mp3" else make_video
     path = make(tmp_path / name, duration=4.0)
-    with open_media(str(path), Meter()) as file:
-        assert promised(file) == pytest.approx(seconds, abs=0.1)
+    assert open_recording(path).parts[0].promised == pytest.approx(seconds, abs=0.1)
 
 
 @pytest.mark.parametrize("frames", [1, 2, 3])

@@ -9,7 +9,8 @@ import typer
 
 from earmark.cli.options import AudioTrack, Paths, sources_at
 from earmark.errors import EarmarkError
-from earmark.media import Inspection, Recording, inspect, open_recording
+from earmark.media import Recording, open_recording
+from earmark.media.inspection import Inspection, inspect
 from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.text_format import as_size, counted
 from earmark.timeline import format_clock

@@ -11,10 +11,10 @@ import numpy as np
 
 from earmark.errors import MediaError, NoAudioStream
 from earmark.features.encoder import SAMPLE_RATE, SoundEncoder
-from earmark.features.energy import decibels
+from earmark.features.spectrum import decibels
 from earmark.gate.frontline import Frontline
 from earmark.media import Meter, Recording, Sound
-from earmark.media.inspection import list_warnings
+from earmark.media.recording_warnings import list_warnings
 from earmark.timeline import FloatArray, Track
 
 LEVEL_HOP = 0.2

@@ -3,7 +3,6 @@
 from earmark.media.audio_timeline import Sound
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, FrameStats
-from earmark.media.inspection import Inspection, inspect
 from earmark.media.packet_index import VideoPackets
 from earmark.media.recording import Recording
 from earmark.media.recording_description import open_recording
@@ -17,7 +16,6 @@ __all__ = [
     "Frame",
     "FrameReader",
     "FrameStats",
-    "Inspection",
     "Meter",
     "Part",
     "Recording",
@@ -26,6 +24,5 @@ __all__ = [
     "VideoPackets",
     "VideoTrack",
     "find",
-    "inspect",
     "open_recording",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,15 +11,8 @@ from earmark.media.container import open_media
 from earmark.media.packet_index import PacketIndex
 from earmark.media.recording import Recording
 from earmark.media.recording_part import Part
-from earmark.media.source import name_of
-from earmark.media.source_listing import missing_chapters
+from earmark.media.recording_warnings import list_warnings
 from earmark.media.storage import Meter
-
-_LATE = 0.5
-"""Seconds of missing sound at either end that are worth a word."""
-
-_SHORT = 2.0
-"""Seconds by which a file may end before its header says so: headers are rough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +32,21 @@ class Inspection:
     """What would go wrong or surprise, a line each; empty when all is well."""
 
 
-def list_warnings(recording: Recording) -> list[str]:
-    """What is odd about a recording as far as its description tells, a line each."""
-    lines = [*_about_tracks(recording), *_about_chapters(recording)]
-    for part in recording.parts:
-        lines += _named(recording, part, _about_part(recording, part))
-    return lines
-
-
 def inspect(recording: Recording) -> Inspection:
     """Look closer at a recording, at its index and not at its media."""
     files = [_inspect_part(recording, part) for part in recording.parts]
     packets = [file.audio_packet_bytes for file in files]
-    warnings = [*_about_tracks(recording), *_about_chapters(recording)]
-    for part, file in zip(recording.parts, files, strict=True):
-        warnings += _named(recording, part, file.warnings)
+    further = dict(zip(recording.parts, [file.warnings for file in files], strict=True))
     return Inspection(
         audio_pass_bytes=sum(file.audio_pass_bytes for file in files) * recording.has_audio,
         audio_packet_bytes=None if None in packets else sum(size or 0 for size in packets),
         index_bytes=sum(file.index_bytes for file in files),
-        warnings=tuple(warnings),
+        warnings=tuple(list_warnings(recording, further)),
     )
 
 
 def _inspect_part(recording: Recording, part: Part) -> Inspection:
-    track, warnings = recording.audio_track, [*_about_part(recording, part)]
+    track, warnings = recording.audio_track, list[str]()
     if not part.has_index:
         if part.video:
             warnings.append(
@@ -81,53 +63,6 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
             if not part.track(track).codec.startswith("pcm"):  # raw packets may last any time
                 warnings += _about_stamps(index)
     return Inspection(index_bytes + packet_bytes, packet_bytes, index_bytes, tuple(warnings))
-
-
-def _named(recording: Recording, part: Part, lines: Iterable[str]) -> list[str]:
-    """Lines about one file; with its name where the recording has several."""
-    name = f"{name_of(part.uri)}: " if len(recording.parts) > 1 else ""
-    return [f"{name}{line}" for line in lines]
-
-
-def _about_tracks(recording: Recording) -> list[str]:
-    if not recording.has_audio:
-        return ["no audio stream: by default windows are chosen by the sizes of its video packets"]
-    if len(recording.audio_tracks) == 1:
-        return []
-    return [
-        f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
-        "is listened to; choose another with `--audio-track`"
-    ]
-
-
-def _about_chapters(recording: Recording) -> list[str]:
-    """Chapters that the names of the files say there were, and that are not among them."""
-    gone = missing_chapters([part.uri for part in recording.parts])
-    if not gone:
-        return []
-    which = f"chapter{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
-    return [f"{which} not among its files, and the clock goes on without; copy all of them"]
-
-
-def _about_part(recording: Recording, part: Part) -> Iterator[str]:
-    """What one file lacks."""
-    missing = sum(track.missing_packets for track in part.audio_tracks)
-    missing += part.video.missing_packets if part.video else 0
-    taken = f"it is taken to last {part.duration:.1f} s; copy the whole file again"
-    if missing:
-        yield f"cut off: {missing} packets of its index lie past the end of the file, so {taken}"
-    elif part.promised - part.duration > _SHORT:
-        yield f"cut off: its header says {part.promised:.1f} s, but {taken}"
-    sound = part.track(recording.audio_track)
-    late, early = sound.start - part.zero, part.zero + part.duration - sound.end
-    if sound.is_empty:
-        if recording.has_audio:
-            yield "no sound on this track"
-        return
-    if late > _LATE:
-        yield f"sound starts {late:.1f} s late; silence until then"
-    if early > _LATE:
-        yield f"sound ends {early:.1f} s before the pictures; silence from there"
 
 
 def _about_stamps(index: PacketIndex) -> list[str]:
