@@ -21,8 +21,7 @@ import numpy as np
 
 from earmark.errors import ModelMissing
 from earmark.media import Frame
-from earmark.media.clip_writer import PictureBox
-from earmark.media.frame import Pixels
+from earmark.media.frame import PictureBox, Pixels
 from earmark.models import ModelStore
 from earmark.timeline import FloatArray
 

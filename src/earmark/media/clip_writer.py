@@ -19,16 +19,13 @@ from av.video.frame import VideoFrame
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.frame import Frame, convert_frame
+from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
 from earmark.media.source import name_of
 from earmark.timeline import Span
 
 INTERLEAVED = 2.0
 """Seconds by which one stream may run ahead of another in a file."""
-
-PictureBox = tuple[int, int, int, int]
-"""First row, last, first column, last, in pixels of a frame; the last are not of it."""
 
 CLOCK = 90_000
 """Ticks a second of pictures that are encoded anew."""

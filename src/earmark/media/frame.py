@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from earmark.timeline import FloatArray
 
 Pixels = NDArray[np.uint8]
+PictureBox = tuple[int, int, int, int]
+"""First row, last, first column, last, in pixels of a frame; the last are not of it."""
 Curve = Callable[[FloatArray], FloatArray]
 
 _UNSPECIFIED = 2

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
@@ -113,7 +113,7 @@ def prefetch(
             yield ahead.popleft().result()
 
 
-class DecoderPool:
+class DecoderPool(AbstractContextManager["DecoderPool"]):
     """A few threads, each with a decoder of its own.
 
     Whoever is interrupted does not wait for what they are at, not even when the process ends.
@@ -127,9 +127,6 @@ class DecoderPool:
         ]
         for thread in self._threads:
             thread.start()
-
-    def __enter__(self) -> DecoderPool:
-        return self
 
     def __exit__(self, error: object, *_: object) -> None:
         with suppress(Empty):

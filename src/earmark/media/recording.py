@@ -99,21 +99,17 @@ class Recording:
         Channels are mixed equally. Where there is no sound (before it starts, after it ends, in
         a hole) there are zeros, so what follows is at its time. `NoAudioStream` without a track.
         """
-        if not self.has_audio:
-            raise NoAudioStream(f"{self.name} has no audio stream, {_NOTHING_TO_HEAR}")
         if all(part.track(self.audio_track).is_empty for part in self.parts):
-            raise NoAudioStream(
-                f"{self.name} has an audio track of zero length, {_NOTHING_TO_HEAR}"
-            )
+            what = "an audio track of zero length" if self.has_audio else "no audio stream"
+            raise NoAudioStream(f"{self.name} has {what}, {_NOTHING_TO_HEAR}")
         meter = meter if meter is not None else Meter()
         meter.access = self.access
-        is_apart = is_worth_a_process(self.parts)
+        is_short = self.duration < _WORTH_A_THREAD
+        is_apart = not is_short and is_worth_a_process(self.parts)
         decode = decode_apart if is_apart else decode_runs
         pieces = decode(self.parts, self.audio_track, meter)
         blocks = lay_runs(pieces, self.parts, sample_rate, meter)
-        if is_apart or self.duration < _WORTH_A_THREAD:
-            return blocks
-        return read_ahead(blocks, _BLOCKS_AHEAD)
+        return blocks if is_short or is_apart else read_ahead(blocks, _BLOCKS_AHEAD)
 
     def video_packets(self, *, meter: Meter | None = None) -> VideoPackets:
         """Time and size of every video packet, from the index: no byte of video is read.
@@ -150,11 +146,11 @@ class Recording:
 
     def frame_reader(self, *, stats: FrameStats | None = None) -> FrameReader:
         """The recording held open, to ask for frames many times over: `with` it."""
-        if not self.has_video:
-            raise MediaError(f"{self.name} has no pictures; name a video file")
         self.check_pictures()
         parts = [part for part in self.parts if part.video]
-        return FrameReader(self.name, parts, stats if stats is not None else FrameStats())
+        if not parts:
+            raise MediaError(f"{self.name} has no pictures; name a video file")
+        return FrameReader(self.source.name, parts, stats if stats is not None else FrameStats())
 
     def check_pictures(self) -> None:
         """Raise `MediaError` where there are pictures that nobody can decode."""

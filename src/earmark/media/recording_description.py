@@ -150,7 +150,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     if not extents:
         raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
-    zero = zero_of(file, begin)
+    zero = 0.0 if file.tracks.traks else zero_of(file, begin)
     _check_clock(file, end - zero, has_pictures=pictures is not None)
     duration = max(0.0, end - zero)
     marks = (
@@ -168,7 +168,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         video=_describe_video(file, pictures, extents) if pictures else None,
         size_bytes=file.storage.size_bytes,
         version=file.storage.version,
-        promised=promised(file),
+        promised=0.0 if file.tracks.layout else promised(file.container),
         marks=marks,
     )
 
@@ -251,18 +251,17 @@ def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
 def zero_of(file: MediaFile, begin: float) -> float:
     """The container's time that is the recording's 0, where the first packet is shown at `begin`.
 
-    An MP4's own 0 is shown first, whatever comes later. Elsewhere the first packet is; a hair
-    before 0 it is a codec's priming, further before it a clock that ran over (MPEG-TS).
+    An MP4's own 0, where it has an index, is shown first, whatever comes later. Elsewhere the
+    first packet is; a hair before 0 it is a codec's priming, further before it a clock that ran
+    over (MPEG-TS).
     """
-    if file.tracks.traks:
-        return 0.0
     return begin if begin < -OVERHANG and file.tracks.layout is None else max(0.0, begin)
 
 
-def promised(file: MediaFile) -> float:
+def promised(container: InputContainer) -> float:
     """Seconds that the header says there are; 0 where it says nothing, or no more than a guess."""
-    is_told = file.tracks.layout is None and not file.container.format.flags & _GUESSES
-    return (file.container.duration or 0) / av.time_base if is_told else 0.0
+    is_told = not container.format.flags & _GUESSES
+    return (container.duration or 0) / av.time_base if is_told else 0.0
 
 
 def bounds(extents: Collection[Extent], seen: Extent | None) -> tuple[float, float]:

@@ -45,12 +45,12 @@ class Source:
     @property
     def path(self) -> str:
         """Where its first file lies, as that may be kept and shown: see `paths`."""
-        return redact_url(self.uris[0])
+        return redact_url(self.uris[0]) if is_remote(self.uris[0]) else self.uris[0]
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Its files and addresses, without what is secret in them."""
-        return tuple(map(redact_url, self.uris))
+        return tuple(redact_url(uri) if is_remote(uri) else uri for uri in self.uris)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def place_of(uri: str) -> str:
     >>> place_of("cam/a.mp4"), place_of("https://me:key@host/a.mp4")
     ('cam/a.mp4', 'https://host/a.mp4?***')
     """
-    place = redact_url(uri)
+    place = redact_url(uri) if is_remote(uri) else uri
     return place if place.isprintable() else ascii(place)  # a name may hold any byte
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,8 @@ def find(
     joined = {uri: source for source in chapters for uri in source.uris}
     ordered = (entry if isinstance(entry, Source) else joined.get(entry) for entry in entries)
     sources = list(dict.fromkeys(source for source in ordered if source))
-    _check_places(sources)
+    if len({source.path for source in sources}) < len(sources):
+        raise _indistinct(sources)
     if copies and tell_copies:
         tell_copies(copies)
     return sources
@@ -102,15 +104,13 @@ def _files_of(sources: Iterable[Source]) -> set[str]:
     return files
 
 
-def _check_places(sources: Sequence[Source]) -> None:
-    """Raises where two have one redacted address, by which a run knows its recordings."""
-    seen: dict[str, str] = {}
-    for source in sources:
-        if seen.setdefault(source.path, source.uris[0]) != source.uris[0]:
-            raise UnreadableFile(
-                f"two recordings are {source.path} once what is secret in their addresses is "
-                "hidden; work on each in a run of its own, or download them first"
-            )
+def _indistinct(sources: Sequence[Source]) -> UnreadableFile:
+    """What to say where two have one redacted address, by which a run knows its recordings."""
+    ((path, _), *_) = Counter(source.path for source in sources).most_common(1)
+    return UnreadableFile(
+        f"two recordings are {path} once what is secret in their addresses is "
+        "hidden; work on each in a run of its own, or download them first"
+    )
 
 
 def _expand(path: str | Path | Source) -> Iterable[str | Source]:
