@@ -16,7 +16,7 @@ from earmark.pipeline.run_plan import Plan
 from earmark.pipeline.select import select as select_windows
 from earmark.reporting.console import emit, emit_json, out, print_table, warn
 from earmark.reporting.csv_rows import write_csv
-from earmark.reporting.editing_formats import selection_edl
+from earmark.reporting.edit_list import selection_edl
 from earmark.reporting.text_format import as_read, counted, noted
 from earmark.selection.pick import Pick
 from earmark.selection.result import COLUMNS, Chosen, LeftOut, Selection, selection_schema
