@@ -94,7 +94,7 @@ class Windows:
     @property
     def calls(self) -> int:
         """Calls of a full scan: windows of the grid, wherever these may lie."""
-        return len(self) if self.per_call == 1 else count_windows(self.duration, self.length)
+        return len(self) if self.per_call == 1 else Grid(self.length).count(self.duration)
 
     @property
     def reach(self) -> FloatArray:
@@ -102,21 +102,8 @@ class Windows:
 
         1 within the window, and then that the action is still going when it begins.
         """
-        return self._reach(self.per_call)
-
-    @property
-    def margin(self) -> int:
-        """Steps at either end of a freely placed window that a search does not count on."""
-        return int(self.per_call > 3)
-
-    @property
-    def aim(self) -> FloatArray:
-        """The same of a window without its margins, whose last step it then is counted from."""
-        return self._reach(self.per_call - 2 * self.margin)
-
-    def _reach(self, steps: int) -> FloatArray:
         going = self.survival.reach(self.step)
-        return going if steps == 1 else np.append(np.ones(steps), going[1:])
+        return going if self.per_call == 1 else np.append(np.ones(self.per_call), going[1:])
 
     def span(self, window: int) -> Span:
         """The time of one window, cut at the end of the recording."""
@@ -132,19 +119,6 @@ class Windows:
         firsts = np.maximum(windows + 1 - self.per_call, 0)
         places: IndexArray = firsts[:, None] + np.arange(self.per_call)
         return np.minimum(places, len(self) - 1)
-
-
-def count_windows(duration: float, length: float) -> int:
-    """Windows of `length` in `duration` seconds, `ceil(T / w)`; the last one may be cut short.
-
-    A rest of less than `REST` seconds, or a tenth of a window, is no window of its own unless it
-    is all there is.
-
-        0   4   8 8.02
-        |---|---|'          2 windows
-    """
-    rest = min(REST, length / 10)
-    return max(int(duration > 0), math.ceil((duration - rest) / length - 1e-9))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,8 +154,16 @@ class Grid:
         return 1 if self.placement == "grid" else max(1, round(self.length / STEP))
 
     def count(self, duration: float) -> int:
-        """Windows of the grid in `duration` seconds; see `count_windows`."""
-        return count_windows(duration, self.length)
+        """Windows of the grid in `duration` seconds, `ceil(T / w)`; the last may be cut short.
+
+        A rest of less than `REST` seconds, or a tenth of a window, is no window of its own unless
+        it is all there is.
+
+            0   4   8 8.02
+            |---|---|'          2 windows
+        """
+        rest = min(REST, self.length / 10)
+        return max(int(duration > 0), math.ceil((duration - rest) / self.length - 1e-9))
 
     def pool(self, scores: Track, duration: float) -> tuple[WindowScores, FloatArray]:
         """What each window of the grid holds of `scores`, and the instant of its largest one.

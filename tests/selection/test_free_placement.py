@@ -34,7 +34,7 @@ def stepped(rates: list[float], survival: str = "usual", *, per_call: int = PER_
 
 def worth_of(windows: Windows, places: Sequence[int]) -> float:
     """Expected actions touched by the middles of windows that end at `places`, by definition."""
-    aim, inside = windows.aim, windows.per_call - 2 * windows.margin
+    aim, inside = windows.reach[2:], windows.per_call - 2
     assert aim[:inside].tolist() == [1.0] * inside
     total = 0.0
     for step, rate in enumerate(windows.rates.tolist()):

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from earmark.grid import Windows
-from earmark.selection.price_search import Bracket, Calls, is_settled, shares, splice
+from earmark.selection.price_search import Bracket, is_settled, shares, splice
 from earmark.selection.rules.coverage import lines
 from earmark.selection.solver import Line, solve
 from reckoning import CURVES, best_of_all, recordings, worth
@@ -57,7 +57,7 @@ def test_shares_spend_exactly_and_stay_within_the_ends(
     widths: list[int], data: st.DataObject
 ) -> None:
     some = [Line(np.ones(width), CURVES["usual"].reach(4.0)) for width in widths]
-    bracket = Bracket(some, np.zeros(len(widths), dtype=np.intp), Calls(np.array([0.0])))
+    bracket = Bracket(some, np.zeros(len(widths), dtype=np.intp), np.array([0.0]))
     budget = data.draw(st.integers(0, sum(widths)))
     counts = shares(bracket, np.array([budget]))
     assert counts.sum() == budget
@@ -82,7 +82,7 @@ def test_small_batches_give_what_large_ones_give(many: list[Windows], price: flo
 
 def passes(many: list[Line], budget: float) -> int:
     """Times that recordings are solved until a budget over all of them is spent."""
-    bracket = Bracket(many, np.zeros(len(many), dtype=np.intp), Calls(np.array([budget])))
+    bracket = Bracket(many, np.zeros(len(many), dtype=np.intp), np.array([budget]))
     while not is_settled(bracket):
         bracket.narrow()
     return bracket.passes

@@ -24,7 +24,7 @@ import numpy as np
 
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ForecastRange, as_count, as_range, how_sure
-from earmark.grid import count_windows
+from earmark.grid import Grid
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
@@ -186,7 +186,7 @@ def _plain_recording(
         "frames": recording.frame_count,
         "marks": recording.marks,
         "window": heard.window,
-        "windows": count_windows(recording.duration, heard.window)
+        "windows": Grid(heard.window).count(recording.duration)
         if heard.per_call > 1
         else len(heard.scores),
         "step": heard.window / heard.per_call,

@@ -14,7 +14,7 @@ from earmark.gate.listener import Heard
 from earmark.grid import Windows
 from earmark.selection.allocation import Choice
 from earmark.selection.pick import gains
-from earmark.selection.price_search import PRECISION, Bracket, Calls, Flags, Side, is_settled
+from earmark.selection.price_search import PRECISION, Bracket, Flags, Side, is_settled
 from earmark.selection.rules.coverage import lines
 from earmark.selection.solver import Line
 from earmark.timeline import FloatArray
@@ -76,11 +76,12 @@ def calls_for(many: Sequence[Windows], coverage: float) -> int:
     actions = sum(float(windows.rates.sum()) for windows in many)
     if actions == 0:
         raise ValueError("no action is expected in these recordings, so no coverage can be reached")
-    goal = _Worth(np.array([coverage - PRECISION]) * actions, PRECISION * actions)
-    bracket = Bracket(_unpaid(many), np.zeros(len(many), dtype=np.intp), goal)
+    goal = np.array([coverage - PRECISION]) * actions
+    alike = np.zeros(len(many), dtype=np.intp)
+    bracket = _WorthBracket(_unpaid(many), alike, goal, slack=PRECISION * actions)
     while not bracket.settled.all():
         bracket.narrow()
-    return math.ceil(float(goal.wanted(bracket)[0]) - 1e-9)
+    return math.ceil(float(bracket.wanted()[0]) - 1e-9)
 
 
 def check_coverage(coverage: float) -> None:
@@ -95,22 +96,22 @@ def _unpaid(many: Sequence[Windows]) -> list[Line]:
     return lines(unpaid, has_margins=False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Worth:
-    """A number of expected actions, to be reached with the fewest calls."""
+@dataclass(slots=True, eq=False)
+class _WorthBracket(Bracket):
+    """Closes in on a number of expected actions, to be reached with the fewest calls."""
 
-    targets: FloatArray
-    slack: float
+    slack: float = 0.0
+    """Actions that count as none."""
 
-    def wanted(self, bracket: Bracket) -> FloatArray:
-        """Where the line between the two ends reaches the target."""
-        (fewer, more), (less, most) = bracket.calls(), bracket.worth()
-        share = (self.targets - less) / np.maximum(most - less, self.slack)
+    def wanted(self) -> FloatArray:
+        """Where the line between the two ends reaches the goal."""
+        (fewer, more), (less, most) = self.calls(), self.worth()
+        share = (self.goal - less) / np.maximum(most - less, self.slack)
         return fewer + np.clip(share, 0, 1) * (more - fewer)
 
     def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
-        """Whether the target is not reached."""
-        return worth < self.targets
+        """Whether the goal is not reached."""
+        return worth < self.goal
 
 
 def _closed_in(lined: list[Line], budget: int, within: float, above: Side | None) -> Bracket:
@@ -118,8 +119,7 @@ def _closed_in(lined: list[Line], budget: int, within: float, above: Side | None
 
     `above` is an end of the bracket of a larger budget; with it the search does not start afresh.
     """
-    goal = Calls(np.array([float(budget)]))
-    bracket = Bracket(lined, np.zeros(len(lined), dtype=np.intp), goal)
+    bracket = Bracket(lined, np.zeros(len(lined), dtype=np.intp), np.array([float(budget)]))
     if above is not None and above.calls.sum() >= budget:
         bracket.high = above
     while not is_settled(bracket) and _doubt(bracket) > within * bracket.actions.sum():
@@ -129,9 +129,7 @@ def _closed_in(lined: list[Line], budget: int, within: float, above: Side | None
 
 def _line(bracket: Bracket) -> FloatArray:
     """What the line between the two ends says the goal is worth: never more than it is."""
-    return bracket.worth()[0] + bracket.chord() * (
-        bracket.goal.wanted(bracket) - bracket.calls()[0]
-    )
+    return bracket.worth()[0] + bracket.chord() * (bracket.wanted() - bracket.calls()[0])
 
 
 def _doubt(bracket: Bracket) -> float:
@@ -142,7 +140,7 @@ def _doubt(bracket: Bracket) -> float:
     ●┄
     """
     (fewer, more), (less, most) = bracket.calls(), bracket.worth()
-    wanted = bracket.goal.wanted(bracket)
+    wanted = bracket.wanted()
     from_low = less + bracket.low.prices * (wanted - fewer)
     from_high = most - bracket.high.prices * (more - wanted)
     highest = np.fmin(np.fmin(from_low, from_high), bracket.actions)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from earmark.grid import Windows
-from earmark.selection.solver import Line
 from earmark.timeline import FloatArray, IndexArray, Span
 
 
@@ -37,7 +36,7 @@ class Pick:
         return Span(self.start, self.end)
 
 
-def allowance(windows: Windows | Line, budget: int) -> int:
+def allowance(windows: Windows, budget: int) -> int:
     """How many calls can be spent: `budget`, but never more than a full scan takes."""
     if budget < 0:
         raise ValueError(f"a budget is 0 calls or more, not {budget}")
@@ -68,24 +67,25 @@ def explain(windows: Windows, chosen: ArrayLike, reason: Callable[[int, float], 
     ends = np.minimum(starts + windows.length, np.maximum(starts, windows.duration))
     numbers = ordered.tolist()
     shown = numbers if windows.per_call == 1 else [None] * len(numbers)
-    columns = (starts, ends, *_seen(windows, ordered, starts, ends), gains(windows, ordered))
+    if windows.per_call == 1:
+        seen = windows.instants[ordered], windows.scores[ordered], windows.rates[ordered]
+    else:
+        seen = _seen_between(windows, windows.steps_of(ordered), (starts + ends) / 2)
+    columns = (starts, ends, *seen, gains(windows, ordered))
     rows = zip(shown, *(column.tolist() for column in columns), strict=True)
     return [
         Pick(*(*row, reason(number, row[-1]))) for number, row in zip(numbers, rows, strict=True)
     ]
 
 
-def _seen(
-    windows: Windows, ordered: IndexArray, starts: FloatArray, ends: FloatArray
+def _seen_between(
+    windows: Windows, steps: IndexArray, middles: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The instant, the score and the rate of each of the windows `ordered`."""
-    if windows.per_call == 1:
-        return windows.instants[ordered], windows.scores[ordered], windows.rates[ordered]
-    steps = windows.steps_of(ordered)  # (windows, steps in a window)
+    """The instant, the score and the rate of windows of so many `steps`, `(windows, steps)`."""
     held = windows.scores[steps]
     best = np.take_along_axis(steps, held.argmax(axis=1)[:, None], axis=1)[:, 0]
     tells = np.ptp(held, axis=1) > 0
-    instants = np.where(tells, windows.instants[best], (starts + ends) / 2)
+    instants = np.where(tells, windows.instants[best], middles)
     total = np.append(0.0, np.cumsum(windows.rates))
     rates = total[steps[:, -1] + 1] - total[steps[:, 0]]
     return instants, held.max(axis=1, initial=-np.inf), rates

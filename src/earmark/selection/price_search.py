@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,33 +54,6 @@ class Side:
             self.paths[own] = other.paths[place]
 
 
-class Goal(Protocol):
-    """What the two ends of a bracket close in on, one value a group."""
-
-    def wanted(self, bracket: Bracket) -> FloatArray:
-        """About how many calls that will take."""
-        ...
-
-    def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:
-        """Whether so many calls of so much worth belong to the low end."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Calls:
-    """A number of calls."""
-
-    budgets: FloatArray
-
-    def wanted(self, bracket: Bracket) -> FloatArray:
-        """The budgets, at most every window."""
-        return np.minimum(self.budgets, bracket.windows)
-
-    def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
-        """Whether the calls are within the budget."""
-        return calls <= self.budgets
-
-
 @dataclass(slots=True, eq=False)
 class Bracket:
     """Two sets of picks a group, on either side of its goal, closing in."""
@@ -89,7 +61,8 @@ class Bracket:
     lines: Sequence[Line]
     group: IndexArray
     """The group of each line, from 0; lines of a group are neighbours."""
-    goal: Goal
+    goal: FloatArray
+    """Calls to close in on, one value a group."""
     low: Side = field(init=False)
     high: Side = field(init=False)
     settled: Flags = field(init=False)
@@ -116,6 +89,14 @@ class Bracket:
         self.leaning = np.zeros(groups, np.intp)
         self.windows, self.actions = self.total(lengths), self.total(actions)
 
+    def wanted(self) -> FloatArray:
+        """About how many calls the goal will take: here these very calls, at most every window."""
+        return np.minimum(self.goal, self.windows)
+
+    def is_short(self, calls: FloatArray, worth: FloatArray) -> Flags:  # noqa: ARG002
+        """Whether so many calls of so much worth belong to the low end."""
+        return calls <= self.goal
+
     def total(self, values: FloatArray | IndexArray) -> FloatArray:
         """The sum of per-line `values` over each group."""
         sums = np.bincount(self.group, weights=values, minlength=len(self.settled))
@@ -136,7 +117,7 @@ class Bracket:
 
     def narrow(self) -> None:
         """Solve every unsettled group once, at a price between its two ends."""
-        guess = self._guess(self.goal.wanted(self))
+        guess = self._guess(self.wanted())
         by_chord = self._is_vain(guess)
         prices = np.where(by_chord, self.chord(), guess)
         where = np.flatnonzero(~self.settled[self.group] & (self.low.calls < self.high.calls))
@@ -227,7 +208,7 @@ class Bracket:
         self.settled |= proven
         self.stalled = np.where(inside, 0, self.stalled + 1)
         moves = open_ & ~proven
-        is_short = self.goal.is_short(calls, worth)
+        is_short = self.is_short(calls, worth)
         along = np.where(is_short, 1, -1)
         self.leaning = np.where(along * self.leaning > 0, self.leaning + along, along)
         for end, chosen in ((self.low, moves & is_short), (self.high, moves & ~is_short)):
@@ -279,16 +260,16 @@ def shares(bracket: Bracket, budgets: IndexArray) -> IndexArray:
 def is_settled(bracket: Bracket) -> bool:
     """Whether every group has an end at its wanted number of calls, or both around it for good."""
     fewer, more = bracket.calls()
-    wanted = bracket.goal.wanted(bracket)
+    wanted = bracket.wanted()
     bracket.settled |= (fewer == wanted) | (more == wanted)
     return bool(bracket.settled.all())
 
 
 def spend(lines: Sequence[Line], group: IndexArray, budgets: IndexArray) -> Paths:
     """The best picks that spend exactly the budget of each group of lines."""
-    bracket = Bracket(lines, group, Calls(budgets.astype(float)))
+    bracket = Bracket(lines, group, budgets.astype(float))
     while not is_settled(bracket):
         bracket.narrow()
-    counts = shares(bracket, bracket.goal.wanted(bracket).astype(np.int64)).tolist()
+    counts = shares(bracket, bracket.wanted().astype(np.int64)).tolist()
     pairs = zip(bracket.low.paths, bracket.high.paths, counts, strict=True)
     return [splice(few, many, count) for few, many, count in pairs]

@@ -47,17 +47,8 @@ class Line:
     """`g(0) = 1, g(1), ...`, never increasing."""
     bonus: FloatArray | None = None
     """Added to the worth of picking each window; None for nothing."""
-    full_scan: int | None = None
-    """Calls that see all of it, where that is not one a window: see `earmark.grid.Windows`."""
-    per_call: int = 1
-    """Steps in a window."""
-    margin: int = 0
-    """Steps by which a window is longer at either end than what is searched for."""
-
-    @property
-    def calls(self) -> int:
-        """Calls of a full scan."""
-        return len(self) if self.full_scan is None else self.full_scan
+    calls: int = 0
+    """Of a full scan; the search itself does not ask."""
 
     @property
     def most(self) -> float:

@@ -17,6 +17,10 @@ from earmark.selection.rule import Weights
 from earmark.selection.solver import Line, Paths, solve
 from earmark.timeline import FloatArray, IndexArray
 
+NARROW = 3
+"""Steps in a window up to which the search counts on all of them; in a wider one not on the first
+and the last, its margins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
@@ -47,8 +51,9 @@ class Coverage:
         """The picks of many recordings, each with a budget of its own."""
         if len(budgets) != len(many):
             raise ValueError(f"{len(many)} recordings need as many budgets, not {len(budgets)}")
-        pairs = zip(many, self._paths_each(lines(many), budgets), strict=True)
-        return [self.explain(windows, path) for windows, path in pairs]
+        calls = [allowance(*pair) for pair in zip(many, budgets, strict=True)]
+        paths = spend(lines(many), np.arange(len(calls)), np.array(calls, dtype=np.intp))
+        return [self.explain(*pair) for pair in zip(many, paths, strict=True)]
 
     def solve_many(
         self,
@@ -60,28 +65,27 @@ class Coverage:
     ) -> Paths:
         """The windows picked in each recording: the exact optimum of all together.
 
+        Of windows that are placed freely these are what is aimed at: `explain` says where they lie.
         With a price no further call would add that many actions, and none of the picks could be
         spared for less. Across recordings one price holds for all, so a busy one gets more calls
         than a quiet one.
         """
         lined = lines(many, weights)
         if budget.price is not None:
-            return _placed(lined, solve(lined, np.full(len(lined), budget.price))[0])
-        if not across:
-            return self._paths_each(lined, [budget.calls(line.calls) for line in lined])
-        calls = budget.calls(sum(line.calls for line in lined))
-        return _placed(lined, spend(lined, np.zeros(len(lined), dtype=np.intp), np.array([calls])))
+            return solve(lined, np.full(len(lined), budget.price))[0]
+        if across:
+            group, windows = np.zeros(len(lined), np.intp), [sum(line.calls for line in lined)]
+        else:
+            group, windows = np.arange(len(lined)), [line.calls for line in lined]
+        return spend(lined, group, np.array([budget.calls(each) for each in windows], np.intp))
 
     def explain(self, windows: Windows, chosen: NDArray[np.integer]) -> list[Pick]:
         """The picks of one recording, evenly laid where its rates are all the same."""
+        if windows.per_call > NARROW:
+            chosen = _with_margins(windows, chosen)
         if len(chosen) and np.ptp(windows.rates) == 0 and not windows.owned:
             chosen = even(len(windows), len(chosen))
         return explain(windows, chosen, lambda _, expected: in_words(expected))
-
-    def _paths_each(self, lined: Sequence[Line], budgets: Sequence[int]) -> Paths:
-        calls = [allowance(line, budget) for line, budget in zip(lined, budgets, strict=True)]
-        paths = spend(lined, np.arange(len(lined)), np.array(calls, dtype=np.intp))
-        return _placed(lined, paths)
 
 
 def lines(
@@ -92,48 +96,37 @@ def lines(
     A window that is placed freely is aimed with its middle, without the margins: what it touches
     with its very edge is seldom seen in its frames. A forecast counts all that is touched.
     """
+    lined = []
     worth = [1.0] * len(many) if weights is None else weights
-    pairs = zip(many, worth, strict=True)
-    return [_line(windows, weight, windows.margin * has_margins) for windows, weight in pairs]
+    for windows, weight in zip(many, worth, strict=True):
+        rates = windows.rates if weight == 1 else windows.rates * weight
+        margin = int(has_margins and windows.per_call > NARROW)
+        bonus = _bonus(windows, rates, margin) if windows.owned else None
+        lined.append(Line(rates, windows.reach[2 * margin :], bonus, windows.calls))
+    return lined
 
 
-def _line(windows: Windows, weight: float, margin: int) -> Line:
-    rates = windows.rates if weight == 1 else windows.rates * weight
-    reach = windows.aim if margin else windows.reach
-    bonus = _bonus(windows, rates, margin)
-    return Line(rates, reach, bonus, windows.calls, windows.per_call, margin)
-
-
-def _bonus(windows: Windows, rates: FloatArray, margin: int) -> FloatArray | None:
+def _bonus(windows: Windows, rates: FloatArray, margin: int) -> FloatArray:
     """More than any set of picks is worth, for each window that is paid already.
 
     So these come first, and the rest of the budget is spent best beside them.
     """
-    if not windows.owned:
-        return None
     bonus = np.zeros(len(windows))
     bonus[np.maximum(np.array(windows.owned) - margin, 0)] = 1.0 + float(rates.sum())
     return bonus
 
 
-def _placed(lined: Sequence[Line], paths: Paths) -> Paths:
-    """The windows about what `paths` aim at."""
-    return [
-        _with_margins(line, path) if line.margin else path
-        for line, path in zip(lined, paths, strict=True)
-    ]
+def _with_margins(windows: Windows, path: NDArray[np.integer]) -> NDArray[np.int32]:
+    """The windows about what `path` aims at: as many, within the recording.
 
-
-def _with_margins(line: Line, path: NDArray[np.int32]) -> NDArray[np.int32]:
-    """As many windows, within the recording; those of a full scan lie side by side.
-
-    Two that come to lie in one place at an end of the recording make room for one elsewhere.
+    Those of a full scan lie side by side. Two that come to lie in one place at an end of the
+    recording make room for one elsewhere.
     """
-    per_call, last = line.per_call, len(line) - 1
-    beside = np.minimum(np.arange(1, line.calls + 1) * per_call - 1, last)
-    if len(path) == line.calls and line.bonus is None:
+    per_call, last = windows.per_call, len(windows) - 1
+    beside = np.minimum(np.arange(1, windows.calls + 1) * per_call - 1, last)
+    if len(path) == windows.calls and not windows.owned:
         return beside.astype(np.int32)
-    placed = np.unique(np.clip(path + line.margin, min(per_call - 1, last), last))
+    placed = np.unique(np.clip(path + 1, min(per_call - 1, last), last))
     spare = np.setdiff1d(beside, placed)[: len(path) - len(placed)]
     return np.union1d(placed, spare).astype(np.int32)
 
