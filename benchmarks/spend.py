@@ -18,7 +18,8 @@ import numpy as np
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.selection import Budget, Coverage, allocate, calls_for, ladder, rule_named
+from earmark.selection import Budget, Coverage, allocate, rule_named
+from earmark.selection.coverage_ladder import calls_for, ladder
 
 T = TypeVar("T")
 

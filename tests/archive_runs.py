@@ -11,7 +11,8 @@ from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
-from earmark.selection import Budget, Coverage, allocate, forecast
+from earmark.selection import Budget, Coverage, allocate
+from earmark.selection.coverage_forecast import forecast
 
 PLAN = {"budget": "20%", "across": True, "model": "m1"}
 

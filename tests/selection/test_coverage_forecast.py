@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from drawing import windows
 from earmark.grid import Windows
-from earmark.selection import Budget, calls_for, forecast, ladder
+from earmark.selection import Budget
+from earmark.selection.coverage_forecast import forecast
+from earmark.selection.coverage_ladder import calls_for, ladder
 from reckoning import CURVES, best_together, rated, recordings, solved, worth
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid, Windows
-from earmark.selection import Budget, Coverage, allocate, forecast, left_out
+from earmark.selection import Budget, Coverage, allocate
+from earmark.selection.coverage_forecast import forecast
+from earmark.selection.omissions import left_out
 from earmark.selection.pick import explain
 from earmark.selection.price_search import spend
 from earmark.selection.rules.coverage import lines

@@ -10,10 +10,11 @@ import pytest
 
 import earmark
 from earmark.errors import MissingExtra
+from earmark.gate.listener import Failed
 from earmark.media.demo_scene import make_scene
 from earmark.selection.notebook import MOST_RECORDINGS, MOST_ROWS, draw_strip, write_table
 from earmark.selection.pick import Pick
-from earmark.selection.result import Chosen, Failed, Selection
+from earmark.selection.result import Chosen, Selection
 from earmark.timeline import Span
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from drawing import windows
 from earmark.grid import Windows
-from earmark.selection import Coverage, left_out
-from earmark.selection.omissions import additions, losses
+from earmark.selection import Coverage
+from earmark.selection.omissions import additions, left_out, losses
 from earmark.selection.rules.rank import Rank
 from reckoning import CURVES, recordings, worth
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earmark.selection import Budget, Coverage, allocate, ladder
+from earmark.selection import Budget, Coverage, allocate
+from earmark.selection.coverage_ladder import ladder
 from reckoning import CURVES, rated, solved, worth
 
 

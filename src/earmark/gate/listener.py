@@ -83,6 +83,14 @@ class Heard:
         return tuple(each for each in (silent, note, *self.warnings) if each)
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A recording that could not be done, and why."""
+
+    path: str
+    error: str
+
+
 Progress = Callable[[float], None]
 """Told the seconds of recording heard so far."""
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from earmark.errors import EarmarkError
-from earmark.gate.listener import look_instead
+from earmark.gate.listener import Failed, look_instead
 from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
@@ -21,7 +21,6 @@ from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
-from earmark.selection.result import Failed
 
 if TYPE_CHECKING:
     from earmark.captioning.speech_plan import SpeechPlan

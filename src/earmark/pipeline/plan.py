@@ -15,7 +15,6 @@ from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
-from earmark.selection import calls_for
 from earmark.selection.cost_forecast import (
     LADDER,
     CallCost,
@@ -24,7 +23,7 @@ from earmark.selection.cost_forecast import (
     Screening,
     rungs_for,
 )
-from earmark.selection.coverage_forecast import check_coverage
+from earmark.selection.coverage_ladder import calls_for, check_coverage
 
 UNTOLD = "nothing tells its windows apart, so no coverage of it is forecast: the others' is told"
 """What is said of a recording whose windows count in a forecast, and whose actions do not."""

@@ -36,7 +36,6 @@ from earmark.selection import (
     rule_named,
 )
 from earmark.selection.round_schedule import Rounds
-from earmark.selection.rules.separated import suited_to
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -325,8 +324,9 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         chosen["shard"] = Shard.parse(chosen["shard"])
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
-    if isinstance(choices.get("rule"), str) and "frontline" in chosen:
-        chosen["rule"] = suited_to(rule, chosen["frontline"].separation)
+    if choices.get("rule") == "separated" and "frontline" in chosen:  # as far as suits its scores
+        suited = chosen["frontline"].separation
+        chosen["rule"] = rule_named("separated", separation=suited) if suited else rule
     for part, kind in PARTS.items():
         own = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if own:

@@ -12,8 +12,9 @@ from earmark.pipeline.backend import open_backend
 from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
-from earmark.selection import Choice, allocate, left_out
+from earmark.selection import Choice, allocate
 from earmark.selection.coverage_forecast import as_measured, foretell
+from earmark.selection.omissions import left_out
 from earmark.selection.result import Chosen, Selection
 
 

@@ -16,13 +16,13 @@ from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
 from earmark.evidence.sound_track import SoundEvent
+from earmark.gate.listener import Failed
 from earmark.media import Source, open_recording
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
-from earmark.selection.result import Failed
 
 
 @dataclass(frozen=True, slots=True)

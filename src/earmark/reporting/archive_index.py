@@ -26,8 +26,8 @@ from earmark.reporting.report_page import (
     write_recording,
 )
 from earmark.reporting.run_overview import overview_of
-from earmark.selection import ladder
 from earmark.selection.coverage_forecast import as_measured
+from earmark.selection.coverage_ladder import ladder
 from earmark.version import VERSION
 
 MOST_ON_A_PAGE = 24

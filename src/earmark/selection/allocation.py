@@ -10,8 +10,7 @@ from earmark.selection import envelope
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 from earmark.selection.rule import ArchiveRule, Rule, Weights, is_blind
-from earmark.selection.rule_registry import rule_name
-from earmark.selection.rules.strata import Strata
+from earmark.selection.rule_registry import rule_name, rule_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def allocate(
         return
 
     def safe(windows: Windows, *, budget: int) -> list[Pick]:
-        used = Strata() if _is_unreadable(rule, windows) else rule
+        used = rule_named("strata") if _is_unreadable(rule, windows) else rule
         return used(windows, budget=budget)
 
     for windows, calls in zip(many, _calls(safe, many, budget, across, weights), strict=True):
@@ -76,7 +75,7 @@ def lay_blindly(rule: Rule, windows: Windows, calls: int) -> list[Pick] | None:
     """
     if not calls or not _is_unreadable(rule, windows):
         return None
-    laid = Strata()(windows, budget=calls)
+    laid = rule_named("strata")(windows, budget=calls)
     places = {windows.window_at(pick.start) for pick in laid} if windows.owned else set()
     return laid if places.issuperset(windows.owned) else None
 

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from earmark.gate.forecast_error import ForecastError, ForecastRange, as_count
+from earmark.gate.listener import Failed
 from earmark.grid import Windows
-from earmark.selection import ladder
 from earmark.selection.coverage_forecast import as_measured
+from earmark.selection.coverage_ladder import ladder
 from earmark.selection.notebook import (
     DataFrame,
     draw_strip,
@@ -18,7 +19,6 @@ from earmark.selection.notebook import (
     write_section,
     write_table,
 )
-from earmark.selection.result import Failed
 from earmark.timeline import Span, format_clock
 
 LADDER = (0.05, 0.10, 0.15, 0.25, 0.335, 0.50, 0.75, 1.0)

@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from earmark.gate.forecast_error import ForecastRange, as_count, as_range
+from earmark.gate.listener import Failed
 from earmark.selection.notebook import (
     MOST_RECORDINGS,
     DataFrame,
@@ -101,14 +102,6 @@ class Chosen:
         ]
         strip = draw_strip(self.duration, (pick.span for pick in self.picks))
         return write_section(f"{self.path}: {spent}", strip, held, *self.notes, write_table(rows))
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """A recording that could not be done, and why."""
-
-    path: str
-    error: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)

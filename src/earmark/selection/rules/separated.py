@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from earmark.grid import Windows
 from earmark.selection.pick import Pick, allowance, explain
-from earmark.selection.rule import Rule
 from earmark.selection.rules.rank import best_first
 
 
@@ -42,10 +41,3 @@ class MinimumSeparation:
                 barred[max(0, window - self.separation + 1) : window + self.separation] = True
         reason = f"best window at least {self.separation} from any other"
         return explain(windows, chosen, lambda *_: reason)
-
-
-def suited_to(rule: Rule, separation: int | None) -> Rule:
-    """`rule`, with the separation that a gate was found best with where it keeps one at all."""
-    if separation and isinstance(rule, MinimumSeparation):
-        return replace(rule, separation=separation)
-    return rule
