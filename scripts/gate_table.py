@@ -30,8 +30,9 @@ from earmark.evaluation.metrics.coverage_counts import (
 from earmark.gate.episodes import bill
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
-from earmark.gate.gate import Gate, OperatingPoints
+from earmark.gate.gate import Gate
 from earmark.gate.listener import LEVEL_HOP, listen
+from earmark.gate.operating_points import OperatingPoints
 from earmark.media import find, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage
@@ -148,7 +149,8 @@ def judge(
     crossed = {case.recording: [case] for case in crossed_cases(scores, material)}
     rows = {name: forecast_rows(case) for name, case in crossed.items()}
     counts = {name: count_rows(case) for name, case in crossed.items()}
-    missed = measure_misses(scores, material, gate.points, gate.misses.thresholds)
+    stored = OperatingPoints.of(gate)
+    missed = measure_misses(scores, material, stored, gate.misses["thresholds"])
     lost = dict(zip(sorted(material), missed.shares, strict=True))
     for names in group(material).values():
         others = sorted(set(material) - set(names))
@@ -161,7 +163,7 @@ def judge(
         weights = recall_weights([material[name] for name in others])
         recalls = 1 - weights @ np.array([lost[name] for name in others]) / weights.sum()
         on = tuple((t, highest(missed.thresholds, recalls, t)) for t in TARGETS)
-        points = replace(gate.points, on=on)
+        points = replace(stored, on=on)
         found += [
             Judged(case, error, points, scores[case.recording])
             for case in cases(scores, material, names, rates, survival, levels=levels)
@@ -411,7 +413,7 @@ def episode_rows(judged: Sequence[Judged]) -> Iterable[str]:
     for target in TARGETS:
         hits = actions = kept = total = 0.0
         for each in judged:
-            rule = each.points.episodes(each.points.threshold(target))
+            rule = each.points.at_recall(target)
             begins, ends = rule.edges(each.scores)
             spans = [Span(*edge) for edge in zip(begins.tolist(), ends.tolist(), strict=True)]
             hits += sum(touches(action, begins, ends) for action in each.case.actions)

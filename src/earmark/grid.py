@@ -17,6 +17,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from earmark.gate.frontline import Frontline
+from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.listener import Heard
 from earmark.gate.rates import RateMap, WindowScores
 from earmark.gate.survival import Survival
@@ -270,10 +271,11 @@ class Grid:
         actions are expected as of silence.
         """
         length, lasting = heard.recording.duration, survival or frontline.survival
-        used = frontline.that_heard(heard.frontline)
-        level = heard.level if used.shows_loudest and not heard.is_silent else None
+        is_seen = heard.frontline == frontline.fallback
+        used = frontline_named(heard.frontline) if is_seen else frontline
+        level = heard.level if used.shows_loudest and heard.is_heard else None
         windows = self.score(heard.scores, length, rates=used.rates, survival=lasting, level=level)
-        if used is not frontline:
+        if is_seen:
             silence = Track(np.zeros(len(heard.scores)), hop=heard.scores.hop)
             quiet = self.score(silence, length, rates=frontline.rates, survival=lasting)
             share = quiet.rates.sum() / max(float(windows.rates.sum()), 1e-12)

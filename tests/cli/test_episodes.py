@@ -127,7 +127,7 @@ def test_a_promise_is_explained(folder: Path) -> None:
     code, _, told = run(folder / "a.wav", "--guarantee", "80%", "--confidence", "90%")
     assert code == 0
     assert "promise: 80% recall on average" in told
-    count = len(default_gate().misses.shares)
+    count = len(default_gate().misses["shares"])
     with pytest.raises(ValueError, match=f"{count} development recordings cannot promise 99%"):
         run(folder / "a.wav", "--guarantee", "99%", "--confidence", "99%")
     with pytest.raises(ValueError, match="no operating point reaches 100%"):

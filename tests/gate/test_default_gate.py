@@ -48,8 +48,8 @@ def test_what_it_says_of_itself() -> None:
     assert "composites" in gate.card.data
     assert "research use only" in gate.card.licence
     assert len(gate.card.commit) == 40
-    assert [recall for recall, _ in gate.points.on] == [0.99, 0.97, 0.95, 0.93, 0.90, 0.87]
-    thresholds = [threshold for _, threshold in gate.points.on]
+    assert [recall for recall, _ in gate.points["on"]] == [0.99, 0.97, 0.95, 0.93, 0.90, 0.87]
+    thresholds = [threshold for _, threshold in gate.points["on"]]
     assert thresholds == sorted(thresholds)
     for row in gate.card.honesty:
         assert abs(row.forecast - row.actual) < 0.06

@@ -91,7 +91,7 @@ def test_calibrated_coverage_beats_even_spacing() -> None:
     ours, even = mean_coverage(judged), mean_coverage(judged, rule="phases")
     assert all(ours[budget] > even[budget] for budget in ours)
     assert found.separation in range(1, 5)
-    assert found.misses.shares.shape == (24, len(found.misses.thresholds))
+    assert found.misses["shares"].shape == (24, len(found.misses["thresholds"]))
 
 
 def test_operating_points_reach_their_recall_and_no_less() -> None:

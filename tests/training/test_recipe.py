@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from earmark.errors import AnnotationError
-from earmark.gate.gate import Gate, OperatingPoints
+from earmark.gate.gate import Gate
+from earmark.gate.operating_points import OperatingPoints
 from earmark.timeline import Track
 from earmark.training.dataset import Material, TrainingRecording, fold
 from earmark.training.optimisation import make_head
@@ -80,7 +81,7 @@ def test_the_heads_have_not_met_whom_they_are_calibrated_on(tmp_path: Path) -> N
         train(each, SMALL, folder=tmp_path / name, origin=Provenance("x", "y")).gate
         for name, each in (("as they are", material), ("changed", changed))
     ]
-    assert gates[0].digest == gates[1].digest
+    assert gates[0].scorer == gates[1].scorer
     assert gates[0].rates != gates[1].rates
 
 
@@ -161,12 +162,12 @@ def test_tau_is_chosen_on_the_development_recordings(tmp_path: Path) -> None:
         tmp_path / f"tau-{best}" / "gate.gate"
     ).read_bytes()
     other = tmp_path / f"tau-{next(each for each in ('1', '4') if each != best)}"
-    assert Gate.load(other / "gate.gate").digest != trained.gate.digest
+    assert Gate.load(other / "gate.gate").scorer != trained.gate.scorer
 
 
 def reached(gate: Gate, points: OperatingPoints, fresh: Material, *, recall: float) -> float:
     """The share of fresh actions that the gate's episodes touch at the point for `recall`."""
-    rule = points.episodes(points.threshold(recall))
+    rule = points.at_recall(recall)
     touched = 0
     for heard in fresh.values():
         spans = rule(Track(gate.scorer.score_whole(heard.features)))
@@ -197,9 +198,9 @@ def test_the_gate_as_it_ships_reaches_its_recall_on_fresh_recordings(tmp_path: P
             > 2 * math.sqrt(recall * (1 - recall) * sum(1 / size for size in sizes))
         ]
 
-    assert misses(trained.gate.points) == []
+    assert misses(OperatingPoints.of(trained.gate)) == []
     for other in trained.by_seed.values():  # heads of the gate, but not the gate
-        assert misses(other.points)[-2:] == [0.9, 0.87]
+        assert misses(OperatingPoints.of(other))[-2:] == [0.9, 0.87]
 
 
 def faint(recordings: int, *, seed: int) -> Material:

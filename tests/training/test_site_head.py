@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import FittedRates
 from earmark.grid import Grid
 from earmark.media import Source, open_recording
@@ -92,7 +93,7 @@ def test_the_exported_head_is_the_fitted_one_and_may_be_extended_again(heard):
     )
     chance = head(replace(other, scores=np.ones_like(first)))
     assert last == pytest.approx(first * chance**2, abs=1e-4)
-    assert site.digest != gate.digest
+    assert site.scorer != gate.scorer
 
 
 def test_rates_fitted_to_answers_say_how_likely_activity_is():
@@ -140,7 +141,8 @@ def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
     site = Gate.load(tmp_path / "site.gate")
     assert "head and rates fitted anew by 90 answers and 0 corrections in 3" in site.card.data
     assert site.card.settings["adapted"][0]["learnt"] == found.learnt
-    assert site.episodes(recall=0.9).on <= site.episodes(recall=0.87).on
+    points = OperatingPoints.of(site)
+    assert points.at_recall(0.9).on <= points.at_recall(0.87).on
     other = made(9)
     scores = np.concatenate(
         [track.values for track in site.scorer([Track(other.features.astype(np.float32))])]

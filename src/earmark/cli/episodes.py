@@ -14,6 +14,8 @@ from earmark.cli.plan import parse_share
 from earmark.errors import EarmarkError
 from earmark.gate.episodes import Episodes
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.operating_points import OperatingPoints
+from earmark.gate.recall_promise import Misses, promise
 from earmark.gate.score_cache import cache_at
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
@@ -84,18 +86,20 @@ def episodes(
 
 def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:
     """The rule that was asked for; a promise, or what stands in for it, is told on stderr."""
+    points = OperatingPoints.of(gate)
     if guarantee is None:
-        wanted, least = parse_share(recall), gate.points.on[-1][0]
+        wanted, least = parse_share(recall), points.on[-1][0]
         if wanted < least:
             warn(f"the gate's lowest operating point is {least:.0%} recall, so that is used")
-        return gate.episodes(recall=wanted)
-    given = gate.promise(recall=parse_share(guarantee), confidence=parse_share(confidence))
+        return points.at_recall(wanted)
+    shares = {"recall": parse_share(guarantee), "confidence": parse_share(confidence)}
+    given = promise(Misses(**gate.misses), **shares)
     err.print(
         f"promise: {given.recall:.0%} recall on average over recordings like the "
         f"{given.recordings} development ones, with {given.confidence:.0%} confidence "
         f"(observed there: {given.observed:.1%}); threshold {given.threshold:.3g}"
     )
-    return gate.points.episodes(given.threshold)
+    return points.episodes(given.threshold)
 
 
 def show(found: Sequence[Found], format: EpisodesAs) -> None:

@@ -203,9 +203,8 @@ def show(trained: Trained, folder: Path) -> None:
             f"{budget:6.1%} of calls: dev coverage {mean:.1%} ± {spread:.1%} a seed, "
             f"{trained.coverage['all'][budget]:.1%} together"
         )
-    out.print(
-        f"{folder / 'gate.gate'}: {trained.gate.card.heads} heads, {trained.gate.digest[:12]}"
-    )
+    gate = trained.gate
+    out.print(f"{folder / 'gate.gate'}: {gate.card.heads} heads, {gate.scorer.digest[:12]}")
 
 
 def show_segmenter(segmenter: Segmenter, scores: SegmentScores, folder: Path) -> None:

@@ -52,16 +52,12 @@ class Frontline:
     survival: Survival = EVERYDAY
     error: ForecastError | None = None
     """How far its forecasts may be off; none where nobody has measured it."""
-    fallback: Frontline | None = None
-    """What looks where there is nothing to hear; none where the recording is then left unheard."""
+    fallback: str = ""
+    """Name of what looks where there is nothing to hear; empty where that is then left unheard."""
     separation: int | None = None
     """Windows between two calls that suited the rule `separated` best; none where not measured."""
     shows_loudest: bool = False
     """Whether the instant of a window is its loudest moment, and not that of its highest score."""
-
-    def that_heard(self, name: str) -> Frontline:
-        """This frontline, or its fallback if that is called `name`."""
-        return self.fallback if self.fallback and self.fallback.name == name else self
 
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The scores of `recording`, in order, a stretch at a time."""

@@ -68,7 +68,7 @@ def frontline_named(name: str | Frontline) -> Frontline:
     if isinstance(name, Frontline):
         return name
     if name == AUTO:
-        return replace(default_gate().frontline(), fallback=frontline_named(PACKETS))
+        return replace(default_gate().frontline(), fallback=PACKETS)
     kind, options = split_name(name)
     if kind.endswith(SUFFIX):
         return Gate.load(Path(kind)).frontline(name=Path(kind).name, places=options)

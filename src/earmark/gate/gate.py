@@ -25,11 +25,9 @@ from earmark.errors import ModelMismatch
 from earmark.features import ENCODERS
 from earmark.features.encoder import Encoder
 from earmark.features.encoder_spec import moved, option_types
-from earmark.gate.episodes import Episodes
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline import Frontline
 from earmark.gate.rates import Fit, FittedRates
-from earmark.gate.recall_promise import Misses, Promise, promise
 from earmark.gate.survival import Survival
 from earmark.media.atomic_file import replacing
 from earmark.models.onnx_session import shared_session
@@ -110,30 +108,6 @@ class Card:
             raise ModelMismatch(f"the gate's card says nothing of {', '.join(sorted(missing))}")
         honesty = tuple(Honesty(**row) for row in kept["honesty"])
         return cls(**{**kept, "seeds": tuple(kept["seeds"]), "honesty": honesty})
-
-
-@dataclass(frozen=True, slots=True)
-class OperatingPoints:
-    """How the scores become episodes, chosen on development recordings."""
-
-    on: tuple[tuple[float, float], ...]
-    """Development recall and the threshold that reaches it, the highest recall first."""
-    off_share: float
-    """The closing threshold as a share of the opening one."""
-    median: int
-    """Steps of the median filter."""
-
-    def threshold(self, recall: float) -> float:
-        """The highest threshold whose development recall is at least `recall`."""
-        for target, threshold in reversed(self.on):
-            if target >= recall - 1e-9:
-                return threshold
-        known = ", ".join(f"{target:.0%}" for target, _ in self.on)
-        raise ValueError(f"no operating point reaches {recall:.0%} recall; there are {known}")
-
-    def episodes(self, threshold: float) -> Episodes:
-        """The rule that opens at `threshold`."""
-        return Episodes(on=threshold, off=threshold * self.off_share, median=self.median)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +192,10 @@ class Gate:
     """The head as an ONNX graph."""
     rates: FittedRates
     survival: Survival
-    points: OperatingPoints
-    misses: Misses
+    points: Mapping[str, Any]
+    """How the scores become episodes: see `earmark.gate.operating_points`."""
+    misses: Mapping[str, FloatArray]
+    """What that leaves out: see `earmark.gate.recall_promise.Misses`."""
     error: ForecastError
     """How far its forecasts were off on recordings it had not met."""
     separation: int
@@ -245,7 +221,7 @@ class Gate:
                 kept = json.loads(archive.read("gate.json"))
                 weights = archive.read("head.onnx")
                 missed = np.load(io.BytesIO(archive.read("misses.npz")), allow_pickle=False)
-                misses = Misses(missed["thresholds"], missed["shares"])
+                misses = {name: missed[name] for name in ("thresholds", "shares")}
             if kept["layout"] != LAYOUT:
                 raise ModelMismatch(
                     f"{name} is a gate of layout {kept['layout']}, this version reads {LAYOUT}; "
@@ -253,14 +229,14 @@ class Gate:
                 )
             if kept["weights"] != hashlib.sha256(weights).hexdigest():
                 raise ModelMismatch(f"{name} is damaged: its weights are not the ones it names")
-            rates, points = kept["rates"], kept["points"]
+            rates = kept["rates"]
             fits = (Fit(**{**fit, "weights": tuple(fit["weights"])}) for fit in rates["fits"])
             return cls(
                 card=Card.from_json(kept["card"]),
                 weights=weights,
                 rates=FittedRates(tuple(fits), rates["half"]),
                 survival=Survival(*(tuple(kept["survival"][each]) for each in ("times", "shares"))),
-                points=OperatingPoints(**{**points, "on": tuple(map(tuple, points["on"]))}),
+                points=kept["points"],
                 misses=misses,
                 error=ForecastError.from_json(kept["error"]),
                 separation=kept["separation"],
@@ -274,16 +250,16 @@ class Gate:
         """Write the gate to `path`; the same gate gives the same bytes."""
         kept = {
             "layout": LAYOUT,
-            "weights": self.digest,
+            "weights": self.scorer.digest,
             "card": asdict(self.card),
             "rates": asdict(self.rates),
             "survival": asdict(self.survival),
-            "points": asdict(self.points),
+            "points": self.points,
             "error": asdict(self.error),
             "separation": self.separation,
         }
         missed = io.BytesIO()
-        np.savez(missed, thresholds=self.misses.thresholds, shares=self.misses.shares)
+        np.savez(missed, thresholds=self.misses["thresholds"], shares=self.misses["shares"])
         with replacing(path) as scratch, zipfile.ZipFile(scratch, "w") as archive:
             for name, data in (
                 ("gate.json", json.dumps(kept, indent=1, allow_nan=False).encode()),
@@ -295,15 +271,10 @@ class Gate:
                 archive.writestr(member, data)
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of the weights."""
-        return hashlib.sha256(self.weights).hexdigest()
-
-    @property
     def scorer(self) -> OnnxScorer:
         """The head as a scorer over consecutive features."""
-        card = self.card
-        return OnnxScorer(self.digest, card.encoder, card.channels, card.context, self.weights)
+        digest, card = hashlib.sha256(self.weights).hexdigest(), self.card
+        return OnnxScorer(digest, card.encoder, card.channels, card.context, self.weights)
 
     def encoder(self, places: Mapping[str, str] | None = None) -> Encoder:
         """The encoder the gate was trained on, with its files at `places`.
@@ -346,14 +317,6 @@ class Gate:
             separation=self.separation,
             shows_loudest=bool(self.card.settings.get("context_channels")),
         )
-
-    def episodes(self, *, recall: float) -> Episodes:
-        """The rule for episodes that reached `recall` of the development actions."""
-        return self.points.episodes(self.points.threshold(recall))
-
-    def promise(self, *, recall: float, confidence: float = 0.95) -> Promise:
-        """The operating point whose recall is promised, see `earmark.gate.recall_promise`."""
-        return promise(self.misses, recall=recall, confidence=confidence)
 
 
 @cache

@@ -60,14 +60,14 @@ class Heard:
     from_cache: bool = False
 
     @property
-    def is_silent(self) -> bool:
-        """Whether there was sound to listen to, and nothing in it; the scores are then 0."""
-        return self.level is not None and not self.level.values.max(initial=-np.inf) >= SILENT_DB
+    def is_heard(self) -> bool:
+        """Whether there was something to hear: not where nothing was listened to, or all is silent.
 
-    @property
-    def is_unheard(self) -> bool:
-        """Whether nothing was listened to: nothing had to be, or there was no sound."""
-        return self.access == "none"
+        The scores of a silent sound track are 0.
+        """
+        if self.level is None:
+            return self.access != "none"
+        return bool(self.level.values.max(initial=-np.inf) >= SILENT_DB)
 
     def compact(self) -> Heard:
         """The same without the scores between windows, its level no finer than the eye needs.
@@ -79,7 +79,7 @@ class Heard:
 
     def notes(self, note: str = "") -> tuple[str, ...]:
         """What a reader should know of the sound, and of the choice if it has a `note`."""
-        silent = "the sound track is silent" if self.is_silent else ""
+        silent = "the sound track is silent" if self.level is not None and not self.is_heard else ""
         return tuple(each for each in (silent, note, *self.warnings) if each)
 
 
@@ -124,13 +124,11 @@ def listen(
     for track in scored:
         pieces.append(np.asarray(track.values, dtype=np.float32))
         if progress is not None:
-            progress(track.span.end)
+            progress(track.start + track.duration)
     scores = np.concatenate(pieces or [np.zeros(0, np.float32)])
     power = np.concatenate(powers) if powers else np.zeros(0)
     level = Track(decibels(np.sqrt(power)), hop=LEVEL_HOP) if len(power) else None
-    if level is not None and level.values.max(initial=-np.inf) < SILENT_DB:
-        scores = np.zeros_like(scores)  # what a scorer makes of nothing is not evidence
-    return Heard(
+    heard = Heard(
         recording=recording,
         frontline=frontline.name,
         scores=Track(scores),
@@ -140,6 +138,10 @@ def listen(
         seconds=time.perf_counter() - began,
         warnings=tuple(_warnings(recording, meter, has_listened=level is not None)),
     )
+    if heard.is_heard:
+        return heard
+    # What a scorer makes of nothing is not evidence.
+    return replace(heard, scores=Track(np.zeros_like(scores)))
 
 
 def listen_to_any(
@@ -159,27 +161,24 @@ def listen_to_any(
         warnings = tuple(list_warnings(recording))
         first = Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0, warnings)
     others = () if recording.audio_track else range(1, len(recording.audio_tracks))
-    for track in others if first.is_silent or first.is_unheard else ():
+    for track in () if first.is_heard else others:
         other = replace(recording, audio_track=track)
         with suppress(MediaError):  # a track that is damaged is no better than silence
             heard = listen(other, frontline, progress=progress, beside=beside)
-            if not heard.is_silent:
+            if heard.is_heard:
                 said = f"audio track 0 is silent, so track {track} was listened to"
                 return replace(heard, warnings=(said, *heard.warnings))
     return first
 
 
-def look_instead(heard: Heard, frontline: Frontline) -> Heard:
-    """What the fallback of `frontline` sees where nothing was heard, and says that it did.
+def look_instead(heard: Heard, fallback: Frontline) -> Heard:
+    """What `fallback` sees where nothing was heard, and says that it did.
 
-    `heard` as it is where something was heard, and where the fallback finds nothing to tell apart
-    either: a recording without an index, a camera that spends the same on every moment.
+    `heard` as it is where it finds nothing to tell apart either: a recording without an index, a
+    camera that spends the same on every moment.
     """
-    line = frontline.fallback
-    if line is None or not (heard.is_silent or heard.is_unheard):
-        return heard
     try:
-        seen = listen(heard.recording, line)
+        seen = listen(heard.recording, fallback)
     except MediaError:
         return heard
     if not _tells(seen.scores):
@@ -187,7 +186,7 @@ def look_instead(heard: Heard, frontline: Frontline) -> Heard:
     warnings = (*heard.warnings, INSTEAD)
     read = heard.bytes_read + seen.bytes_read
     return replace(
-        heard, frontline=line.name, scores=seen.scores, bytes_read=read, warnings=warnings
+        heard, frontline=fallback.name, scores=seen.scores, bytes_read=read, warnings=warnings
     )
 
 

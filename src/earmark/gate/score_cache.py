@@ -12,7 +12,8 @@ import numpy as np
 
 from earmark.errors import EarmarkError
 from earmark.gate.frontline import UNHEARD, Frontline
-from earmark.gate.listener import LEVEL_HOP, SILENCE, Beside, Heard, listen_to_any
+from earmark.gate.frontline_registry import frontline_named
+from earmark.gate.listener import LEVEL_HOP, SILENCE, Beside, Heard, listen_to_any, look_instead
 from earmark.media import Recording, Source, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.media.content_file import content_file
@@ -103,23 +104,25 @@ def listen_cached(
 ) -> Heard:
     """What is heard of `source`: from the cache, or listened to now and kept there.
 
-    Where the first track is silent that is the next one that sounds; see `listen_to_any`. Without
-    a cache it is listened to every time. `on_seconds` is told the seconds heard so far and those
-    in all; `beside` hears in the same pass, where there is one.
+    Where the first track is silent that is the next one that sounds, see `listen_to_any`; where
+    there is none, what the fallback of `frontline` sees. Without a cache it is listened to every
+    time. `on_seconds` is told the seconds heard so far and those in all; `beside` hears in the same
+    pass, where there is one.
     """
     if frontline is UNHEARD:
         recording = open_recording(source, audio_track=audio_track)
         return Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0)
-    known = cache.find(source, frontline, audio_track=audio_track) if cache else None
-    if known is not None:
-        return known
-    recording = open_recording(source, audio_track=audio_track)
-    length = recording.duration
-    progress = None if on_seconds is None else lambda now: on_seconds(now, length)
-    heard = listen_to_any(recording, frontline, progress=progress, beside=beside)
-    if cache is None or heard.is_unheard:
-        return heard
-    return cache.keep(heard, frontline, audio_track=audio_track)
+    heard = cache.find(source, frontline, audio_track=audio_track) if cache else None
+    if heard is None:
+        recording = open_recording(source, audio_track=audio_track)
+        length = recording.duration
+        progress = None if on_seconds is None else lambda now: on_seconds(now, length)
+        heard = listen_to_any(recording, frontline, progress=progress, beside=beside)
+        if cache is not None and heard.access != "none":
+            heard = cache.keep(heard, frontline, audio_track=audio_track)
+    if frontline.fallback and not heard.is_heard:
+        return look_instead(heard, frontline_named(frontline.fallback))
+    return heard
 
 
 def cache_at(folder: Path | None, no_cache: bool) -> ScoreCache | None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from earmark.errors import EarmarkError
-from earmark.gate.listener import Failed, look_instead
+from earmark.gate.listener import Failed
 from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
 from earmark.media import Recording, Source, open_recording
@@ -58,7 +58,7 @@ def listen(
         on_seconds=on_seconds,
         beside=plan.beside.overhear if plan.beside else None,
     )
-    return plan.grid.lay(look_instead(heard, line), line, survival=plan.survival)
+    return plan.grid.lay(heard, line, survival=plan.survival)
 
 
 def listen_unless_known(

@@ -112,7 +112,7 @@ def _is_told(scored: ScoredRecording) -> bool:
     """Whether anything was heard that an expectation could rest on."""
     heard, windows = scored.heard, scored.windows
     is_flat = len(windows) > 1 and not windows.has_evidence
-    return not (heard.is_silent or heard.is_unheard or is_flat)
+    return heard.is_heard and not is_flat
 
 
 def _notes(heard: Sequence[ScoredRecording], *, is_told: bool) -> Iterator[RecordingNote]:

@@ -29,7 +29,7 @@ def foretell(heard: Heard, choice: Choice, actions: float) -> float | None:
 
     None where no action is expected, and where nothing was heard that an expectation could rest on.
     """
-    if choice.is_unread or heard.is_silent or heard.is_unheard or not actions:
+    if choice.is_unread or not heard.is_heard or not actions:
         return None
     return sum(pick.expected for pick in choice.picks) / actions
 

@@ -48,7 +48,7 @@ def find_episodes(heard: Heard, rule: Episodes, *, window: float = 4.0) -> Found
         NoAudioStream: there was nothing to hear.
     """
     recording = heard.recording
-    if heard.is_unheard:
+    if heard.access == "none":
         raise NoAudioStream(f"{recording.name} has no audio stream, so the gate cannot open")
     episodes = tuple(rule(heard.scores))
     windows = Grid(window).count(recording.duration)

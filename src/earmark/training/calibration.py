@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from types import MappingProxyType
@@ -26,7 +26,8 @@ from earmark.gate.forecast_error import (
     log_odds,
     spread,
 )
-from earmark.gate.gate import Card, Gate, Honesty, OperatingPoints
+from earmark.gate.gate import Card, Gate, Honesty
+from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import Fit, FittedRates, RateMap, WindowScores, describe, fit_poisson
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
@@ -83,8 +84,8 @@ def calibrate(
         weights=weights,
         rates=rates,
         survival=survival,
-        points=points,
-        misses=misses,
+        points=asdict(points),
+        misses=asdict(misses),
         separation=choose_separation(cases(scores, held, names, rates, survival)),
         error=fit_error(forecast_rows(crossed), count_rows(crossed)),
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import product
@@ -29,6 +29,7 @@ from scipy.optimize import minimize
 from earmark.errors import LedgerError
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
+from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
@@ -254,9 +255,10 @@ def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candid
 
     def make() -> Gate:
         assert isinstance(taught.scoring, SiteHead)
-        points, misses = operating_points(taught.crossed, base.points)
+        points, misses = operating_points(taught.crossed, OperatingPoints.of(base))
         made = with_head(base, taught.scoring)
-        return replace(made, rates=taught.rates, points=points, misses=misses)
+        made = replace(made, points=asdict(points), misses=asdict(misses))
+        return replace(made, rates=taught.rates)
 
     return Candidate("head and rates fitted anew", gain, taught.survival, make)
 
