@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.request import FREE
+from earmark.gate.listener import Failed
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, copy_run
@@ -17,7 +18,6 @@ from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
-from earmark.selection.result import Failed
 
 
 @dataclass(frozen=True, slots=True)

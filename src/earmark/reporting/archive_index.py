@@ -54,11 +54,11 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
 
     The index comes last, so that whatever it leads to is there.
     """
+    heading, error = describe_run(run, title), run.forecast_error()
     summaries = list(run.summaries())
     rows = [_plain(run, summary) for summary in summaries]
-    _write_pages(run, summaries, rows, path.parent / PAGES)
-    error = run.forecast_error()
-    plain = describe_run(run, title) | {
+    _write_pages(run, heading, list(zip(summaries, rows, strict=True)), path.parent / PAGES)
+    plain = heading | {
         "columns": list(rows[0]) if rows else [],
         "recordings": [list(row.values()) for row in rows],
         "curve": curve(run, error),
@@ -133,7 +133,10 @@ def _plain(run: Run, summary: RecordingSummary) -> dict[str, Any]:
 
 
 def _write_pages(
-    run: Run, summaries: Sequence[RecordingSummary], rows: Sequence[dict[str, Any]], folder: Path
+    run: Run,
+    heading: dict[str, Any],
+    rows: Sequence[tuple[RecordingSummary, dict[str, Any]]],
+    folder: Path,
 ) -> None:
     """Write the page of every recording that has changed since its page was written.
 
@@ -146,11 +149,11 @@ def _write_pages(
         before = json.loads(noted.read_text(encoding="utf-8"))
     edition = hashlib.sha256(json.dumps([VERSION, run.plan()]).encode()).hexdigest()[:16]
     now: dict[str, list[Any]] = {}
-    for summary, row in zip(summaries, rows, strict=True):
+    for summary, row in rows:
         name = page_name(summary)
         now[name] = [edition, *row.values()]
         is_told = isinstance(before, dict) and before.get(name) == now[name]
         if summary.totals.failed or not is_told or not (folder / name).exists():
-            write_recording(run, summary.recording, summary.totals, folder / name)
+            write_recording(run, heading, summary, folder / name)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")

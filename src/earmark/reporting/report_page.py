@@ -25,7 +25,7 @@ import numpy as np
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ForecastRange, as_count, as_range, how_sure
 from earmark.grid import Grid
-from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
+from earmark.ledger.records import HeardRow, PickRow, RecordingRow, RecordingSummary, Totals
 from earmark.ledger.run_reader import Run
 from earmark.media.atomic_file import replacing
 from earmark.redaction import is_redacted
@@ -69,30 +69,31 @@ def write_page(
     return _save(run, path, describe_run(run, title), run.recordings(), files)
 
 
-def write_recording(run: Run, recording: RecordingRow, totals: Totals, path: Path) -> Path:
-    """Write a page about one `recording` of `run`, which has come to `totals`, to `path`."""
-    heard = run.heard(recording.id) or HeardRow(recording.id)
-    heading = _heading(run, recording.title, totals, forecast_of(run, recording, heard))
-    return _save(run, path, heading, [recording], None)
+def write_recording(
+    run: Run, heading: dict[str, Any], summary: RecordingSummary, path: Path
+) -> Path:
+    """Write a page about one recording of `run`, as `summary` says, to `path`.
+
+    It begins as that of the run, whose `heading` is given, but with what is its own.
+    """
+    row = summary.recording
+    heard = run.heard(row.id) or HeardRow(row.id)
+    own = {"title": row.title, "totals": asdict(summary.totals), "missed": []}
+    coverage = forecast_of(run, row, heard)
+    return _save(run, path, heading | own | {"coverage": coverage}, [row], None)
 
 
 def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
     """What begins the page of a run, or its index: what it has come to, as plain values."""
     totals, error = run.totals(), run.forecast_error()
-    coverage = say_forecast(totals.coverage(error), totals.actions(error))
-    missed = [asdict(missed) for missed in run.failed_recordings()]
-    return _heading(run, title or run.folder.resolve().name, totals, coverage) | {"missed": missed}
-
-
-def _heading(run: Run, title: str, totals: Totals, coverage: dict[str, Any]) -> dict[str, Any]:
     return {
-        "title": title,
+        "title": title or run.folder.resolve().name,
         "opened": run.opened(),
         "version": VERSION,
         "plan": run.plan(),
         "totals": asdict(totals),
-        "coverage": coverage,
-        "missed": [],
+        "coverage": say_forecast(totals.coverage(error), totals.actions(error)),
+        "missed": [asdict(missed) for missed in run.failed_recordings()],
     }
 
 
@@ -108,8 +109,9 @@ def _save(
     told = [(row, overview_of(run, row)) for row in rows]
     recordings = []
     for row, overview in sorted(told, key=lambda pair: not pair[1].has_something):
-        links = _links(row, path.parent) if files is None else files.get(row.id, ())
-        recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(links)})
+        links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
+        found = [each for each in links if each[0]] if files is None else files.get(row.id, ())
+        recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(found)})
     pictures = f"{quote(album.folder.name)}/" if album else ""
     data = heading | {"pictures": pictures, "recordings": recordings}
     save_page(path, "page", data, has_files=is_large)
@@ -175,7 +177,7 @@ def _plain_recording(
     run: Run, recording: RecordingRow, overview: RecordingOverview, album: PictureFiles | None
 ) -> dict[str, Any]:
     heard = run.heard(recording.id) or HeardRow(recording.id)
-    level = heard.level
+    level, entries = heard.level, list(run.evidence(recording.id))
     if level is not None:
         level = level.thinned(hop=max(level.hop, level.duration / MOST_POINTS))
     return {
@@ -198,7 +200,7 @@ def _plain_recording(
         "access": heard.access,
         "heard": heard.sound_bytes,
         "picks": _plain_picks(run, list(run.picks(recording.id)), album),
-        "evidence": [_plain_evidence(one) for one in _each_once(run.evidence(recording.id))],
+        "evidence": list(_plain_evidence(entries)) if entries else [],
         "overview": list(overview.lines()),
     }
 
@@ -247,24 +249,14 @@ def link_to(path: str, *, beside: Path) -> str | None:
     return quote(f"./{relative.as_posix()}")
 
 
-def _links(recording: RecordingRow, beside: Path) -> Files:
-    links = ((link_to(path, beside=beside), start) for path, start in recording.files)
-    return [(link, start) for link, start in links if link is not None]
-
-
-def _each_once(every: Iterator[EvidenceEntry]) -> Iterator[EvidenceEntry]:
+def _plain_evidence(entries: Sequence[EvidenceEntry]) -> Iterator[list[Any]]:
     """The entries but for sounds of windows that a track over the whole recording has too."""
-    entries = list(every)
     tracked = {entry.text for entry in entries if entry.origin == SOUND_TRACK}
     for entry in entries:
         if entry.kind != "heard" or entry.origin == SOUND_TRACK or entry.text not in tracked:
-            yield entry
-
-
-def _plain_evidence(entry: EvidenceEntry) -> list[Any]:
-    start, end = round(entry.span.start, 2), round(entry.span.end, 2)
-    sure, text = round(entry.confidence, 2), _shortened(entry.text)
-    return [start, end, entry.kind, text, sure, entry.origin]
+            start, end = round(entry.span.start, 2), round(entry.span.end, 2)
+            sure, text = round(entry.confidence, 2), _shortened(entry.text)
+            yield [start, end, entry.kind, text, sure, entry.origin]
 
 
 def _plain_picks(

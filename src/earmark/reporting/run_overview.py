@@ -193,11 +193,12 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     entries = list(run.evidence(recording.id, kinds=("heard", "said")))
     tracked = [entry for entry in entries if entry.origin == SOUND_TRACK]
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
+    named = [entry for entry in sounds if entry.text not in SPEECH]
     said = [entry.span for entry in entries if entry.kind == "said"]
-    spoken = [entry.span for entry in sounds if entry.text in SPEECH]
+    spoken = said or [entry.span for entry in sounds if entry.text in SPEECH]
     windows = _active_windows(heard, [entry.span for entry in sounds] + said)
-    picks = list(run.picks(recording.id))
-    has_listened = heard.level is not None or bool(sounds or said)
+    answered = [row for row in run.picks(recording.id) if row.kept]
+    plan, has_listened = run.plan(), heard.level is not None or bool(sounds or said)
     return RecordingOverview(
         path=recording.path,
         name=recording.title,
@@ -205,12 +206,14 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
         active=min(recording.duration, float(windows.sum()) * heard.window)
         if has_listened
         else None,
-        sounds=tuple(_tally(entry for entry in sounds if entry.text not in SPEECH)),
-        speech=tuple(merge(said or spoken, gap=PAUSE * min(1.0, recording.duration / 3600))),
+        sounds=tuple(_tally(named)) if named else (),
+        speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600)))
+        if spoken
+        else (),
         busiest=tuple(_busiest(windows, heard.window, recording.duration)),
-        activities=tuple(_activities([row for row in picks if _is_seen(row) is None])),
-        is_named=bool(tracked) or run.plan().get("sounds") is not None,
-        sought=_sought(run, picks, tracked),
+        activities=tuple(_activities(answered)) if answered else (),
+        is_named=bool(tracked) or plan.get("sounds") is not None,
+        sought=_sought(run, answered, tracked) if plan.get("find") else None,
     )
 
 
@@ -273,9 +276,8 @@ def _active_windows(
     return active
 
 
-def _tally(entries: Iterable[EvidenceEntry]) -> list[SoundTally]:
+def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
     """Sounds by family, the most often heard first, then the longest."""
-    every = list(entries)
     present = {entry.text for entry in every}
     families: dict[str, list[EvidenceEntry]] = defaultdict(list)
     for entry in every:
@@ -307,7 +309,7 @@ def _busiest(
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:
     """What captions say in order, those that repeat each other once."""
-    said = [(row.span, row.caption) for row in picks if row.caption is not None]
+    said = [(row.span, row.caption or "") for row in picks if _is_seen(row) is None]
     leaders = fold_repeats([text for _, text in said])
     for leader, places in groupby(range(len(said)), key=leaders.__getitem__):
         *_, last = same = list(places)
@@ -325,22 +327,18 @@ def fold_repeats(texts: Sequence[str | None]) -> list[int]:
     >>> fold_repeats(["A bench.", "a bench", "A bench!", "A hammer strikes."])
     [0, 0, 0, 3]
     """
-    words = [None if text is None else frozenset(stems(text[:COMPARED])) for text in texts]
+    words = [frozenset(stems(text[:COMPARED]) if text else ()) for text in texts]
     leaders = list(range(len(texts)))
     first = 0
     for place in range(1, len(texts) + 1):
-        if place < len(texts) and _are_same(words[first], words[place]):
-            continue
+        if place < len(texts):
+            one, other = words[first], words[place]
+            if 0 < SAME * len(one | other) <= len(one & other):
+                continue
         if place - first >= FEWEST:
             leaders[first:place] = [first] * (place - first)
         first = place
     return leaders
-
-
-def _are_same(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
-    if not one or not other:
-        return False
-    return len(one & other) >= SAME * len(one | other)
 
 
 def first_sentence(text: str, most: int = 120) -> str:
