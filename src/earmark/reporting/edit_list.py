@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from earmark.selection.result import Selection
-
-_NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Control characters and half pairs, which no XML may hold, however they are written."""
 
 FRAME_RATE = 25
 """Frames a second of the time codes unless another is known; the formats have no seconds."""
@@ -82,5 +78,5 @@ def time_code(seconds: float, frame_rate: float = FRAME_RATE) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks, which would end the entry, and what XML cannot hold."""
-    return _NO_TEXT.sub("\ufffd", " ".join(text.split()))
+    """`text` without line breaks, which would end the entry."""
+    return " ".join(text.split())

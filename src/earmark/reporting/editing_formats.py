@@ -17,6 +17,9 @@ from earmark.reporting.csv_rows import as_cell
 from earmark.reporting.edit_list import FRAME_RATE, Clip, edit_list, in_chapter, one_line, time_code
 from earmark.reporting.exporter import Export, Exporter, ExportRow, TextExporter
 
+_NO_TEXT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Control characters and half pairs, which no XML may hold, however they are written."""
+
 GAP = "not picked"
 """The title between picks. MP4 has no gaps: a chapter lasts until the next, the first from 0."""
 
@@ -36,7 +39,8 @@ class EditList(TextExporter):
             )
             for row in export.rows
         )
-        yield edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
+        text = edit_list(export.title, clips, frame_rate=_rate_of(export.recordings))
+        yield _NO_TEXT.sub("\ufffd", text)
 
 
 class Chapters(TextExporter):
@@ -73,7 +77,7 @@ class ChapteredMp4(Exporter):
             )
         if recording.chapters:
             raise MediaError(
-                f"{one_line(recording.path)} has several files, and a copy holds one; "
+                f"{_text_line(recording.path)} has several files, and a copy holds one; "
                 "`--format chapters` writes the chapters alone"
             )
         copy_with_chapters(recording.path, _chapters(export), path, self.kind)
@@ -148,7 +152,7 @@ class PremiereMarkers(Exporter):
         for row in export.rows:
             times = (row.start, row.end, row.end - row.start)
             codes = "\t".join(time_code(time, rate) for time in times)
-            text += f"{row.status}\t{as_cell(one_line(row.said))}\t{codes}\tComment\r\n"
+            text += f"{row.status}\t{as_cell(_text_line(row.said))}\t{codes}\tComment\r\n"
         path.write_bytes(codecs.BOM_UTF16_LE + text.encode("utf-16-le", "replace"))
 
 
@@ -163,11 +167,11 @@ class ResolveMarkers(TextExporter):
 
     def _pieces(self, export: Export) -> Iterable[str]:
         rate = _rate_of(export.recordings)
-        yield f"TITLE: {one_line(export.title)}\nFCM: NON-DROP FRAME\n\n"
+        yield f"TITLE: {_text_line(export.title)}\nFCM: NON-DROP FRAME\n\n"
         for number, row in enumerate(export.rows, start=1):
             frames = max(1, round((row.end - row.start) * rate))
             begin, end = time_code(row.start, rate), time_code(row.start + 1 / rate, rate)
-            note = one_line(row.said).replace("|", "/")
+            note = _text_line(row.said).replace("|", "/")
             yield f"{number:03d}  001      V     C        {begin} {end} {begin} {end}  \n"
             yield f" |C:ResolveColorBlue |M:{note} |D:{frames}\n\n"
 
@@ -195,6 +199,11 @@ class LabelStudio(TextExporter):
         yield json.dumps(list(tasks.values()), ensure_ascii=False, indent=1) + "\n"
 
 
+def _text_line(text: str) -> str:
+    """`text` without line breaks, which would end the entry, and what XML cannot hold."""
+    return _NO_TEXT.sub("\ufffd", one_line(text))
+
+
 def _rate_of(recordings: Iterable[RecordingRow]) -> float:
     """Frames a second that all of some recordings are counted in.
 
@@ -214,7 +223,7 @@ def _chapters(export: Export) -> Iterator[Chapter]:
             continue
         if start > place:
             yield place, start, GAP
-        yield start, end, one_line(row.said)
+        yield start, end, _text_line(row.said)
         place = end
     if last > place:
         yield place, last, GAP
@@ -234,10 +243,10 @@ def _clip(otio: Any, row: ExportRow, recording: RecordingRow, rate: float) -> An
     names = ("recording", "start", "end", "instant", "score", "reason", "caption", "status")
     about = {name: value for name in names if (value := getattr(row, name)) is not None}
     return otio.schema.Clip(
-        name=one_line(PurePath(name_of(clip.path)).name),
+        name=_text_line(PurePath(name_of(clip.path)).name),
         media_reference=media,
         source_range=span(clip.start, clip.end),
-        markers=[otio.schema.Marker(one_line(row.said), span(clip.start, clip.end))],
+        markers=[otio.schema.Marker(_text_line(row.said), span(clip.start, clip.end))],
         metadata={"earmark": about},
     )
 
