@@ -27,12 +27,11 @@ from earmark.evaluation.metrics.coverage_counts import (
     covered,
     holding,
 )
-from earmark.gate.episodes import bill
+from earmark.gate.episodes import OperatingPoints, bill
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.gate import Gate
 from earmark.gate.listener import LEVEL_HOP, listen
-from earmark.gate.operating_points import OperatingPoints
 from earmark.media import find, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.selection import Budget, Coverage

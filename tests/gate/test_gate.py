@@ -14,8 +14,8 @@ import pytest
 
 from earmark.errors import ModelMismatch
 from earmark.features.log_mel import LogMel
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.timeline import Track
 from gate_making import small_training
 

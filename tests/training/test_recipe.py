@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from earmark.errors import AnnotationError
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.timeline import Track
 from earmark.training.dataset import Material, TrainingRecording, fold
 from earmark.training.optimisation import make_head

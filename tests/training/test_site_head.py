@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import FittedRates
 from earmark.grid import Grid
 from earmark.media import Source, open_recording

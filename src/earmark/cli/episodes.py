@@ -12,9 +12,8 @@ import typer
 from earmark.cli import options
 from earmark.cli.plan import parse_share
 from earmark.errors import EarmarkError
-from earmark.gate.episodes import Episodes
+from earmark.gate.episodes import Episodes, OperatingPoints
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.recall_promise import Misses, promise
 from earmark.gate.score_cache import cache_at
 from earmark.pipeline.listen import listen

@@ -1,4 +1,4 @@
-"""Episodes: the stretches a gate keeps open."""
+"""Episodes: the stretches a gate keeps open, and the thresholds it does so at."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earmark.gate.gate import Gate
 from earmark.timeline import HOP, FloatArray, Span, Track, merge
 
 SHORTEST = 0.15
@@ -62,6 +63,39 @@ class Episodes:
             return begins, ends
         is_apart = begins[1:] - ends[:-1] >= self.gap
         return begins[np.append(True, is_apart)], ends[np.append(is_apart, True)]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoints:
+    """How the scores become episodes, chosen on development recordings."""
+
+    on: tuple[tuple[float, float], ...]
+    """Development recall and the threshold that reaches it, the highest recall first."""
+    off_share: float
+    """The closing threshold as a share of the opening one."""
+    median: int
+    """Steps of the median filter."""
+
+    @classmethod
+    def of(cls, gate: Gate) -> OperatingPoints:
+        """Those of `gate`."""
+        return cls(**{**gate.points, "on": tuple(map(tuple, gate.points["on"]))})
+
+    def threshold(self, recall: float) -> float:
+        """The highest threshold whose development recall is at least `recall`."""
+        for target, threshold in reversed(self.on):
+            if target >= recall - 1e-9:
+                return threshold
+        known = ", ".join(f"{target:.0%}" for target, _ in self.on)
+        raise ValueError(f"no operating point reaches {recall:.0%} recall; there are {known}")
+
+    def at_recall(self, recall: float) -> Episodes:
+        """The rule for episodes that reached `recall` of the development actions."""
+        return self.episodes(self.threshold(recall))
+
+    def episodes(self, threshold: float) -> Episodes:
+        """The rule that opens at `threshold`."""
+        return Episodes(on=threshold, off=threshold * self.off_share, median=self.median)
 
 
 @dataclass(frozen=True, slots=True)

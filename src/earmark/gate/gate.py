@@ -193,7 +193,7 @@ class Gate:
     rates: FittedRates
     survival: Survival
     points: Mapping[str, Any]
-    """How the scores become episodes: see `earmark.gate.operating_points`."""
+    """How the scores become episodes: see `earmark.gate.episodes`."""
     misses: Mapping[str, FloatArray]
     """What that leaves out: see `earmark.gate.recall_promise.Misses`."""
     error: ForecastError

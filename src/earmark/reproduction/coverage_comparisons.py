@@ -34,8 +34,8 @@ from earmark.evaluation.score_sources import (
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
 from earmark.evaluation.tables.table import p_value, percent
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.frontline_registry import frontline_named, gate_of
-from earmark.gate.operating_points import OperatingPoints
 from earmark.grid import Grid
 from earmark.media import open_recording
 from earmark.reproduction.comparison import Comparison, Made, averaged, not_run, pooled

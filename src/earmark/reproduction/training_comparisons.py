@@ -29,9 +29,8 @@ from earmark.evaluation.paper.published_numbers import ENCODER, RULE, TRANSFER, 
 from earmark.evaluation.score_sources import AnnotatedScores
 from earmark.evaluation.tables.table import Cells, Table, p_value, percent
 from earmark.features.pretrained.segments import SURE
-from earmark.gate.episodes import CLOSED_GAP, SHORTEST
+from earmark.gate.episodes import CLOSED_GAP, SHORTEST, OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
 from earmark.models.catalogue import Layout

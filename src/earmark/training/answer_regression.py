@@ -20,8 +20,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from earmark.errors import MediaError
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import MOST, Fit, FittedRates, WindowScores, describe, nearest
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival

@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 from earmark.errors import AnnotationError
 from earmark.evaluation.benchmark import BUDGETS, Case, count_picks, run_case
 from earmark.evaluation.metrics.coverage_counts import ForecastCounts, count_starts
-from earmark.gate.episodes import Episodes, bill
+from earmark.gate.episodes import Episodes, OperatingPoints, bill
 from earmark.gate.forecast_error import (
     ForecastError,
     Miscount,
@@ -27,7 +27,6 @@ from earmark.gate.forecast_error import (
     spread,
 )
 from earmark.gate.gate import Card, Gate, Honesty
-from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import Fit, FittedRates, RateMap, WindowScores, describe, fit_poisson
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival

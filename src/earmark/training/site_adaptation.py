@@ -27,9 +27,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from earmark.errors import LedgerError
+from earmark.gate.episodes import OperatingPoints
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.operating_points import OperatingPoints
 from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
 from earmark.timeline import FloatArray
