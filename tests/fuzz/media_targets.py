@@ -14,9 +14,8 @@ import numpy as np
 
 from earmark.errors import MediaError
 from earmark.media import open_recording
-from earmark.media.mp4_boxes import describe, read_layout, read_traks
+from earmark.media.mp4_boxes import describe, read_boxes, read_traks
 from earmark.media.packet_index import find_obstacle, read_packets
-from earmark.media.storage import ByteRange
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -35,13 +34,13 @@ class MemoryStorage:
         assert start >= 0
         return self.data[start : max(start, end)]
 
-    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
-        return [self.read(each.start, each.end) for each in ranges]
+    def read_all(self, ranges: Sequence[range]) -> list[bytes]:
+        return [self.read(each.start, each.stop) for each in ranges]
 
     def key(self) -> str:
         return ""
 
-    def hold(self, stretch: ByteRange) -> None: ...
+    def hold(self, stretch: range) -> None: ...
 
     def close(self) -> None: ...
 
@@ -50,23 +49,23 @@ def boxes(data: bytes) -> None:
     """The box parser: what is described is small and has the tracks that were found."""
     storage = MemoryStorage(data)
     try:
-        layout = read_layout(storage)
-        if layout is None:
+        found = read_boxes(storage)
+        if not found:
             return
-        traks = read_traks(storage, layout)
-        described = describe(storage, *layout.brand, layout.index)
+        traks = read_traks(storage, found[b"moov"])
+        described = describe(storage, found[b"moov"])
     except MediaError:
         return
     assert len(described) <= 2 * len(data) + 1000
-    assert len(traks) == sum(box.kind == b"trak" for box in layout.index.children) or not traks
+    assert len(traks) == sum(box.kind == b"trak" for box in found[b"moov"].children) or not traks
 
 
 def packets(data: bytes) -> None:
     """The packet index: packets lie in the file, and all columns are of one length."""
     storage = MemoryStorage(data)
     try:
-        layout = read_layout(storage)
-        traks = read_traks(storage, layout) if layout else []
+        found = read_boxes(storage)
+        traks = read_traks(storage, found[b"moov"]) if found else []
         obstacles = [find_obstacle(storage, trak) for trak in traks]
         for trak, obstacle in zip(traks, obstacles, strict=True):
             if not obstacle:

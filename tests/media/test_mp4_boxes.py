@@ -10,8 +10,9 @@ import pytest
 
 from earmark.errors import UnreadableFile
 from earmark.media import Meter, mp4_boxes, open_recording
-from earmark.media.mp4_boxes import describe, read_layout, read_traks, walk
-from earmark.media.storage import ByteRange, LocalStorage
+from earmark.media.container import _read_tracks
+from earmark.media.mp4_boxes import Trak, describe, read_boxes, read_traks, walk
+from earmark.media.storage import LocalStorage
 from hostile_media import FTYP, NUMBER, RATE, PcmMovie, box, pcm, write_movie
 from making import click_times, whole_sound
 
@@ -24,7 +25,11 @@ def stored(path: Path, *data: bytes) -> LocalStorage:
 
 
 def kinds(storage: LocalStorage, start: int = 0) -> list[bytes]:
-    return [box.kind for box in walk(storage, ByteRange(start, storage.size_bytes))]
+    return [box.kind for box in walk(storage, range(start, storage.size_bytes))]
+
+
+def traks_of(storage: LocalStorage) -> list[Trak]:
+    return read_traks(storage, read_boxes(storage)[b"moov"])
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -48,8 +53,7 @@ def test_headers_of_64_bits_say_what_those_of_32_do(tmp_path, version, is_long):
 def test_a_track_says_its_number_clock_turn_and_edits(tmp_path, version, rotation):
     movie = PcmMovie(8, version=version, rotation=rotation, edits=[(1000, -1), (250, 3)])
     storage = stored(tmp_path / "a.mov", FTYP, movie.moov())
-    layout = read_layout(storage)
-    (trak,) = read_traks(storage, layout)
+    (trak,) = traks_of(storage)
     assert (trak.number, trak.kind, trak.ticks_a_second) == (NUMBER, b"soun", RATE)
     assert trak.rotation == rotation
     assert trak.edits == ((1.0, -1), (0.25, 3))
@@ -59,7 +63,7 @@ def test_a_track_says_its_number_clock_turn_and_edits(tmp_path, version, rotatio
 def test_an_edit_longer_than_32_bits_can_say(tmp_path):
     movie = PcmMovie(8, version=1, edits=[(5 << 32, 6 << 32)])
     storage = stored(tmp_path / "a.mov", FTYP, movie.moov())
-    (trak,) = read_traks(storage, read_layout(storage))
+    (trak,) = traks_of(storage)
     assert trak.edits == (((5 << 32) / 1000, 6 << 32),)
 
 
@@ -72,7 +76,7 @@ def test_a_track_header_that_is_cut_off_says_nothing_wrong(tmp_path, size, versi
     has_number, has_turn = size >= (24 if version else 16), size >= len(times) + 16 + 8
     moov = box(b"moov", PcmMovie(8).moov()[8:116], box(b"trak", box(b"tkhd", header)))
     storage = stored(tmp_path / "a.mov", FTYP, moov)
-    (trak,) = read_traks(storage, read_layout(storage))
+    (trak,) = traks_of(storage)
     assert (trak.number, trak.rotation) == (NUMBER * has_number, 90 * has_turn)
     assert (trak.kind, trak.ticks_a_second, trak.edits) == (b"", 1, ())
 
@@ -88,13 +92,13 @@ def test_a_track_header_that_is_cut_off_says_nothing_wrong(tmp_path, size, versi
 )
 def test_a_file_in_fragments_is_known_by_either_sign(tmp_path, within, after, is_fragmented):
     storage = stored(tmp_path / "a.mov", FTYP, PcmMovie(8, more=within).moov(), after)
-    assert read_layout(storage).is_fragmented == is_fragmented
+    assert _read_tracks(storage).is_fragmented == is_fragmented
 
 
 def test_a_movie_without_a_clock_has_no_tracks(tmp_path):
     moov = PcmMovie(8).moov()
     storage = stored(tmp_path / "a.mov", FTYP, moov.replace(b"mvhd", b"free"))
-    assert read_traks(storage, read_layout(storage)) == []
+    assert traks_of(storage) == []
 
 
 class TestWalk:
@@ -108,9 +112,9 @@ class TestWalk:
     def test_a_size_of_none_reaches_to_the_end(self, tmp_path):
         *_, last = walk(
             stored(tmp_path / "a", FTYP, box(b"mdat", bytes(99), size=0)),
-            ByteRange(0, len(FTYP) + 107),
+            range(len(FTYP) + 107),
         )
-        assert (last.kind, last.whole.start, last.whole.end) == (
+        assert (last.kind, last.whole.start, last.whole.stop) == (
             b"mdat",
             len(FTYP),
             len(FTYP) + 107,
@@ -119,15 +123,15 @@ class TestWalk:
 
     def test_one_that_reaches_past_the_end_is_given_and_ends_it(self, tmp_path):
         storage = stored(tmp_path / "a", FTYP, box(b"mdat", bytes(9), size=1 << 20))
-        *_, last = walk(storage, ByteRange(0, storage.size_bytes))
-        assert (last.kind, last.whole.size_bytes) == (b"mdat", 1 << 20)
+        *_, last = walk(storage, range(storage.size_bytes))
+        assert (last.kind, len(last.whole)) == (b"mdat", 1 << 20)
 
     @pytest.mark.parametrize("is_long", [False, True])
     def test_a_body_begins_behind_its_header(self, tmp_path, is_long):
         storage = stored(tmp_path / "a", FTYP, box(b"mdat", b"body", is_long=is_long))
-        *_, last = walk(storage, ByteRange(0, storage.size_bytes))
-        assert storage.read(last.body.start, last.body.end) == b"body"
-        assert last.whole.end == storage.size_bytes
+        *_, last = walk(storage, range(storage.size_bytes))
+        assert storage.read(last.body.start, last.body.stop) == b"body"
+        assert last.whole.stop == storage.size_bytes
 
     @pytest.mark.parametrize(("size", "is_given"), [(15, False), (16, True)])
     def test_a_long_box_is_no_shorter_than_its_header(self, tmp_path, size, is_given):
@@ -138,17 +142,17 @@ class TestWalk:
 def test_a_description_holds_whole_boxes_and_nothing_too_large_to_copy(tmp_path):
     notes, junk = box(b"note", b"kept"), box(b"junk", bytes((1 << 20) + 1))
     storage = stored(tmp_path / "a.mov", FTYP, PcmMovie(8, more=notes + junk).moov())
-    layout = read_layout(storage)
-    said = describe(storage, *layout.brand, layout.index)
+    found = read_boxes(storage)
+    said = describe(storage, found[b"ftyp"], found[b"moov"])
     again = stored(tmp_path / "b.mov", said)
-    boxes = list(walk(again, ByteRange(0, again.size_bytes)))
+    boxes = list(walk(again, range(again.size_bytes)))
     assert [box.kind for box in boxes] == [b"ftyp", b"moov"]
-    assert boxes[-1].whole.end == len(said)
+    assert boxes[-1].whole.stop == len(said)
     inside = list(walk(again, boxes[-1].body))
     assert [box.kind for box in inside] == [b"mvhd", b"trak", b"note"]
-    assert inside[-1].whole.end == len(said)
-    assert again.read(inside[-1].body.start, inside[-1].body.end) == b"kept"
-    (trak,) = read_traks(again, read_layout(again))
+    assert inside[-1].whole.stop == len(said)
+    assert again.read(inside[-1].body.start, inside[-1].body.stop) == b"kept"
+    (trak,) = traks_of(again)
     assert (trak.number, trak.kind, trak.ticks_a_second) == (NUMBER, b"soun", RATE)
 
 
@@ -165,10 +169,10 @@ class CountingStorage(LocalStorage):
 def test_an_index_is_read_from_the_disk_once(tmp_path):
     path = write_movie(tmp_path / "a.mov", pcm(1.0, []))
     storage = CountingStorage(str(path), Meter())
-    layout = read_layout(storage)
+    index = read_boxes(storage)[b"moov"]
     before = storage.reads
     assert before <= 6, "the boxes side by side, and all of the index at once"
-    assert len(read_traks(storage, layout)) == 1
+    assert len(read_traks(storage, index)) == 1
     assert storage.reads == before
 
 
@@ -177,7 +181,7 @@ def test_of_fragments_the_first_tells_enough(tmp_path):
     fragments = [box(b"moof"), box(b"mdat", bytes(50))] * 200
     path.write_bytes(FTYP + box(b"moov", box(b"mvex")) + b"".join(fragments))
     meter = Meter()
-    assert read_layout(LocalStorage(str(path), meter)).is_fragmented
+    assert b"moof" in read_boxes(LocalStorage(str(path), meter))
     assert meter.bytes_read < 200
 
 
@@ -185,10 +189,10 @@ def test_of_fragments_the_first_tells_enough(tmp_path):
 def test_an_index_may_be_as_large_as_any_recording_s(tmp_path, monkeypatch, less):
     path = write_movie(tmp_path / "a.mov", pcm(1.0, []))
     storage = LocalStorage(str(path), Meter())
-    size = read_layout(storage).index.whole.size_bytes
+    size = len(read_boxes(storage)[b"moov"].whole)
     monkeypatch.setattr(mp4_boxes, "MOST_INDEX_BYTES", size - less)
     with pytest.raises(UnreadableFile, match="more than that of") if less else nullcontext():
-        read_layout(storage)
+        read_boxes(storage)
 
 
 @pytest.mark.parametrize("rest", [-8, -1, 0, 1, 11])
@@ -201,7 +205,7 @@ def test_a_table_of_edits_may_end_in_the_middle_of_one(tmp_path, rest):
     )
     trak = box(b"trak", box(b"edts", box(b"elst", lines)))
     storage = stored(tmp_path / "a.mov", FTYP, box(b"moov", PcmMovie(8).moov()[8:116], trak))
-    (found,) = read_traks(storage, read_layout(storage))
+    (found,) = traks_of(storage)
     assert found.edits == ((2.0, -1),) * (2 if rest >= 0 else 0)
 
 

@@ -19,7 +19,7 @@ from earmark.media.packet_index import (
     find_obstacle,
     read_packets,
 )
-from earmark.media.storage import ByteRange, LocalStorage
+from earmark.media.storage import LocalStorage
 from hostile_media import FTYP, box, table
 
 FILE_BYTES = 10_000
@@ -48,7 +48,7 @@ class Film:
         held, data = {}, b""
         for kind, body in given.items():
             if body is not None:
-                held[kind.encode()] = ByteRange(len(data), len(data) + len(body))
+                held[kind.encode()] = range(len(data), len(data) + len(body))
                 data += body
         path = folder / "tables"
         path.write_bytes(data.ljust(FILE_BYTES, b"\xff"))
@@ -223,7 +223,7 @@ def test_raw_sound_must_be_as_wide_as_it_says(tmp_path, said, is_obstacle):
     path = Path(film.storage.uri)
     body = film.trak.tables[b"stsd"]
     data = path.read_bytes()
-    path.write_bytes(data[: body.start] + wide + data[body.end :])
+    path.write_bytes(data[: body.start] + wide + data[body.stop :])
     again = LocalStorage(str(path), Meter())
     assert ("how large a sample is" in find_obstacle(again, film.trak)) == is_obstacle
 

@@ -16,7 +16,6 @@ from earmark.errors import RemoteError, UnreadableFile
 from earmark.media import Meter, Source, find, open_recording, remote_file
 from earmark.media import remote_storage as remote_module
 from earmark.media.inspection import inspect
-from earmark.media.storage import ByteRange
 from making import AudioPlan, click_times, make_video, read_number, whole_sound
 from servers import HOST, range_server, s3_server
 
@@ -171,7 +170,7 @@ def test_a_file_that_changes_is_not_mixed(folder, tmp_path, fault):
         assert len(storage.read(0, 100)) == 100
         path.write_bytes(path.read_bytes() + bytes(fault == "no-tags"))
         for need in (
-            lambda: storage.read_all([ByteRange(200_000, 200_100)]),
+            lambda: storage.read_all([range(200_000, 200_100)]),
             lambda: whole_sound(recording),
             lambda: recording.frames([1.0]),
             recording.video_packets,

@@ -31,7 +31,7 @@ from earmark.media.container import (
 )
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, Meter, Storage
+from earmark.media.storage import Meter, Storage
 from earmark.timeline import HOP
 
 SOUND_RATES = range(1000, 1_000_001)
@@ -178,7 +178,7 @@ def _read_pieces(
     firsts = np.flatnonzero(np.diff(run_of, prepend=-1))
     starts = positions[firsts]
     stops = np.maximum.reduceat(ends, firsts)
-    ranges = [ByteRange(*pair) for pair in zip(starts.tolist(), stops.tolist(), strict=True)]
+    ranges = [range(*pair) for pair in zip(starts.tolist(), stops.tolist(), strict=True)]
     runs = [memoryview(data + _PADDING) for data in storage.read_all(ranges)]
     offsets = (positions - starts[run_of]).tolist()
     for run, offset, size in zip(run_of.tolist(), offsets, sizes.tolist(), strict=True):

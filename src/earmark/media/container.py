@@ -17,7 +17,7 @@ from av.stream import Discard, Disposition, Stream
 from av.video.stream import VideoStream
 
 from earmark.errors import MediaError, UnreadableFile, summarise
-from earmark.media.mp4_boxes import Mp4Layout, Trak, check_places, describe, read_layout, read_traks
+from earmark.media.mp4_boxes import Mp4Box, Trak, check_places, describe, read_boxes, read_traks
 from earmark.media.packet_index import (
     PacketIndex,
     check_fragments,
@@ -44,14 +44,16 @@ Decoded = TypeVar("Decoded")
 
 @dataclass(frozen=True, slots=True)
 class Tracks:
-    """What the head of a file says: its layout, and the tracks to be read by their tables."""
+    """What the head of a file says: its index, and the tracks to be read by their tables."""
 
-    layout: Mp4Layout | None
-    """Of an MP4 or MOV file."""
+    index: Mp4Box | None
+    """The moov box of an MP4 or MOV file, with all that lies in it."""
     traks: dict[int, Trak]
     """By number, where the index says where all packets lie; none where demuxing is the way."""
     access_reason: str
     """Why the packets are reached the way they are."""
+    is_fragmented: bool = False
+    """Whether the index is in pieces through the file."""
     description: bytes = b""
     """A file of these tracks without a packet; empty where demuxing is the way."""
 
@@ -120,8 +122,8 @@ def _tracks_of(storage: Storage, version: str) -> Tracks:
     """The tracks of a file; where it is still the `version` described before, as they were then."""
     key = storage.uri, storage.version
     if version and (known := _described.get(key)):
-        if known.layout and known.traks:
-            storage.hold(known.layout.index.whole)
+        if known.index and known.traks:
+            storage.hold(known.index.whole)
         return known
     _described[key] = found = _read_tracks(storage)
     if len(_described) > _MOST_DESCRIBED:
@@ -131,21 +133,24 @@ def _tracks_of(storage: Storage, version: str) -> Tracks:
 
 def _read_tracks(storage: Storage) -> Tracks:
     """The tracks to read by their tables, and why those or none."""
-    layout = read_layout(storage)
-    if layout is None:
+    boxes = read_boxes(storage)
+    if not boxes:
         return Tracks(None, {}, "its container keeps no index of every packet")
-    check_places(storage, layout.index)
-    known = [(trak, find_obstacle(storage, trak)) for trak in read_traks(storage, layout)]
-    if layout.is_fragmented:
+    index = boxes[b"moov"]
+    check_places(storage, index)
+    known = [(trak, find_obstacle(storage, trak)) for trak in read_traks(storage, index)]
+    if b"moof" in boxes or any(box.kind == b"mvex" for box in index.children):
         check_fragments(storage)
-        return Tracks(layout, {}, "it is fragmented, with its index in pieces")
+        reason = "it is fragmented, with its index in pieces"
+        return Tracks(index, {}, reason, is_fragmented=True)
     media = [(trak, obstacle) for trak, obstacle in known if trak.kind in (b"soun", b"vide")]
     obstacles = [obstacle for _, obstacle in media if obstacle]
     if obstacles or not media:
-        return Tracks(layout, {}, obstacles[0] if obstacles else "its index is of a rare kind")
+        return Tracks(index, {}, obstacles[0] if obstacles else "its index is of a rare kind")
     traks = {trak.number: trak for trak, _ in media}
     reason = "its index says where every audio packet lies"
-    return Tracks(layout, traks, reason, describe(storage, *layout.brand, layout.index))
+    described = [boxes[kind] for kind in (b"ftyp", b"moov") if kind in boxes]
+    return Tracks(index, traks, reason, description=describe(storage, *described))
 
 
 def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> MediaFile:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from earmark.media.mp4_boxes import Mp4Layout, walk
+from earmark.media.mp4_boxes import Mp4Box, walk
 from earmark.media.storage import Storage
 
 MOST_BYTES = 1 << 18
@@ -26,17 +26,17 @@ _RECORD_BYTES, _KIND_AT = 36, 24
 _HOLDERS = (b"DEVC", b"STRM")
 
 
-def read_marks(storage: Storage, layout: Mp4Layout, *, duration: float) -> tuple[float, ...]:
+def read_marks(storage: Storage, index: Mp4Box, *, duration: float) -> tuple[float, ...]:
     """Seconds from the beginning of a file that were marked, in order; those within `duration`."""
     found: set[int] = set()
-    for box in layout.index.children:
-        if box.kind != b"udta" or box.whole.end > layout.index.whole.end:
+    for box in index.children:
+        if box.kind != b"udta" or box.whole.stop > index.whole.stop:
             continue
         for held in walk(storage, box.body):
             if held.kind not in (b"HMMT", b"GPMF"):
                 continue
             start = held.body.start
-            end = min(held.body.end, box.body.end, start + MOST_BYTES)
+            end = min(held.body.stop, box.body.stop, start + MOST_BYTES)
             data = storage.read(start, max(start, end))
             if held.kind == b"HMMT":  # as many numbers as the first of them says, or as there are
                 numbers = [number for (number,) in struct.iter_unpack(">I", data[: len(data) & ~3])]

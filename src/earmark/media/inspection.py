@@ -55,7 +55,7 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
             )
         return Inspection(part.size_bytes, None, 0, tuple(warnings))
     with open_media(part.uri, Meter(), version=part.version, index_only=True) as file:
-        index_bytes = file.tracks.layout.index.whole.size_bytes if file.tracks.layout else 0
+        index_bytes = len(file.tracks.index.whole) if file.tracks.index else 0
         streams, packet_bytes = file.container.streams.audio, 0
         if track < len(streams):
             index = file.index_of(streams[track])

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from earmark.errors import UnreadableFile
 from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, Storage
+from earmark.media.storage import Storage
 
 _FIRST = frozenset(
     [b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"]
@@ -66,11 +66,14 @@ _LEFT_OUT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mp4Box:
-    """One box: its four-letter kind, and its bytes with and without the header."""
+    """One box: its four-letter kind, and its bytes with and without the header.
+
+    These may reach past the end of a damaged file, further than `len` counts.
+    """
 
     kind: bytes
-    whole: ByteRange
-    body: ByteRange
+    whole: range
+    body: range
     children: tuple[Mp4Box, ...] = ()
     """What it holds, where that is read."""
 
@@ -90,61 +93,43 @@ class Trak:
     rotation: int
     """Degrees clockwise by which it asks to be turned: 0, 90, 180 or 270."""
     edits: tuple[Edit, ...]
-    tables: dict[bytes, ByteRange]
+    tables: dict[bytes, range]
     """The bodies of the boxes in `stbl`, by their kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mp4Layout:
-    """Where things lie in an MP4 or MOV file."""
+def read_boxes(storage: Storage) -> dict[bytes, Mp4Box]:
+    """The first box of each kind in the file; none where it is not MP4 or MOV.
 
-    brand: tuple[Mp4Box, ...]
-    """The ftyp box; old MOV files have none."""
-    index: Mp4Box
-    """The moov box, with all that lies in it."""
-    is_fragmented: bool
-    """Whether the index is in pieces through the file."""
-
-
-def read_layout(storage: Storage) -> Mp4Layout | None:
-    """How the file is laid out; None where it is not MP4 or MOV.
-
-    `UnreadableFile` where it is one, but its index is missing or cut off.
+    The index, moov, is among them with all that lies in it: `UnreadableFile` where it is missing or
+    cut off. Fragments, moof, are looked for no further than the first.
     """
     if storage.read(0, 16)[4:8] not in _FIRST:
-        return None
+        return {}
     found: dict[bytes, Mp4Box] = {}
-    for box in walk(storage, ByteRange(0, storage.size_bytes)):
+    for box in walk(storage, range(storage.size_bytes)):
         found.setdefault(box.kind, box)
         if box.kind == b"moof":
             break
     moov = found.get(b"moov")
-    if (
-        moov is None
-        or moov.whole.end > storage.size_bytes
-        or moov.whole.size_bytes > MOST_INDEX_BYTES
-    ):
+    if moov is None or moov.whole.stop > storage.size_bytes or len(moov.whole) > MOST_INDEX_BYTES:
         raise _unusable(storage, moov, has_fragments=b"moof" in found)
     storage.hold(moov.whole)
-    (index,) = _parse(storage, moov.whole, within=b"")
-    kinds = {box.kind for box in index.children}
-    if b"cmov" in kinds:
+    (found[b"moov"],) = _parse(storage, moov.whole, within=b"")
+    if any(box.kind == b"cmov" for box in found[b"moov"].children):
         name = place_of(storage.uri)
         raise UnreadableFile(
             f"{name} has a compressed index (cmov), which may unfold to any size; remux it"
         )
-    is_fragmented = b"mvex" in kinds or b"moof" in found
-    return Mp4Layout((found[b"ftyp"],) if b"ftyp" in found else (), index, is_fragmented)
+    return found
 
 
-def read_traks(storage: Storage, layout: Mp4Layout) -> list[Trak]:
-    """The tracks of the file, in its order; none where the movie has no clock."""
-    children = layout.index.children
-    headers = [box for box in children if box.kind == b"mvhd"]
+def read_traks(storage: Storage, index: Mp4Box) -> list[Trak]:
+    """The tracks that an index tells of, in its order; none where the movie has no clock."""
+    headers = [box for box in index.children if box.kind == b"mvhd"]
     if not headers:
         return []
     movie_ticks = _clock(storage, headers[0].body)
-    return [_read_trak(storage, box, movie_ticks) for box in children if box.kind == b"trak"]
+    return [_read_trak(storage, box, movie_ticks) for box in index.children if box.kind == b"trak"]
 
 
 def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
@@ -158,8 +143,8 @@ def describe(storage: Storage, *boxes: Mp4Box) -> bytes:
             body = describe(storage, *box.children)
         elif box.kind in _TABLES:
             body = _TABLES[box.kind]
-        elif box.body.size_bytes <= _MOST_COPIED_BYTES:
-            body = storage.read(box.body.start, box.body.end)
+        elif box.body.stop - box.body.start <= _MOST_COPIED_BYTES:
+            body = storage.read(box.body.start, box.body.stop)
         else:
             continue
         data += struct.pack(">I4s", 8 + len(body), box.kind) + body
@@ -191,14 +176,14 @@ def check_places(storage: Storage, box: Mp4Box, depth: int = 0) -> None:
         check_places(storage, each, depth + 1)
 
 
-def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
+def walk(storage: Storage, within: range) -> Iterator[Mp4Box]:
     """The boxes side by side in a stretch; one that reaches past the end is given and ends it.
 
     `UnreadableFile` where there are more, and smaller ones, than anything has that was recorded.
     """
     position = within.start
     for number in itertools.count():
-        header = storage.read(position, min(position + 16, within.end))
+        header = storage.read(position, min(position + 16, within.stop))
         if len(header) < 8:
             return
         size, kind = struct.unpack(">I4s", header[:8])
@@ -207,11 +192,11 @@ def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
             (size,) = struct.unpack(">Q", header[8:])
             header_size = 16
         elif size == 0:
-            size = within.end - position
+            size = within.stop - position
         if size < header_size:
             return
         end = position + size
-        yield Mp4Box(kind, ByteRange(position, end), ByteRange(position + header_size, end))
+        yield Mp4Box(kind, range(position, end), range(position + header_size, end))
         position = end
         if number > _MOST_BOXES and position - within.start < number * _LEAST_BOX_BYTES:
             raise UnreadableFile(
@@ -220,16 +205,16 @@ def walk(storage: Storage, within: ByteRange) -> Iterator[Mp4Box]:
             )
 
 
-def _parse(storage: Storage, stretch: ByteRange, *, within: bytes) -> Iterator[Mp4Box]:
+def _parse(storage: Storage, stretch: range, *, within: bytes) -> Iterator[Mp4Box]:
     """The boxes of a stretch in a box of kind `within`, with the boxes they hold."""
     for box in walk(storage, stretch):
-        is_read = box.kind in _NESTS.get(within, ()) and box.whole.end <= stretch.end
+        is_read = box.kind in _NESTS.get(within, ()) and box.whole.stop <= stretch.stop
         held = tuple(_parse(storage, box.body, within=box.kind)) if is_read else ()
         yield Mp4Box(box.kind, box.whole, box.body, held) if held else box
 
 
 def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
-    found: dict[bytes, ByteRange] = {}
+    found: dict[bytes, range] = {}
     for leaf in _leaves(trak):  # the first of a kind: QuickTime has a second hdlr for the data
         found.setdefault(leaf.kind, leaf.body)
     # Version, times, number, duration and 20 bytes more, then the matrix, whose first row is
@@ -256,23 +241,23 @@ def _leaves(box: Mp4Box) -> Iterator[Mp4Box]:
         yield from _leaves(child) if child.children else (child,)
 
 
-def _clock(storage: Storage, body: ByteRange | None) -> int:
+def _clock(storage: Storage, body: range | None) -> int:
     """Ticks a second, at least 1, from a movie's or a media header."""
     header = _read(storage, body, 32).ljust(32, b"\0")
     place = 20 if header[:1] == b"\1" else 12
     return max(1, int.from_bytes(header[place : place + 4], "big"))
 
 
-def _read(storage: Storage, body: ByteRange | None, most: int) -> bytes:
-    return storage.read(body.start, min(body.end, body.start + most)) if body else b""
+def _read(storage: Storage, body: range | None, most: int) -> bytes:
+    return storage.read(body.start, min(body.stop, body.start + most)) if body else b""
 
 
 def _unusable(storage: Storage, moov: Mp4Box | None, *, has_fragments: bool) -> UnreadableFile:
     name = place_of(storage.uri)
-    if moov and moov.whole.end > storage.size_bytes:
+    if moov and moov.whole.stop > storage.size_bytes:
         said = f"{name} is cut off inside its index (moov); copy the whole file again"
     elif moov:
-        size = f"{moov.whole.size_bytes / 1e6:,.0f} MB"
+        size = f"{len(moov.whole) / 1e6:,.0f} MB"
         said = (
             f"{name} has an index (moov) of {size}, more than that of any recording; it is damaged"
         )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from earmark.errors import UnreadableFile
 from earmark.media.mp4_boxes import Trak, walk
 from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, Storage
+from earmark.media.storage import Storage
 from earmark.timeline import FloatArray
 
 Ints = NDArray[np.int64]
@@ -81,7 +81,7 @@ class VideoPackets:
 def check_fragments(storage: Storage) -> None:
     """`UnreadableFile` where the fragments of a file name more packets than there can be."""
     count = 0
-    for moof in walk(storage, ByteRange(0, storage.size_bytes)):
+    for moof in walk(storage, range(storage.size_bytes)):
         trafs = walk(storage, moof.body) if moof.kind == b"moof" else ()
         runs = (run for traf in trafs for run in walk(storage, traf.body) if run.kind == b"trun")
         for run in runs:
@@ -200,7 +200,7 @@ class _Rows:
 class _Tables:
     """The tables of `stbl`, each read when it is asked for."""
 
-    def __init__(self, storage: Storage, tables: dict[bytes, ByteRange]) -> None:
+    def __init__(self, storage: Storage, tables: dict[bytes, range]) -> None:
         self._storage = storage
         self._tables = tables
         self._constant_size = min(self._number(b"stsz", 4), _LARGEST)
@@ -302,17 +302,17 @@ class _Tables:
 
         The number of rows stands just before the first, which is `after` bytes in.
         """
-        body = self._tables.get(kind, ByteRange(0, 0))
+        body = self._tables.get(kind, range(0))
         size = width * np.dtype(form).itemsize
-        count = min(self._number(kind, after - 4), (body.size_bytes - after) // size)
+        count = min(self._number(kind, after - 4), (body.stop - body.start - after) // size)
         start = body.start + after
         data = self._storage.read(start, start + count * size) if count > 0 else b""
         return np.frombuffer(data, form, count=len(data) // size * width).reshape(-1, width)
 
     def _number(self, kind: bytes, place: int, size: int = 4) -> int:
         """A whole number in the head of a table; 0 where there is no such table."""
-        body = self._tables.get(kind, ByteRange(0, 0))
-        if body.size_bytes < place + size:
+        body = self._tables.get(kind, range(0))
+        if body.stop - body.start < place + size:
             return 0
         start = body.start + place
         return int.from_bytes(self._storage.read(start, start + size), "big")

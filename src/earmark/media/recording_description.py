@@ -107,7 +107,7 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
         access="index" if all(part.has_index for part in parts) else "demux",
         access_reason=reason,
         size_bytes=sum(part.size_bytes for part in parts),
-        key=_join_keys(keys),
+        key=keys[0] if len(keys) == 1 else _join_keys(keys),
         bytes_read=meter.bytes_read,
         parts=tuple(parts),
         began=began,
@@ -132,11 +132,11 @@ def content_key(source: Source) -> str:
     for uri in source.uris:
         with closing(open_storage(uri, Meter())) as storage:
             keys.append(storage.key())
-    return _join_keys(keys)
+    return keys[0] if len(keys) == 1 else _join_keys(keys)
 
 
 def _join_keys(keys: list[str]) -> str:
-    return keys[0] if len(keys) == 1 else hashlib.sha256("".join(keys).encode()).hexdigest()
+    return hashlib.sha256("".join(keys).encode()).hexdigest()
 
 
 def _describe(file: MediaFile, uri: str, start: float) -> Part:
@@ -153,11 +153,8 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
     zero = 0.0 if file.tracks.traks else zero_of(file, begin)
     _check_clock(file, end - zero, has_pictures=pictures is not None)
     duration = max(0.0, end - zero)
-    marks = (
-        read_marks(file.storage, file.tracks.layout, duration=duration)
-        if file.tracks.layout
-        else ()
-    )
+    index = file.tracks.index
+    marks = read_marks(file.storage, index, duration=duration) if index else ()
     return Part(
         uri=uri,
         start=start,
@@ -168,7 +165,7 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         video=_describe_video(file, pictures, extents) if pictures else None,
         size_bytes=file.storage.size_bytes,
         version=file.storage.version,
-        promised=0.0 if file.tracks.layout else promised(file.container),
+        promised=0.0 if index else promised(file.container),
         marks=marks,
     )
 
@@ -243,7 +240,7 @@ def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
             if shown := int(index.is_shown.sum()):
                 extents[stream.index] = Extent(index.start, index.end, shown, index.missing_packets)
         return extents
-    if file.tracks.layout is not None and file.tracks.layout.is_fragmented:
+    if file.tracks.is_fragmented:
         return _by_fragments(file, streams)
     return _by_tail(file.container, streams) or _by_scan(file.container, streams)
 
@@ -255,7 +252,7 @@ def zero_of(file: MediaFile, begin: float) -> float:
     first packet is; a hair before 0 it is a codec's priming, further before it a clock that ran
     over (MPEG-TS).
     """
-    return begin if begin < -OVERHANG and file.tracks.layout is None else max(0.0, begin)
+    return begin if begin < -OVERHANG and file.tracks.index is None else max(0.0, begin)
 
 
 def promised(container: InputContainer) -> float:

@@ -21,12 +21,12 @@ def list_warnings(
     recording: Recording, further: Mapping[Part, Sequence[str]] = MappingProxyType({})
 ) -> list[str]:
     """What is odd about a recording, a line each, with what else is known of its files."""
-    lines = []
-    if not recording.has_audio:
+    lines, tracks = list[str](), len(recording.audio_tracks)
+    if not tracks:
         lines = ["no audio stream: by default windows are chosen by the sizes of its video packets"]
-    elif len(recording.audio_tracks) > 1:
+    elif tracks > 1:
         lines = [
-            f"{len(recording.audio_tracks)} audio tracks, of which track {recording.audio_track} "
+            f"{tracks} audio tracks, of which track {recording.audio_track} "
             "is listened to; choose another with `--audio-track`"
         ]
     if gone := missing_chapters([part.uri for part in recording.parts]):

@@ -17,7 +17,7 @@ import httpx
 from earmark.errors import MissingExtra, RemoteError, UnreadableFile, summarise
 from earmark.media.http_client import HttpClient, Reply
 from earmark.media.source import is_web, place_of
-from earmark.media.storage import ByteRange, Meter, changed
+from earmark.media.storage import Meter, changed
 
 _IN_FLIGHT = 8
 """Range requests made at a time."""
@@ -67,14 +67,14 @@ class HttpFile:
 
     def read_facts(self) -> FileFacts:
         """What the server says about the file, from an answer with its first byte alone."""
-        response, body = self._start(ByteRange(0, 1), 1).result()
+        response, body = self._start(range(1), 1).result()
         self._meter.count(body)
         self._facts = _facts_of(response)
         return self._facts
 
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
+    def read_ranges(self, ranges: Sequence[range]) -> list[bytes | BaseException]:
         """What came for each range, or why nothing did."""
-        replies = [self._start(wanted, wanted.size_bytes) for wanted in ranges]
+        replies = [self._start(wanted, len(wanted)) for wanted in ranges]
         return [reply.exception() or self._meter.count(reply.result()[1]) for reply in replies]
 
     def read_whole(self, limit_bytes: int) -> bytes:
@@ -85,9 +85,9 @@ class HttpFile:
         """Close the connections."""
         self._client.close()
 
-    def _start(self, wanted: ByteRange | None, limit_bytes: int) -> Future[Reply]:
+    def _start(self, wanted: range | None, limit_bytes: int) -> Future[Reply]:
         """Ask for a part of the file, or all of it."""
-        headers = {"Range": f"bytes={wanted.start}-{wanted.end - 1}"} if wanted else {}
+        headers = {"Range": f"bytes={wanted.start}-{wanted.stop - 1}"} if wanted is not None else {}
         tag = (self._facts and self._facts.tag) or ""
         if tag.startswith('"'):  # a weak one never matches
             headers["If-Match"] = tag
@@ -98,9 +98,9 @@ class HttpFile:
             has_body=lambda response: self._has_body(response, wanted),
         )
 
-    def _has_body(self, response: httpx.Response, wanted: ByteRange | None) -> bool:
+    def _has_body(self, response: httpx.Response, wanted: range | None) -> bool:
         """Make sure of an answer, and of the part that was asked for instead of the whole file."""
-        if wanted and _size_of(response) == 0:
+        if wanted is not None and _size_of(response) == 0:
             return False  # no part can be had of an empty file
         status, said = response.status_code, f"{response.status_code} {response.reason_phrase}"
         if status == httpx.codes.PRECONDITION_FAILED:
@@ -109,15 +109,17 @@ class HttpFile:
             raise FileNotFoundError(said)
         if not response.is_success:
             raise PermissionError(said) if status in _REFUSALS else OSError(said)
-        if wanted and status != httpx.codes.PARTIAL_CONTENT:
+        if wanted is not None and status != httpx.codes.PARTIAL_CONTENT:
             raise RemoteError(
                 f"{place_of(self._url)}: the server refuses byte ranges, so only the whole file "
                 "can be had; download it first"
             )
         told = response.headers.get("Content-Range", "")
-        if wanted and not told.startswith(f"bytes {wanted.start}-"):
+        if wanted is not None and not told.startswith(f"bytes {wanted.start}-"):
             raise OSError("it answers with other bytes than were asked for")
-        if self._facts and wanted and _facts_of(response).version != self._facts.version:
+        if wanted is None or self._facts is None:
+            return True
+        if _facts_of(response).version != self._facts.version:
             raise changed(self._url)
         return True
 
@@ -156,12 +158,12 @@ class StoredFile:
         self._version = self._version or found.version
         return found
 
-    def read_ranges(self, ranges: Sequence[ByteRange]) -> list[bytes | BaseException]:
+    def read_ranges(self, ranges: Sequence[range]) -> list[bytes | BaseException]:
         """What came for each range, or why nothing did."""
         answers: list[bytes | BaseException] = self._files.cat_ranges(
             [self._path] * len(ranges),
             [wanted.start for wanted in ranges],
-            [wanted.end for wanted in ranges],
+            [wanted.stop for wanted in ranges],
             on_error="return",
             batch_size=_IN_FLIGHT,
         )

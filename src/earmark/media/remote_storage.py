@@ -10,7 +10,7 @@ from typing import TypeVar
 from earmark.errors import EarmarkError, MediaError, RemoteError, UnreadableFile, summarise
 from earmark.media.remote_file import open_remote
 from earmark.media.source import place_of
-from earmark.media.storage import ByteRange, Meter
+from earmark.media.storage import Meter
 
 _BLOCK_BYTES = 1 << 16
 """The least that is fetched at a time by single reads; the first block also tells files apart."""
@@ -92,13 +92,13 @@ class RemoteStorage:
         self._held = {0: self._held[0], start: latest}
         return latest[: end - start]
 
-    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+    def read_all(self, ranges: Sequence[range]) -> list[bytes]:
         """The bytes of each range, in order; several requests are under way at a time."""
-        return self._fetch([ByteRange(r.start, min(r.end, self.size_bytes)) for r in ranges])
+        return self._fetch([range(r.start, min(r.stop, self.size_bytes)) for r in ranges])
 
-    def hold(self, stretch: ByteRange) -> None:
+    def hold(self, stretch: range) -> None:
         """Fetch a stretch in one request; it is held until another is read."""
-        self.read(stretch.start, stretch.end)
+        self.read(stretch.start, stretch.stop)
 
     def key(self) -> str:
         """A hash of size and entity tag, with the first bytes where the server has no tags."""
@@ -111,9 +111,9 @@ class RemoteStorage:
 
     def _fetch_block(self, start: int, end: int = 0) -> bytes:
         end = min(self.size_bytes, max(end, start + _BLOCK_BYTES))
-        return self._fetch([ByteRange(start, end)])[0]
+        return self._fetch([range(start, end)])[0]
 
-    def _fetch(self, ranges: list[ByteRange]) -> list[bytes]:
+    def _fetch(self, ranges: list[range]) -> list[bytes]:
         """The bytes of each range; those that fail or come short are asked for again.
 
         As long as something new comes in, the backoff begins anew.
@@ -127,7 +127,7 @@ class RemoteStorage:
             for place, answer in zip(waiting, answers, strict=True):
                 if isinstance(answer, BaseException):
                     errors.append(answer)
-                elif len(answer) == ranges[place].size_bytes:
+                elif len(answer) == len(ranges[place]):
                     found[place] = answer
             if len(found) == len(ranges) - len(waiting):
                 raise next(iter(errors), OSError("it broke off in the middle of an answer"))

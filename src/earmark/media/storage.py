@@ -45,21 +45,8 @@ class Meter:
             setattr(self, each.name, getattr(other, each.name))
 
 
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """Bytes `[start, end)` of a file."""
-
-    start: int
-    end: int
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes it holds."""
-        return self.end - self.start
-
-
 class Storage(Protocol):
-    """One file that can be read at any position.
+    """One file that can be read at any position; a stretch of it is the `range` of its bytes.
 
     `read` and `read_all` return what was asked for, or less only where the file ends; whatever
     else goes wrong is raised as a MediaError naming the file. `hold` says that a stretch will be
@@ -79,8 +66,8 @@ class Storage(Protocol):
     """Worth reading to save a read."""
 
     def read(self, start: int, end: int) -> bytes: ...  # noqa: D102
-    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]: ...  # noqa: D102
-    def hold(self, stretch: ByteRange) -> None: ...  # noqa: D102
+    def read_all(self, ranges: Sequence[range]) -> list[bytes]: ...  # noqa: D102
+    def hold(self, stretch: range) -> None: ...  # noqa: D102
     def key(self) -> str: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
@@ -122,13 +109,13 @@ class LocalStorage:
         """Bytes `[start, end)`, fewer at the end of the file."""
         if self._held_start <= start and end <= self._held_start + len(self._held):
             return self._held[start - self._held_start : end - self._held_start]
-        return self.read_all([ByteRange(start, end)])[0]
+        return self.read_all([range(start, end)])[0]
 
-    def read_all(self, ranges: Sequence[ByteRange]) -> list[bytes]:
+    def read_all(self, ranges: Sequence[range]) -> list[bytes]:
         """The bytes of each one, in order."""
         found = []
         for one in ranges:
-            size = min(one.end, self.size_bytes) - one.start
+            size = min(one.stop, self.size_bytes) - one.start
             try:
                 found.append(os.pread(self._descriptor, size, one.start) if size > 0 else b"")
             except OSError as error:
@@ -141,10 +128,10 @@ class LocalStorage:
             raise changed(self.uri)
         return found
 
-    def hold(self, stretch: ByteRange) -> None:
+    def hold(self, stretch: range) -> None:
         """Keep a stretch, unless it is large, for the small reads that follow."""
-        if stretch.size_bytes <= _MOST_HELD_BYTES:
-            self._held_start, self._held = stretch.start, self.read(stretch.start, stretch.end)
+        if len(stretch) <= _MOST_HELD_BYTES:
+            self._held_start, self._held = stretch.start, self.read(stretch.start, stretch.stop)
 
     def key(self) -> str:
         """A hash of size, time of change and both ends; the name plays no part."""
