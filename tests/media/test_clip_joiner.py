@@ -11,6 +11,7 @@ import pytest
 
 from earmark.errors import MediaError
 from earmark.media import open_recording
+from earmark.media.chapter_writer import copy_with_chapters
 from earmark.media.clip_joiner import (
     CaptionedClip,
     ClipCue,
@@ -19,7 +20,7 @@ from earmark.media.clip_joiner import (
     _subtitles,
     join_clips,
 )
-from earmark.media.clip_writer import copy_with_chapters, cut_clip
+from earmark.media.clip_writer import cut_clip
 from earmark.timeline import Span
 from making import (
     AudioPlan,

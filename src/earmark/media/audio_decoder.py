@@ -25,9 +25,9 @@ from earmark.errors import UnreadableFile, summarise
 from earmark.media.container import (
     MediaFile,
     decode_packet,
-    discard_all_but,
     open_media,
     packets_of,
+    read_only,
 )
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
@@ -143,7 +143,7 @@ def _decode(part: Part, track: int, meter: Meter) -> Iterator[AudioFrame]:
 
 
 def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    discard_all_but(file.container, stream)
+    read_only(file.container, stream)
     for packet in packets_of(file.container, stream):
         yield from decode_packet(stream.codec_context.decode, packet, meter)
 

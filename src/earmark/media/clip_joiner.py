@@ -16,7 +16,8 @@ from av.packet import Packet
 
 from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
-from earmark.media.clip_writer import CLOCK, MILLISECONDS, add_video, as_chapters, at_time, move
+from earmark.media.chapter_writer import MILLISECONDS, as_chapters
+from earmark.media.clip_writer import CLOCK, add_video, at_time, move
 
 RATE = 48_000
 """Samples a second of sound that is encoded anew."""

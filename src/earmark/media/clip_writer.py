@@ -1,4 +1,4 @@
-"""Writes copies of recordings: clips cut out of them, whole ones with chapters.
+"""Writes clips cut out of recordings.
 
 Packets go over as they are, from a key frame on; only what is to be blurred is decoded, and encoded
 anew.
@@ -21,7 +21,6 @@ from earmark.errors import MediaError, summarise
 from earmark.media.atomic_file import replacing
 from earmark.media.frame import Frame, PictureBox, convert_frame
 from earmark.media.recording import Recording
-from earmark.media.source import name_of
 from earmark.timeline import Span
 
 INTERLEAVED = 2.0
@@ -32,14 +31,6 @@ CLOCK = 90_000
 
 HELD = 0.3
 """Seconds that what was found once is blurred for: a face that turns away is still there."""
-
-MILLISECONDS = Fraction(1, 1000)
-
-Chapter = tuple[int, int, str]
-"""First millisecond, last, and title."""
-
-_KEPT = ("video", "audio", "subtitle")
-"""Streams that both containers hold; a camera's telemetry is in neither's list."""
 
 
 class Blur(Protocol):
@@ -186,38 +177,3 @@ def add_video(made: Any, width: int, height: int) -> Any:
 def at_time(time: float, rate: int) -> tuple[int, Fraction]:
     """A moment as ticks of a clock, and how long one is."""
     return round(time * rate), Fraction(1, rate)
-
-
-def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
-    """Chapters as a container takes them."""
-    return [
-        {
-            "id": number,
-            "start": start,
-            "end": end,
-            "time_base": MILLISECONDS,
-            "metadata": {"title": title},
-        }
-        for number, (start, end, title) in enumerate(chapters, start=1)
-    ]
-
-
-def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
-    """Write a copy of the recording in `file`, packets as they are, with `chapters` of its own.
-
-    `file` is local, or an address that libav reads; `kind` is libav's name of the container, `mp4`
-    or `matroska`. `MediaError` where what it holds cannot be read, or does not go in there.
-    """
-    try:
-        with av.open(file) as given, av.open(str(path), "w", format=kind) as made:
-            kept = [one for one in given.streams if one.type in _KEPT]
-            streams = {one.index: made.add_stream_from_template(one) for one in kept}
-            made.set_chapters(as_chapters(chapters))
-            for packet in given.demux(kept):
-                if packet.dts is not None:
-                    packet.stream = streams[packet.stream.index]
-                    made.mux(packet)
-    except (av.FFmpegError, OSError, ValueError) as error:
-        raise MediaError(
-            f"{name_of(file)} cannot be copied with chapters ({summarise(error)})"
-        ) from error

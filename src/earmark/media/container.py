@@ -197,10 +197,17 @@ def unreadable(uri: str, error: Exception) -> UnreadableFile:
     )
 
 
-def discard_all_but(container: InputContainer, *wanted: Stream) -> None:
-    """Have the demuxer skip every stream that is not wanted."""
-    for stream in container.streams:
-        stream.discard = Discard.default if stream in wanted else Discard.all
+def read_only(container: InputContainer, stream: Stream) -> None:
+    """Have the demuxer skip all other streams, and pictures be decoded on all cores.
+
+    None is decoded that is larger than any camera's: a header of a few bytes may ask for pictures
+    that take gigabytes.
+    """
+    for each in container.streams:
+        each.discard = Discard.default if each == stream else Discard.all
+    if isinstance(stream, VideoStream):
+        stream.codec_context.thread_type = "AUTO"
+        stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
 
 
 def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[Any]]:
@@ -220,15 +227,6 @@ def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[A
 def moving_pictures(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
     return next((stream for stream in container.streams.video if _is_media(stream)), None)
-
-
-def prepare_pictures(stream: VideoStream) -> None:
-    """Have the pictures of `stream` decoded on all cores, and none larger than any camera's.
-
-    A header of a few bytes may ask for pictures that take gigabytes.
-    """
-    stream.codec_context.thread_type = "AUTO"
-    stream.codec_context.options = {"max_pixels": str(MOST_PIXELS)}
 
 
 def decode_packet(

@@ -70,7 +70,8 @@ class Frame:
             raise ValueError(f"a picture needs at least one pixel, not {width} x {height}")
         shrinks = width <= self.width and height <= self.height
         way = Interpolation.AREA if shrinks else Interpolation.BICUBIC
-        picture = self._as_libav().reformat(width=width, height=height, interpolation=way)
+        picture = VideoFrame.from_ndarray(np.ascontiguousarray(self.rgb), format="rgb24")
+        picture = picture.reformat(width=width, height=height, interpolation=way)
         return Frame(self.time, cast(Pixels, picture.to_ndarray()))
 
     @classmethod
@@ -99,12 +100,10 @@ class Frame:
         # mjpeg's own scale goes from 2 (good) to 31 (small).
         scale = str(round(31 - 29 * (quality - 1) / 99))
         encoder.options = {"qmin": scale, "qmax": scale}
-        picture = self._as_libav().reformat(format="yuvj420p", dst_colorspace=Colorspace.ITU601)
+        picture = VideoFrame.from_ndarray(np.ascontiguousarray(self.rgb), format="rgb24")
+        picture = picture.reformat(format="yuvj420p", dst_colorspace=Colorspace.ITU601)
         packets = [*encoder.encode(picture), *encoder.encode(None)]
         return b"".join(bytes(packet) for packet in packets)
-
-    def _as_libav(self) -> VideoFrame:
-        return VideoFrame.from_ndarray(np.ascontiguousarray(self.rgb), format="rgb24")
 
 
 def convert_frame(picture: VideoFrame, time: float) -> Frame:

@@ -12,6 +12,7 @@ not a picture is decoded past it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -26,11 +27,10 @@ from av.video.stream import VideoStream
 from earmark.errors import MediaError
 from earmark.media.container import (
     decode_packet,
-    discard_all_but,
     moving_pictures,
     open_media,
     packets_of,
-    prepare_pictures,
+    read_only,
 )
 from earmark.media.frame import Frame, convert_frame
 from earmark.media.recording_part import Part
@@ -124,8 +124,7 @@ class FrameDecoder:
     """
 
     def __init__(self, container: InputContainer, stream: VideoStream, stats: FrameStats) -> None:
-        discard_all_but(container, stream)
-        prepare_pictures(stream)
+        read_only(container, stream)
         self._container = container
         self._stream = stream
         self._stats = stats
@@ -141,27 +140,17 @@ class FrameDecoder:
         Before the first picture that is the first, after the last the last. Ends early where there
         is no picture that can be decoded.
         """
-        remaining = list(times)
+        remaining = deque(times)
         while remaining:
-            group = self._next_group(remaining)
-            remaining = remaining[len(group) :]
+            group = [remaining.popleft()]  # those that hang on one key frame
+            self._reach(group[0])
+            while (
+                remaining
+                and remaining[0] - group[-1] <= _NEAR
+                and not self._read_past(remaining[0])
+            ):
+                group.append(remaining.popleft())
             yield from self._decode_group(group)
-
-    def _next_group(self, times: list[float]) -> list[float]:
-        """The times at the front whose pictures hang on one key frame, now held."""
-        first = times[0]
-        if not self._held or not (
-            self._shown(self._held[0]) <= first + _HAIR
-            and first - self._shown(self._held[-1]) <= _NEAR
-        ):
-            self._seek(first)
-        self._hold(first)
-        group = [first]
-        for time in times[1:]:
-            if time - group[-1] > _NEAR or self._read_past(time):
-                break
-            group.append(time)
-        return group
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
         """The picture shown at each of the times of a group, with its own time."""
@@ -188,42 +177,47 @@ class FrameDecoder:
             yield from pictures
         decoder.flush_buffers()
 
-    def _seek(self, time: float) -> None:
-        """Hold the key frame at or before `time`, or the file's first one."""
-        back = 0.0
+    def _reach(self, time: float) -> None:
+        """Hold the packets from the last key frame shown by `time` on, all that are shown by it.
+
+        Where none is shown by then, those from the file's first one.
+        """
+        is_near = bool(self._held) and (
+            self._shown(self._held[0]) <= time + _HAIR
+            and time - self._shown(self._held[-1]) <= _NEAR
+        )
+        target, back = time, 0.0
         while True:
-            self._stats.seeks += 1
-            target = time - back
-            self._container.seek(round(target / self._tick), stream=self._stream)
-            self._packets = packets_of(self._container, self._stream)
-            self._held, self._is_at_end = [], False
-            self._hold(time)
-            if target < self._start - 1.0 or (self._held and self._begins_by(self._held[0], time)):
+            if not is_near:
+                self._stats.seeks += 1
+                target = time - back
+                self._container.seek(round(target / self._tick), stream=self._stream)
+                self._packets = packets_of(self._container, self._stream)
+                self._held, self._is_at_end = [], False
+            while later := self._read_past(time):
+                del self._held[:later]
+            is_first = target < self._start - 1.0
+            if is_near or is_first or (self._held and self._begins_by(self._held[0], time)):
                 return
             # Some containers seek by decode time or land behind the key frame: go further back.
             back = 2 * back + 1.0
 
-    def _hold(self, time: float) -> None:
-        """Hold the packets from the last key frame shown by `time` on, all that are shown by it."""
-        while self._read_past(time):
-            del self._held[: self._last_key(time)]
-
-    def _read_past(self, time: float) -> bool:
+    def _read_past(self, time: float) -> int:
         """Hold on to packets until none that follows can be shown up to `time`.
 
-        Stops short, and is true, where a later key frame than the first one held is shown by then.
+        Stops short where a later key frame than the first one held is shown by then: its place
+        among them is given, else 0.
         """
-        if self._last_key(time):
-            return True
-        while not self._is_at_end and not self._is_past(time):
+        places = range(len(self._held) - 1, 0, -1)
+        later = next((n for n in places if self._begins_by(self._held[n], time)), 0)
+        while not later and not self._is_at_end and not self._is_past(time):
             packet = next(self._packets, None)
             if packet is None or not packet.size:
                 self._is_at_end = True
             elif self._held or packet.is_keyframe:
                 self._held.append(packet)
-                if len(self._held) > 1 and self._begins_by(packet, time):
-                    return True
-        return False
+                later = (len(self._held) - 1) * self._begins_by(packet, time)
+        return later
 
     def _is_past(self, time: float) -> bool:
         """Whether what is read next is shown after `time`.
@@ -239,11 +233,6 @@ class FrameDecoder:
     def _begins_by(self, packet: Packet[VideoStream], time: float) -> bool:
         """Whether decoding can start at `packet`, and its picture is shown by `time`."""
         return packet.is_keyframe and self._shown(packet) <= time + _HAIR
-
-    def _last_key(self, time: float) -> int:
-        """Place of the last held key frame shown at or before `time`; 0 where there is none."""
-        places = range(len(self._held) - 1, -1, -1)
-        return next((n for n in places if self._begins_by(self._held[n], time)), 0)
 
     def _shown(self, packet: Packet[VideoStream]) -> float:
         stamp = packet.pts if packet.pts is not None else packet.dts

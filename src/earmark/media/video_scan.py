@@ -16,11 +16,10 @@ from av.video.reformatter import Interpolation
 from earmark.errors import MediaError
 from earmark.media.container import (
     decode_packet,
-    discard_all_but,
     moving_pictures,
     open_media,
     packets_of,
-    prepare_pictures,
+    read_only,
 )
 from earmark.media.frame import Pixels
 from earmark.media.recording import Recording
@@ -77,8 +76,7 @@ def _decode(part: Part, meter: Meter) -> Iterator[tuple[float, VideoFrame]]:
         stream = moving_pictures(file.container)
         if stream is None or stream.time_base is None:
             return
-        discard_all_but(file.container, stream)
-        prepare_pictures(stream)
+        read_only(file.container, stream)
         decode, tick = stream.codec_context.decode, float(stream.time_base)
         for packet in packets_of(file.container, stream):
             for picture in decode_packet(decode, packet if packet.size else None, meter):

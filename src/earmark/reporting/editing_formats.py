@@ -11,7 +11,7 @@ from typing import Any
 
 from earmark.errors import MediaError, MissingExtra
 from earmark.ledger.records import RecordingRow
-from earmark.media.clip_writer import Chapter, copy_with_chapters
+from earmark.media.chapter_writer import Chapter, copy_with_chapters
 from earmark.media.source import is_remote, name_of
 from earmark.reporting.csv_rows import as_cell
 from earmark.reporting.edit_list import FRAME_RATE, Clip, edit_list, in_chapter, one_line, time_code

@@ -1,0 +1,56 @@
+"""Writes copies of whole recordings with chapters, packets as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+
+from earmark.errors import MediaError, summarise
+from earmark.media.source import name_of
+
+MILLISECONDS = Fraction(1, 1000)
+
+Chapter = tuple[int, int, str]
+"""First millisecond, last, and title."""
+
+_KEPT = ("video", "audio", "subtitle")
+"""Streams that both containers hold; a camera's telemetry is in neither's list."""
+
+
+def as_chapters(chapters: Iterable[Chapter]) -> list[Any]:
+    """Chapters as a container takes them."""
+    return [
+        {
+            "id": number,
+            "start": start,
+            "end": end,
+            "time_base": MILLISECONDS,
+            "metadata": {"title": title},
+        }
+        for number, (start, end, title) in enumerate(chapters, start=1)
+    ]
+
+
+def copy_with_chapters(file: str, chapters: Iterable[Chapter], path: Path, kind: str) -> None:
+    """Write a copy of the recording in `file`, packets as they are, with `chapters` of its own.
+
+    `file` is local, or an address that libav reads; `kind` is libav's name of the container, `mp4`
+    or `matroska`. `MediaError` where what it holds cannot be read, or does not go in there.
+    """
+    try:
+        with av.open(file) as given, av.open(str(path), "w", format=kind) as made:
+            kept = [one for one in given.streams if one.type in _KEPT]
+            streams = {one.index: made.add_stream_from_template(one) for one in kept}
+            made.set_chapters(as_chapters(chapters))
+            for packet in given.demux(kept):
+                if packet.dts is not None:
+                    packet.stream = streams[packet.stream.index]
+                    made.mux(packet)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        raise MediaError(
+            f"{name_of(file)} cannot be copied with chapters ({summarise(error)})"
+        ) from error
