@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ from earmark.media import Meter, Source, open_recording
 from earmark.media.prefetch import (
     THREADS,
     DecodedFrames,
-    DecoderPool,
     FrameRequest,
     HeldRecordingDecoder,
     prefetch,
@@ -143,17 +142,26 @@ class Waiting:
         pass
 
 
+def decoders_alive() -> bool:
+    return any(thread.name.startswith("prefetch") for thread in threading.enumerate())
+
+
 def test_who_is_done_waits_for_the_decoders_and_who_is_interrupted_does_not(media):
     request, go_on = FrameRequest(open_recording(media("a.mp4")), (0.0,)), threading.Event()
-    with suppress(KeyboardInterrupt), DecoderPool(lambda: Waiting(go_on)) as pool:
-        future = pool.submit(request)
+
+    def interrupted():
+        yield request
         raise KeyboardInterrupt
-    assert any(thread.is_alive() for thread in pool._threads)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(prefetch(interrupted(), lambda: Waiting(go_on)))
+    assert decoders_alive()
     go_on.set()
-    with DecoderPool(lambda: Waiting(go_on)) as pool:
-        future = pool.submit(request)
-        assert future.result().frames == []
-    assert not any(thread.is_alive() for thread in pool._threads)
+    for thread in threading.enumerate():
+        if thread.name.startswith("prefetch"):
+            thread.join(60)
+    assert [found.frames for found in prefetch([request], lambda: Waiting(go_on))] == [[]]
+    assert not decoders_alive()
 
 
 def test_what_windows_cost_adds_up(media):

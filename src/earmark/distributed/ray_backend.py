@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from queue import LifoQueue
 from typing import Any
 
 from earmark.captioning.captioner import Captioner
@@ -41,7 +42,7 @@ from earmark.errors import (
 )
 from earmark.ledger.records import PickFrames
 from earmark.ledger.run_calls import CallRecorder
-from earmark.media.prefetch import DecoderPool, FrameRequest
+from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder
 from earmark.pipeline.backend import Item, Outcomes, Value, attempt
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.version import VERSION
@@ -140,14 +141,21 @@ class WindowWorker:
 
     def __init__(self, captioner: Captioner) -> None:
         self._captioner = captioner
-        self._decoders = DecoderPool()
+        self._decoders: LifoQueue[HeldRecordingDecoder] = LifoQueue()
+        """Those that are free: as many windows are decoded at a time."""
+        for _ in range(THREADS):
+            self._decoders.put(HeldRecordingDecoder())
 
     def ask(self, version: str, task: Task, timeout: float) -> WorkerReply | VersionMismatch:
         """What the captioner says of `task`."""
         if version != VERSION:
             return VersionMismatch(VERSION, platform.node())
         wanted = FrameRequest(task.recording, task.request.times)
-        found = self._decoders.submit(wanted).result()
+        decode = self._decoders.get()
+        try:
+            found = decode(wanted)
+        finally:
+            self._decoders.put(decode)
         if found.failure:
             return WorkerReply(None, UnreadableFile(found.failure))
         try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import cast
@@ -130,7 +130,8 @@ class FrameDecoder:
         self._stats = stats
         self._tick = float(stream.time_base or 0)
         self._start = (stream.start_time or 0) * self._tick
-        self._held: list[Packet[VideoStream]] = []
+        self._held: list[tuple[float, Packet[VideoStream]]] = []
+        """Each with the container's time at which it is shown."""
         self._packets: Iterator[Packet[VideoStream]] = iter(())
         self._is_at_end = True
 
@@ -154,13 +155,13 @@ class FrameDecoder:
 
     def _decode_group(self, times: list[float]) -> Iterator[tuple[float, VideoFrame]]:
         """The picture shown at each of the times of a group, with its own time."""
-        shown = [self._shown(packet) for packet in self._held]
+        shown = [start for start, _ in self._held]
         last = 0
         for time in times:
             past = [place for place, start in enumerate(shown) if start <= time + _HAIR]
             last = max(last, max(past, key=shown.__getitem__, default=0))
         best: dict[float, tuple[float, VideoFrame]] = {}
-        for picture in self._decoded(self._held[: last + 1]):
+        for picture in self._decoded(packet for _, packet in self._held[: last + 1]):
             if picture.pts is None:
                 continue
             begins = picture.pts * self._tick
@@ -169,7 +170,7 @@ class FrameDecoder:
                     best[time] = (begins, picture)
         yield from (best[time] for time in times if time in best)
 
-    def _decoded(self, packets: Sequence[Packet[VideoStream]]) -> Iterator[VideoFrame]:
+    def _decoded(self, packets: Iterable[Packet[VideoStream]]) -> Iterator[VideoFrame]:
         decoder = self._stream.codec_context
         for packet in [*packets, None]:
             pictures = decode_packet(decoder.decode, packet, self._stats.meter)
@@ -183,8 +184,7 @@ class FrameDecoder:
         Where none is shown by then, those from the file's first one.
         """
         is_near = bool(self._held) and (
-            self._shown(self._held[0]) <= time + _HAIR
-            and time - self._shown(self._held[-1]) <= _NEAR
+            self._held[0][0] <= time + _HAIR and time - self._held[-1][0] <= _NEAR
         )
         target, back = time, 0.0
         while True:
@@ -197,7 +197,7 @@ class FrameDecoder:
             while later := self._read_past(time):
                 del self._held[:later]
             is_first = target < self._start - 1.0
-            if is_near or is_first or (self._held and self._begins_by(self._held[0], time)):
+            if is_near or is_first or (self._held and _begins_by(*self._held[0], time)):
                 return
             # Some containers seek by decode time or land behind the key frame: go further back.
             back = 2 * back + 1.0
@@ -209,14 +209,15 @@ class FrameDecoder:
         among them is given, else 0.
         """
         places = range(len(self._held) - 1, 0, -1)
-        later = next((n for n in places if self._begins_by(self._held[n], time)), 0)
+        later = next((n for n in places if _begins_by(*self._held[n], time)), 0)
         while not later and not self._is_at_end and not self._is_past(time):
             packet = next(self._packets, None)
             if packet is None or not packet.size:
                 self._is_at_end = True
             elif self._held or packet.is_keyframe:
-                self._held.append(packet)
-                later = (len(self._held) - 1) * self._begins_by(packet, time)
+                stamp = packet.pts if packet.pts is not None else packet.dts
+                self._held.append(((stamp or 0) * self._tick, packet))
+                later = (len(self._held) - 1) * _begins_by(*self._held[-1], time)
         return later
 
     def _is_past(self, time: float) -> bool:
@@ -226,14 +227,12 @@ class FrameDecoder:
         """
         if not self._held:
             return False
-        if self._held[-1].dts is not None:
-            return self._held[-1].dts * self._tick > time + _HAIR
-        return min(map(self._shown, self._held[-_REORDERED:])) > time + _HAIR
+        decoded = self._held[-1][1].dts
+        if decoded is not None:
+            return decoded * self._tick > time + _HAIR
+        return min(shown for shown, _ in self._held[-_REORDERED:]) > time + _HAIR
 
-    def _begins_by(self, packet: Packet[VideoStream], time: float) -> bool:
-        """Whether decoding can start at `packet`, and its picture is shown by `time`."""
-        return packet.is_keyframe and self._shown(packet) <= time + _HAIR
 
-    def _shown(self, packet: Packet[VideoStream]) -> float:
-        stamp = packet.pts if packet.pts is not None else packet.dts
-        return (stamp or 0) * self._tick
+def _begins_by(shown: float, packet: Packet[VideoStream], time: float) -> bool:
+    """Whether decoding can start at a packet `shown` then, and its picture is there by `time`."""
+    return packet.is_keyframe and shown <= time + _HAIR

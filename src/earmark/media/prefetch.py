@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
@@ -100,49 +100,35 @@ def prefetch(
 ) -> Generator[DecodedFrames, None, None]:
     """The frames of each of `requests`, in order, with bounded memory however many there are.
 
-    Each decoder keeps the recording it is at open, so requests of one recording should come
-    together.
+    A few threads decode them, each with a decoder of its own, which keeps the recording it is at
+    open: requests of one recording should come together. Whoever is interrupted does not wait for
+    what they are at, not even when the process ends.
     """
-    with DecoderPool(open_decoder) as pool:
-        ahead: deque[Future[DecodedFrames]] = deque()
+    queue: SimpleQueue[_Item | None] = SimpleQueue()
+    given = queue, open_decoder
+    threads = [
+        threading.Thread(name=f"prefetch {number}", target=_decode_all, args=given, daemon=True)
+        for number in range(THREADS)
+    ]
+    for thread in threads:
+        thread.start()
+    ahead: deque[Future[DecodedFrames]] = deque()
+    try:
         for request in requests:
-            ahead.append(pool.submit(request))
+            ahead.append(Future())
+            queue.put((request, ahead[-1]))
             if len(ahead) > 2 * THREADS:
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
-
-
-class DecoderPool(AbstractContextManager["DecoderPool"]):
-    """A few threads, each with a decoder of its own.
-
-    Whoever is interrupted does not wait for what they are at, not even when the process ends.
-    """
-
-    def __init__(self, open_decoder: Callable[[], Decoder] = HeldRecordingDecoder) -> None:
-        self._queue: SimpleQueue[_Item | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=_decode_all, args=(self._queue, open_decoder), daemon=True)
-            for _ in range(THREADS)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def __exit__(self, error: object, *_: object) -> None:
+    finally:
         with suppress(Empty):
             while True:
-                self._queue.get_nowait()
-        for _thread in self._threads:
-            self._queue.put(None)
-        if error is None:
-            for thread in self._threads:
-                thread.join()
-
-    def submit(self, request: FrameRequest) -> Future[DecodedFrames]:
-        """What `request` asks for, once a thread has come to it."""
-        future: Future[DecodedFrames] = Future()
-        self._queue.put((request, future))
-        return future
+                queue.get_nowait()
+        for _thread in threads:
+            queue.put(None)
+    for thread in threads:
+        thread.join()
 
 
 _Item = tuple[FrameRequest, Future[DecodedFrames]]

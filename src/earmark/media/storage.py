@@ -97,7 +97,8 @@ class LocalStorage:
         except OSError as error:
             raise UnreadableFile(f"{place} cannot be opened: {error.strerror}") from error
         state = os.fstat(self._descriptor)
-        self.size_bytes, self.version = state.st_size, self._find_version()
+        self.size_bytes, self._changed_at = state.st_size, state.st_mtime_ns
+        self.version = f"{self.size_bytes}:{self._changed_at}"
         if stat.S_ISDIR(state.st_mode):
             self.close()
             raise UnreadableFile(f"{place} is a directory with no media in it; name a media file")
@@ -124,7 +125,8 @@ class LocalStorage:
                     "copy it to a healthy disk"
                 ) from error
         self._meter.bytes_read += sum(map(len, found))
-        if self._find_version() != self.version:
+        state = os.fstat(self._descriptor)
+        if (state.st_size, state.st_mtime_ns) != (self.size_bytes, self._changed_at):
             raise changed(self.uri)
         return found
 
@@ -138,10 +140,6 @@ class LocalStorage:
         head = self.read(0, _SAMPLE_BYTES)
         tail = self.read(max(0, self.size_bytes - _SAMPLE_BYTES), self.size_bytes)
         return hashlib.sha256(f"{self.version}:".encode() + head + tail).hexdigest()
-
-    def _find_version(self) -> str:
-        state = os.fstat(self._descriptor)
-        return f"{state.st_size}:{state.st_mtime_ns}"
 
     def close(self) -> None:
         """Let go of the file; closing twice does nothing."""
