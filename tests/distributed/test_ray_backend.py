@@ -174,7 +174,7 @@ def choices(url: str) -> dict[str, Any]:
 def contents(folder: Path) -> list[Any]:
     """All of a run that does not name a moment."""
     rows: list[Any] = []
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         rows.extend(replace(missed, path="") for missed in run.failed_recordings())
         for recording in run.recordings():
             heard = run.heard(recording.id)
@@ -288,7 +288,7 @@ def test_rounds_on_a_cluster_survive_the_driver_and_a_larger_budget(cluster, tmp
         kill_when_asked([*there, "10"], server, 7)
         subprocess.run([*there, "14"], check=True)
         assert server.count() == 14 + 1
-    with Run.open(tmp_path / "there") as run:
+    with Run(tmp_path / "there") as run:
         rows = [row for one in run.recordings() for row in run.picks(one.id)]
         assert run.totals().answered == len(rows) == 14
     assert {row.round for row in rows} == {1, 2}

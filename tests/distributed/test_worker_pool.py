@@ -116,7 +116,7 @@ def test_workers_end_with_the_process_that_gave_the_work(tmp_path):
     )
     script = tmp_path.with_suffix(".py")
     script.write_text(code)
-    tests = str(Path(__file__).parents[1])
+    tests = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     driver = subprocess.Popen(
         [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": tests}
     )
