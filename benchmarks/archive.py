@@ -223,8 +223,8 @@ def keeping(calls: int) -> None:
         rate = time_answers(Path(scratch) / "rate", 10_000)
         fill(Path(scratch) / "large", calls)
         began = time.perf_counter()
-        Ledger.open(Path(scratch) / "large", {"budget": 1}).close()
-        Run.open(Path(scratch) / "large").close()
+        Ledger(Path(scratch) / "large", {"budget": 1}).close()
+        Run(Path(scratch) / "large").close()
         seconds = time.perf_counter() - began
     print(f"the ledger takes {rate:.0f} answers a second (to reach: 1,000) and opens in "
           f"{seconds:.3f} s with {calls:,} calls (1)")  # fmt: skip

@@ -47,7 +47,7 @@ def span_of(window: int) -> Span:
 
 
 def open_run(folder: Path, count: int) -> Ledger:
-    ledger = Ledger.open(folder, {"budget": count})
+    ledger = Ledger(folder, {"budget": count})
     ledger.add(RecordingRow("a", "a.mp4", count * 4.0, 1_000_000_000))
     ledger.hear("a", windows(count), key="bench")
     ledger.choose("a", explain(windows(count), np.arange(count), "window {} gains {:.2f}".format))
@@ -143,9 +143,9 @@ def main() -> None:
         fill(folder, arguments.calls)
         size = (folder / "run.db").stat().st_size
         print(f"a run of {arguments.calls:,} calls, {size / 1e6:,.0f} MB   (to open: under 1 s)")
-        timed("open to write", lambda: Ledger.open(folder, {"budget": 1}).close())
-        timed("open to read", lambda: Run.open(folder).close())
-        with Ledger.open(folder, {"budget": arguments.calls}) as ledger, ledger.run() as run:
+        timed("open to write", lambda: Ledger(folder, {"budget": 1}).close())
+        timed("open to read", lambda: Run(folder).close())
+        with Ledger(folder, {"budget": arguments.calls}) as ledger, ledger.run() as run:
             some = [
                 CallRow(f"{number:032x}", "a", span_of(number), "model")
                 for number in range(1, 10_001)

@@ -31,7 +31,7 @@ QUERIES = ("drill", "speech", "red hand", "hammer", "cup 77", "nothing of the so
 
 def fill(folder: Path, entries: int) -> None:
     rng = random.Random(1)
-    with Ledger.open(folder, {"model": "m"}) as ledger:
+    with Ledger(folder, {"model": "m"}) as ledger:
         for number in range(1000):
             ledger.add(RecordingRow(f"r{number}", f"/cams/{number}.mp4", 3600.0, 10**9))
             some = []

@@ -125,12 +125,12 @@ class Life:
 
     def report(self) -> None:
         """Write the page of all."""
-        with Run.open(self.whole) as run:
+        with Run(self.whole) as run:
             write_report(run, self.whole / "report.html")
 
     def export(self) -> None:
         """Write the table of all."""
-        with Run.open(self.whole) as run:
+        with Run(self.whole) as run:
             export(run, self.folder / "picks.csv", format="csv")
 
     def steps(self, videos: list[Path]) -> list[tuple[str, Callable[[], object]]]:

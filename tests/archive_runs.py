@@ -29,7 +29,7 @@ def tell_archive(folder: Path, *, recordings: int, windows: int = 40) -> Path:
     """A run with one failed call in fifty, and one missed recording in a hundred."""
     many = [windows_of(number, windows + number % 7) for number in range(recordings)]
     choices = list(allocate(Coverage(), many, Budget(share=0.2), across=True))
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         ledger.rate_by(EVERYDAY)
         for number, (one, choice) in enumerate(zip(many, choices, strict=True)):
             name = f"{number:064x}"

@@ -68,7 +68,7 @@ def asked_again(server: FaultServer) -> int:
 
 def _check(run: Path, server: FaultServer, kept: dict[str, int], windows: int) -> None:
     asked = _asked(server)
-    with Run.open(run) as finished:
+    with Run(run) as finished:
         totals = finished.totals()
     assert (totals.picks, totals.answered, totals.failed) == (windows, windows, 0)
     assert len(asked) == windows

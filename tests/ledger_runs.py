@@ -48,7 +48,7 @@ def said(window: int, expected: float) -> str:
 
 def open_run(folder: Path, *, tags: Mapping[int, Sequence[str]] | None = None) -> Ledger:
     """A run with one recording, heard, whose windows 1 and 3 are picked."""
-    ledger = Ledger.open(folder, PLAN)
+    ledger = Ledger(folder, PLAN)
     ledger.add(row("a"))
     ledger.hear("a", windows(".9.8.7"), key="v1", sound_bytes=50_000, access="index")
     picks = explain(windows(".9.8.7"), np.array([1, 3]), said)

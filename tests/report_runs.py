@@ -52,7 +52,7 @@ def tell_scene(
     chosen = np.argsort(-windows.scores, kind="stable")[: round(share * len(windows))]
     picks = explain(windows, chosen, "window {0}: {1:.1f} new actions expected".format)
     size, shots = scene.path.stat().st_size, album(script)
-    with Ledger.open(folder / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
+    with Ledger(folder / "run", {"model": "tiny-vl", "budget": "35%"}) as ledger:
         facts = (duration, size, 15.0, round(duration * 15))
         ledger.add(RecordingRow("one", str(scene.path), *facts, marks=MARKS))
         ledger.hear(
@@ -121,7 +121,7 @@ def tell_free(folder: Path) -> Path:
     scores = np.random.default_rng(2).random(120) ** 3
     instants = (np.arange(120) + 0.5) / 2
     windows = Windows(4.0, 60.0, scores, instants, scores / 9, SHORT, per_call=8)
-    with Ledger.open(folder / "free", {"model": "tiny-vl", "placement": "free"}) as ledger:
+    with Ledger(folder / "free", {"model": "tiny-vl", "placement": "free"}) as ledger:
         ledger.add(RecordingRow("free", str(folder / "gone.mp4"), 60.0, 4_000_000, 30.0, 1_800))
         ledger.hear("free", windows, key="free")
         ledger.choose("free", Coverage()(windows, budget=5), forecast=0.6)
@@ -140,7 +140,7 @@ def tell_shift(folder: Path, *, hours: float = 3.0, share: float = 0.2) -> Path:
     level = Track(-60 + 40 * np.repeat(scores, 4) * rng.random(4 * count), hop=1.0)
     chosen = np.sort(np.argsort(-scores)[: round(share * count)])
     shots = album(script)[::5]
-    with Ledger.open(folder / "shift", {"model": "tiny-vl", "budget": f"{share:.0%}"}) as ledger:
+    with Ledger(folder / "shift", {"model": "tiny-vl", "budget": f"{share:.0%}"}) as ledger:
         ledger.add(
             RecordingRow("shift", str(folder / "gone.mp4"), duration, 4_000_000_000, 30.0, 324_000)
         )
@@ -167,7 +167,7 @@ def tell_many(folder: Path, count: int, *, same: Container[int] = ()) -> Path:
     windows = Windows(4.0, 16.0 * count, rates, instants, rates, SHORT)
     picks = explain(windows, np.arange(0, 4 * count, 4), "window {0}".format)
     calls = [CallRow(f"call {pick.window}", "many", pick.span, "tiny-vl") for pick in picks]
-    with Ledger.open(folder, {"model": "tiny-vl"}) as ledger:
+    with Ledger(folder, {"model": "tiny-vl"}) as ledger:
         ledger.add(RecordingRow("many", "/cams/many.mp4", 16.0 * count, 10**12))
         ledger.hear("many", windows, key="many")
         tags = {pick.span: ("water", "tap") for pick in picks}

@@ -23,7 +23,7 @@ def tell_shared(folder: Path, *, sizes: tuple[tuple[int, int], ...] = ((320, 240
     media = folder / "hiddenfolder"
     media.mkdir(parents=True)
     plan = {"model": "m1", "server": "https://vlmhost.example/v1", "gate": str(media / "own.gate")}
-    with Ledger.open(folder / "run", plan) as ledger:
+    with Ledger(folder / "run", plan) as ledger:
         for name, size in zip("ab", sizes, strict=True):
             path = make_video(
                 media / f"{name}.mp4",

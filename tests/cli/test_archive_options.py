@@ -48,7 +48,7 @@ def caption(archive: Path, run: Path, *words: object) -> Said:
 
 
 def picks(folder: Path) -> dict[str, list[int]]:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return {
             recording.path: [row.pick.window for row in run.picks(recording.id)]
             for recording in run.recordings()
@@ -131,7 +131,7 @@ def test_what_a_manifest_says_is_kept_and_what_plays_no_part_is_said(archive, tm
     manifest.write_text("\n".join(["path,id,weight", *rows, "gone.mp4,cam 9,1"]))
     said = caption(manifest, tmp_path / "run", "--budget", "1")
     assert "weights of the manifest play a part only with --across" in said.err
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         assert [recording.name for recording in run.recordings()] == ["cam 0", "cam 1", "cam 2"]
         assert [missed.name for missed in run.failed_recordings()] == ["cam 9"]
     across = caption(manifest, tmp_path / "across", "--budget", "3", "--across")

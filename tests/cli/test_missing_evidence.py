@@ -39,7 +39,7 @@ def test_a_kind_of_evidence_that_has_no_model_here_is_one_line(
     told = [line for line in done.stdout.splitlines() if "is not told" in line]
     assert len(told) == bool(missing)
     assert all(kind in told[0] for kind in missing)
-    with Run.open(run) as opened:
+    with Run(run) as opened:
         (recording,) = opened.recordings()
         found = {entry.kind for entry in opened.evidence(recording.id)}
     assert found.isdisjoint(missing)

@@ -56,7 +56,7 @@ def test_export_warns_of_what_is_left_out(folder: Path):
 
 @pytest.mark.parametrize(("kind", "said"), [("parquet", "is not text"), ("srt", "2 recordings")])
 def test_export_that_needs_a_place_says_so(folder: Path, kind: str, said: str):
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         ledger.add(row("c"))
     with pytest.raises(ValueError, match=said):
         earmark("export", folder, "--format", kind)

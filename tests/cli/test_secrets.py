@@ -143,7 +143,7 @@ def test_no_secret_is_kept_printed_or_logged(served, tmp_path):
             ),
             earmark(tmp_path, "search", "run", "Bearer"),
         ]
-        with Run.open(tmp_path / "run") as run:
+        with Run(tmp_path / "run") as run:
             totals, recordings = run.totals(), run.recordings()
         batch = earmark(
             tmp_path, "export", "run", "--format", "batch", "--model", "m", "--out", "b.jsonl"
@@ -169,5 +169,5 @@ def test_a_run_is_resumed_with_an_address_signed_anew(served, tmp_path):
         assert model.count() == 2, "nothing is asked again"
     last = json.loads(done.stderr.splitlines()[-1])
     assert last["unchanged"] == 1, "nor listened to again"
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         assert len(run.recordings()) == 1

@@ -10,7 +10,7 @@ import pytest
 from earmark.captioning.question import Question
 from earmark.errors import ModelMissing
 from earmark.evidence.face_blur import FaceBlur
-from earmark.ledger.blurred_ledger import blur_of, blur_run, open_ledger
+from earmark.ledger.blurred_ledger import blur_of, blur_run
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import PickFrames
 from earmark.ledger.run_lock import is_at_work
@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def pictures(folder: Path, blur: Stamp | None = None) -> list[bytes]:
-    with Run.open(folder, blur=blur) as run:
+    with Run(folder, blur=blur) as run:
         return [run.thumbnail("a", cell(window)) for window in (1, 3, 5)]
 
 
@@ -53,7 +53,7 @@ def test_what_a_run_keeps_is_blurred_once_and_overwritten(folder: Path):
     blur_run(folder, first)
     assert pictures(folder) == [b"blurred", b"", b""]
     assert not any(b"a face" in path.read_bytes() for path in folder.glob(f"{FILE}*"))
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert run.is_blurred and run.hides_faces
         assert run.note("blur") == "stamp"
     blur_run(folder, second)
@@ -63,9 +63,9 @@ def test_what_a_run_keeps_is_blurred_once_and_overwritten(folder: Path):
 def test_pictures_of_another_run_are_blurred_as_they_are_shown(folder: Path):
     stamp = Stamp()
     assert pictures(folder, stamp) == [b"blurred", b"", b""]
-    with Run.open(folder, blur=stamp) as run:
+    with Run(folder, blur=stamp) as run:
         assert run.hides_faces and not run.is_blurred
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert not run.hides_faces
         assert run.thumbnail("a", cell(1)).startswith(b"a face")
         assert [run.has_thumbnail("a", cell(window)) for window in (1, 3, 5)] == [
@@ -89,14 +89,13 @@ def test_a_run_without_what_finds_faces_is_let_go_and_not_said_to_be_blurred(fol
     store = ModelStore(folder / "no models")
     asked = replace(Question(), blur=FaceBlur(store))
     with pytest.raises(ModelMissing):
-        open_ledger(folder, PLAN, asked)
+        Ledger(folder, PLAN, blur=asked.blur)
     assert not is_at_work(folder)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert not run.is_blurred
         assert blur_of(run, None, store) is None
         assert blur_of(run, asked.blur, store) == FaceBlur(store)
-    with open_ledger(folder, PLAN, Question()) as ledger:
-        assert isinstance(ledger, Ledger)
+    Ledger(folder, PLAN).close()
     blur_run(folder, Stamp())
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert blur_of(run, None, store) == FaceBlur(store)

@@ -74,7 +74,7 @@ def test_a_correction_is_kept_beside_the_answer_with_who_and_when(folder: Path):
     )
     assert kept.at
     assert kept.id == 1
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert run.corrections() == [kept]
         assert run.corrections("a") == [kept]
         assert run.corrections("b") == []
@@ -98,7 +98,7 @@ def test_a_correction_is_kept_beside_the_answer_with_who_and_when(folder: Path):
 def test_what_cannot_be_meant_is_refused_and_not_kept(folder: Path, wrong: Correction, why: str):
     with pytest.raises(ValueError, match=why):
         correct(folder, wrong)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert run.corrections() == []
 
 
@@ -107,7 +107,7 @@ def test_a_missed_moment_may_end_where_the_grid_does_a_little_after_the_recordin
         correct(folder, Correction("a", Span(0.0, end), "missed", "Ada"))
     with pytest.raises(ValueError, match="no part of a recording of 24 s"):
         correct(folder, Correction("a", Span(20.0, 25.01), "missed", "Ada"))
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert [one.span.end for one in run.corrections()] == [24.0, 24.5, 25.0]
 
 
@@ -159,7 +159,7 @@ def test_several_processes_correct_a_run_that_another_is_at_work_on(tmp_path: Pa
             ledger.begin(call(3, prompt=str(turn)))
         assert [writer.wait(600) for writer in writers] == [0, 0]
         fill(ledger, {1: "a hammer falls"})
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         authors = [one.author for one in run.corrections()]
         assert (authors.count("Ada"), authors.count("Bo")) == (20, 20)
         assert run.totals().answered == 1
@@ -168,7 +168,7 @@ def test_several_processes_correct_a_run_that_another_is_at_work_on(tmp_path: Pa
 def test_what_is_withdrawn_stays_and_counts_no_longer(folder: Path):
     kept = correct(folder, of(1, "right"))
     withdraw(folder, kept.id)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (found,) = run.corrections()
         assert found == replace(kept, withdrawn=found.withdrawn)
         assert found.withdrawn
@@ -203,7 +203,7 @@ def test_merging_brings_corrections_together_once(folder: Path, tmp_path: Path):
     withdraw(folder, gone.id)
     for _ in range(2):
         merge([folder], tmp_path / "all")
-    with Run.open(tmp_path / "all") as run, Run.open(folder) as theirs:
+    with Run(tmp_path / "all") as run, Run(folder) as theirs:
         assert run.corrections() == theirs.corrections()
         assert [bool(one.withdrawn) for one in run.corrections()] == [False, True]
 
@@ -212,7 +212,7 @@ def test_what_people_agree_on_is_read_as_annotations(folder: Path, tmp_path: Pat
     correct(folder, of(1, "right"))
     correct(folder, of(3, "wrong"))
     correct(folder, Correction("a", Span(18.5, 20.0), "missed", "Bo", "a door shuts"))
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (path,) = export(run, tmp_path / "spans.jsonl", format="corrections")
     assert [json.loads(line)["verdict"] for line in path.read_text().splitlines()] == [
         "right",

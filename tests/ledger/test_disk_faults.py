@@ -39,7 +39,7 @@ while True:
     asked, kept, lost = [], [], []
     faults.arm(str(folder).encode(), ctypes.c_long(number), error)
     try:
-        with Ledger.open(folder, PLAN) as ledger:
+        with Ledger(folder, PLAN) as ledger:
             for one in ledger.unanswered(calls):
                 ledger.begin(one, reserve=(100, 0.5))
                 asked.append(one.identity)
@@ -83,7 +83,10 @@ def preloaded(tmp_path_factory) -> dict[str, str]:
     source = str(TESTS / "disk_faults.c")
     command = [compiler, "-shared", "-fPIC", "-w", "-o", str(library), source, "-ldl"]
     subprocess.run(command, check=True)
-    return os.environ | {"LD_PRELOAD": str(library), "PYTHONPATH": str(TESTS)}
+    return os.environ | {
+        "LD_PRELOAD": str(library),
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+    }
 
 
 def check_promise(folder: Path) -> set[str]:
@@ -117,7 +120,7 @@ def test_a_write_that_fails_loses_no_answer_that_was_kept(preloaded, tmp_path: P
         assert len(asked) - len(kept) <= 1
         # A single failed write is tried again: an answer that has arrived is always kept.
         assert set(asked) == now
-        with Ledger.open(Path(folder), PLAN) as ledger:
+        with Ledger(Path(folder), PLAN) as ledger:
             every = [call(1, prompt=str(number)) for number in range(2)]
             left = ledger.unanswered(every)
             assert {one.identity for one in left} == {one.identity for one in every} - now
@@ -143,6 +146,6 @@ def test_a_power_cut_loses_no_answer_that_was_kept(preloaded, tmp_path: Path, an
     os.truncate(log, synced)
     (tmp_path / "run.db-shm").unlink()
     assert len(check_promise(tmp_path)) == answers
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         calls = [call(1, prompt=str(number)) for number in range(answers)]
         assert ledger.unanswered(calls) == []

@@ -62,19 +62,19 @@ def test_nothing_is_left_of_it_and_all_of_the_other(folder: Path):
     assert set(rows_about(folder, 1)) >= {"picks", "calls", "tags", "frames", "evidence"}
     delete_recordings(folder, ["a"])
     assert rows_about(folder, 1) == {} and rows_about(folder, 2) == {"calls": 1}
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert [one.id for one in run.recordings()] == ["b"]
         assert run.search("mallet") == run.search("knocking") == run.search("pass") == []
         assert [hit.recording for hit in run.search("water")] == ["b"]
 
 
 def test_what_its_calls_took_still_counts(folder: Path):
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         before = ledger.spent()
     assert (before.calls, before.tokens, before.spend) == (3, 231, pytest.approx(0.27))
     for gone in (["a"], ["b"]):
         delete_recordings(folder, gone)
-        with Ledger.open(folder, PLAN) as ledger:
+        with Ledger(folder, PLAN) as ledger:
             after = ledger.spent()
         assert (after.calls, after.tokens, after.guessed) == (3, 231, before.guessed)
         assert after.spend == pytest.approx(before.spend)
@@ -91,7 +91,7 @@ def test_an_answer_that_is_left_can_still_not_be_deleted(folder: Path):
 
 def test_while_somebody_reads_it_nothing_is_deleted(folder: Path):
     with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as reader:
-        with Ledger.open(folder, PLAN) as ledger:
+        with Ledger(folder, PLAN) as ledger:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM answers").fetchone()
             ledger.note("something", "to be in the journal")

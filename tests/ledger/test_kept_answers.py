@@ -96,9 +96,9 @@ def test_a_broken_promise_is_found_on_opening_and_asked_again(tmp_path: Path, ca
         ledger.begin(call(1), reserve=(300, 0.5))
         ledger.keep(call(1), answer("a board"))
     break_promise(tmp_path)
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         assert not next(run.picks("a")).is_settled
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         assert ledger.interrupted == 1
         assert "1 calls are said to be answered and have no answer" in caplog.text
         assert ledger.unanswered([call(1)]) == [call(1)]
@@ -110,7 +110,7 @@ def test_a_call_sent_though_it_is_answered_stays_answered(tmp_path: Path):
         ledger.begin(call(1))
         ledger.keep(call(1), answer("a board"))
         ledger.begin(call(1))
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         assert ledger.unanswered([call(1)]) == []
 
 
@@ -155,9 +155,9 @@ def make_version_3(folder: Path) -> None:
 def test_version_3_is_mended_on_its_way(tmp_path: Path):
     assert set(MIGRATIONS) == {2, 3, 4, 5}
     make_version_3(tmp_path)
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         assert [row.status for row in run.picks("a")] == ["not asked", "answered"]
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         assert ledger.unanswered([call(1), call(3)]) == [call(1)]
         assert ledger.spent() == Spent(calls=2, tokens=0, spend=0.0, guessed=2)
         ledger.begin(call(1))
@@ -172,7 +172,7 @@ def test_what_was_spent_counts_every_process_and_what_nobody_counted(tmp_path: P
         ledger.begin(call(3), reserve=(300, 0.5))
         ledger.fail(call(3), "no text", tokens=(40, 2), spend=0.125)
         ledger.begin(call(3), reserve=(300, 0.5))  # and the process dies
-    with Ledger.open(tmp_path, PLAN | {"budget": 3}) as ledger:
+    with Ledger(tmp_path, PLAN | {"budget": 3}) as ledger:
         assert ledger.spent() == Spent(calls=3, tokens=110 + 42 + 300, spend=0.875, guessed=1)
         ledger.begin(call(5), reserve=(300, 0.5))
         ledger.keep(call(5), replace(answer("loud"), kind="tags", prompt_tokens=None))

@@ -60,7 +60,7 @@ def test_a_merge_carries_evidence_once(tmp_path: Path):
             ledger.keep_evidence("a", [entry(2, "heard", "Saw"), entry(4, "said", name)], kinds=())
     for _ in range(2):
         merge([tmp_path / "1", tmp_path / "2"], tmp_path / "all")
-    with Run.open(tmp_path / "all") as run:
+    with Run(tmp_path / "all") as run:
         assert [each.text for each in run.evidence("a")] == ["Saw", "1", "2"]
         assert run.plan() == PLAN
 

@@ -37,7 +37,8 @@ with open_run(Path(sys.argv[1])) as ledger:
 def write_until_killed(folder: Path, lines: int) -> tuple[list[str], bool]:
     """What a writer said before it was killed after about `lines` lines, and if it was."""
     command = [sys.executable, "-c", WRITER, str(folder), str(CALLS)]
-    paths = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    places = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    paths = os.environ | {"PYTHONPATH": places}
     said = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=paths) as writer:
         assert writer.stdout is not None
@@ -65,7 +66,7 @@ def test_killing_the_writer_loses_nothing_it_had_kept(tmp_path: Path):
             else:
                 kept.add(identity)
     assert kills == ROUNDS
-    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
         texts = {kept.answer.text for kept in run.answers("a", cell(1))}
         assert {"what " + identity for identity in kept} <= texts
         left = ledger.unanswered([call(1, prompt=str(number)) for number in range(CALLS)])
@@ -79,10 +80,10 @@ def test_killing_the_writer_loses_nothing_it_had_kept(tmp_path: Path):
 def test_a_dead_process_gives_its_lock_back(tmp_path: Path):
     _, was_killed = write_until_killed(tmp_path, 3)
     assert was_killed
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         assert ledger.interrupted in (0, 1)
 
 
 def test_a_run_can_be_read_while_it_is_written(tmp_path: Path):
-    with Ledger.open(tmp_path, PLAN), Run.open(tmp_path) as run:
+    with Ledger(tmp_path, PLAN), Run(tmp_path) as run:
         assert run.plan() == PLAN

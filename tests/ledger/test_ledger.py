@@ -28,7 +28,7 @@ def test_an_answer_is_asked_for_once(tmp_path: Path):
         assert ledger.unanswered([call(1), call(3)]) == [call(1), call(3)]
         ledger.begin(call(1))
         ledger.keep(call(1), answer("a hand planes a board"))
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         assert ledger.unanswered([call(1), call(3)]) == [call(3)]
         assert ledger.interrupted == 0
 
@@ -36,7 +36,7 @@ def test_an_answer_is_asked_for_once(tmp_path: Path):
 def test_tags_made_again_are_no_call_in_doubt(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         ledger.begin(call(1))
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         assert ledger.interrupted == 1
         ledger.begin(call(1))
         ledger.keep(call(1), replace(answer("loud"), kind="tags"))
@@ -80,12 +80,12 @@ def test_calls_in_flight_at_a_crash_are_known_and_counted(tmp_path: Path):
     ledger.begin(call(3))
     ledger.keep(call(3), answer("a drill"))
     ledger.close()  # what a killed process leaves: one call begun and not answered
-    with Ledger.open(tmp_path, PLAN) as again:
+    with Ledger(tmp_path, PLAN) as again:
         assert again.interrupted == 1
         assert again.unanswered([call(1), call(3)]) == [call(1)]
         again.begin(call(1))
         again.keep(call(1), answer("a board"))
-    with Ledger.open(tmp_path, PLAN) as third, third.run() as run:
+    with Ledger(tmp_path, PLAN) as third, third.run() as run:
         assert third.interrupted == 0
         assert (run.totals().interrupted, run.totals().asked) == (1, 3)
 
@@ -93,7 +93,7 @@ def test_calls_in_flight_at_a_crash_are_known_and_counted(tmp_path: Path):
 def test_a_larger_budget_asks_only_the_new_windows(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         fill(ledger, {1: "a board", 3: "a drill"})
-    with Ledger.open(tmp_path, PLAN | {"budget": 3}) as ledger:
+    with Ledger(tmp_path, PLAN | {"budget": 3}) as ledger:
         ledger.choose("a", explain(windows(".9.8.7"), np.array([1, 3, 5]), said))
         assert ledger.unanswered([call(1), call(3), call(5)]) == [call(5)]
         with ledger.run() as run:
@@ -107,7 +107,7 @@ def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Pa
 
     with open_run(tmp_path) as ledger:
         fill(ledger, {1: "a board", 3: "a drill"})
-    with Ledger.open(tmp_path, PLAN | {"prompt": "in French"}) as ledger:
+    with Ledger(tmp_path, PLAN | {"prompt": "in French"}) as ledger:
         ledger.choose("a", explain(windows(".9.8.7"), np.array([1, 3]), said))
         assert ledger.unanswered([other(1), other(3)]) == [other(1), other(3)]
         ledger.begin(other(1))
@@ -118,7 +118,7 @@ def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Pa
             assert (first.kept.answer.text, second.status) == ("une planche", "not asked")
             kept = [kept.answer.text for kept in run.answers("a", cell(1))]
             assert sorted(kept) == ["a board", "une planche"]
-    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
         assert [pick.kept and pick.kept.answer.text for pick in run.picks("a")] == [
             "a board",
             "a drill",
@@ -128,7 +128,7 @@ def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Pa
 def test_what_was_heard_comes_back_to_the_last_bit(tmp_path: Path):
     heard = windows("1937..2")
     heard.scores[:] = np.random.default_rng(0).random(7)
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         ledger.add(row("a"))
         assert ledger.heard("a", key="v1", survival=SHORT) is None
         ledger.hear("a", heard, key="v1", level=Track(np.zeros(100)))
@@ -153,7 +153,7 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path):
 
 
 def _told(folder: Path) -> object:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         picks = [(row.pick, row.status, row.kept and row.kept.answer) for row in run.picks("a")]
         return picks, run.totals(), run.plan()
 
@@ -198,7 +198,7 @@ def test_another_grid_keeps_its_own_times_tags_and_pictures(tmp_path: Path):
         ledger.keep_frames("a", PickFrames(cell(1), thumbnail=b"of 4-8"))
         fill(ledger, {1: "a board"})
     wide = windows("9.7", length=8.0)
-    with Ledger.open(tmp_path, PLAN | {"window": 8.0}) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN | {"window": 8.0}) as ledger, ledger.run() as run:
         ledger.hear("a", wide, key="v2")
         span = cell(1, length=8.0)
         ledger.choose("a", explain(wide, [1], said), tags={span: ["sawing"]})
@@ -208,7 +208,7 @@ def test_another_grid_keeps_its_own_times_tags_and_pictures(tmp_path: Path):
         (hit,) = run.search("sawing")
         assert (hit.span, hit.tags, hit.thumbnail) == (span, ("sawing",), b"of 8-16")
         assert run.answers("a", span) == []
-    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
         first, _ = run.picks("a")
         assert (first.tags, run.thumbnail("a", first.span)) == (("planing",), b"of 4-8")
 
@@ -241,7 +241,7 @@ def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):
 
 
 def test_a_missed_recording_is_a_row_until_it_works(tmp_path: Path):
-    with Ledger.open(tmp_path, PLAN) as ledger:
+    with Ledger(tmp_path, PLAN) as ledger:
         ledger.fail_recording("b", "b.mp4", "b.mp4 has no audio stream")
         with ledger.run() as run:
             assert run.recordings() == []
@@ -255,7 +255,7 @@ def test_a_missed_recording_is_a_row_until_it_works(tmp_path: Path):
 
 
 def test_a_recording_missed_under_its_path_is_found_under_its_id(tmp_path: Path):
-    with Ledger.open(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
         ledger.fail_recording("b.mp4", "b.mp4", "b.mp4 is cut off")
         ledger.add(row("b"))
         assert ([known.id for known in run.recordings()], run.failed_recordings()) == (["b"], [])
@@ -278,7 +278,7 @@ def test_a_path_means_the_same_wherever_a_later_command_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         ledger.add(row("a"))
         ledger.add(replace(row("b"), path="s3://bucket/b.mp4"))
         ledger.fail_recording("c", "c.mp4", "c.mp4 is empty")
@@ -324,7 +324,7 @@ def test_the_second_process_is_told_and_stops(tmp_path: Path):
     with open_run(tmp_path):
         script = (
             "import sys; from pathlib import Path; from earmark.ledger.ledger import Ledger\n"
-            "Ledger.open(Path(sys.argv[1]), {})"
+            "Ledger(Path(sys.argv[1]), {})"
         )
         second = subprocess.run(
             [sys.executable, "-c", script, str(tmp_path)],
@@ -340,8 +340,8 @@ def test_the_second_process_is_told_and_stops(tmp_path: Path):
 
 def test_the_same_process_is_told_too(tmp_path: Path):
     with open_run(tmp_path), pytest.raises(LedgerError, match=f"process {os.getpid()}"):
-        Ledger.open(tmp_path, PLAN)
-    Ledger.open(tmp_path, PLAN).close()
+        Ledger(tmp_path, PLAN)
+    Ledger(tmp_path, PLAN).close()
 
 
 def test_a_run_of_another_version_is_refused(tmp_path: Path):
@@ -349,7 +349,7 @@ def test_a_run_of_another_version_is_refused(tmp_path: Path):
     with sqlite3.connect(tmp_path / "run.db") as database:
         database.execute("PRAGMA user_version = 99")
     database.close()
-    for opening in (lambda: Ledger.open(tmp_path, PLAN), lambda: Run.open(tmp_path)):
+    for opening in (lambda: Ledger(tmp_path, PLAN), lambda: Run(tmp_path)):
         with pytest.raises(LedgerError, match=r"tables of version 99, and this earmark uses"):
             opening()
 
@@ -366,7 +366,7 @@ def test_what_is_not_a_run_is_refused(tmp_path: Path, content: bytes | None, tol
             database.execute("CREATE TABLE theirs (x)")
         database.close()
     with pytest.raises(LedgerError, match=told):
-        Ledger.open(tmp_path, PLAN)
+        Ledger(tmp_path, PLAN)
 
 
 def test_a_damaged_page_is_one_clear_line(tmp_path: Path):
@@ -375,17 +375,17 @@ def test_a_damaged_page_is_one_clear_line(tmp_path: Path):
     whole = path.read_bytes()
     path.write_bytes(whole[:4096] + bytes(len(whole) - 4096))
     with pytest.raises(LedgerError, match="is damaged") as caught:
-        Ledger.open(tmp_path, PLAN)
+        Ledger(tmp_path, PLAN)
     assert "\n" not in str(caught.value)
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path):
     with pytest.raises(LedgerError, match="no run in"):
-        Run.open(tmp_path)
+        Run(tmp_path)
 
 
 def test_an_unknown_recording_is_a_wrong_argument(tmp_path: Path):
-    with Ledger.open(tmp_path, PLAN) as ledger, pytest.raises(ValueError, match="add it first"):
+    with Ledger(tmp_path, PLAN) as ledger, pytest.raises(ValueError, match="add it first"):
         ledger.choose("nobody", [])
 
 
@@ -393,10 +393,10 @@ def test_what_is_secret_in_a_plan_is_not_kept(tmp_path: Path):
     """A prompt may quote an address; escaped or not, it is kept as JSON without the key."""
     asked = PLAN | {"ask": {"prompt": 'what is "https://me:hunter22@host/a?token=hunter23"?\n'}}
     for _ in range(2):
-        Ledger.open(tmp_path, asked).close()
+        Ledger(tmp_path, asked).close()
     data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"hunter2" not in data
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         assert run.plan()["ask"] == {"prompt": 'what is "https://host/a?***"?\n'}
 
 
@@ -420,24 +420,24 @@ def test_a_full_disk_costs_no_answer(small_disk: Path):
         with pytest.raises(LedgerError, match="no room left"):
             ledger.begin(calls[-1])
     assert len(kept) > 50
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert len(run.answers("a", cell(1))) == len(kept)
     (small_disk / "filler").write_bytes(b"")
     with pytest.raises(LedgerError, match=r"no room|No space left"):
         (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free))
-        Ledger.open(folder, PLAN | {"more": "x" * 9000})
+        Ledger(folder, PLAN | {"more": "x" * 9000})
 
 
 def test_a_disk_reserve_that_was_cut_short_is_made_whole(tmp_path: Path):
     (tmp_path / "run.reserve").write_bytes(b"cut")
-    with Ledger.open(tmp_path, PLAN):
+    with Ledger(tmp_path, PLAN):
         assert (tmp_path / "run.reserve").read_bytes() == bytes(RESERVE_BYTES)
 
 
 def test_a_plan_is_the_same_in_whatever_order_it_is_told(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         fill(ledger, {1: "a mallet falls"})
-    with Ledger.open(tmp_path, dict(reversed(PLAN.items()))) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, dict(reversed(PLAN.items()))) as ledger, ledger.run() as run:
         assert len(list(run.picks("a"))) == 2
 
 

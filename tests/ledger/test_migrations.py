@@ -40,7 +40,7 @@ class Doomed(sqlite3.Connection):
 
 connect = sqlite3.connect
 sqlite3.connect = lambda *args, **named: connect(*args, factory=Doomed, **named)
-Ledger.open(Path(sys.argv[1]), {}).close()
+Ledger(Path(sys.argv[1]), {}).close()
 """
 
 
@@ -83,7 +83,7 @@ IN_OLD_PLAN = [
 
 def test_a_run_of_version_2_is_read_and_left_as_it_is(old: Path):
     before = (old / "run.db").read_bytes()
-    with Run.open(old) as run:
+    with Run(old) as run:
         assert told(run) == IN_PRESENT_PLAN
         assert (run.plan(), run.choice("a").notes) == (PRESENT, ("a note",))
         assert [failed.reason for failed in run.failed_recordings()] == ["b.mp4 is empty"]
@@ -98,7 +98,7 @@ def test_a_run_of_version_2_is_read_and_left_as_it_is(old: Path):
 
 
 def test_every_call_of_version_2_keeps_its_own_time(old: Path):
-    with Run.open(old) as run:
+    with Run(old) as run:
         for words, span in {"board": (4, 8), "saw wood": (8, 16), "apron": (0, 8)}.items():
             assert [hit.span for hit in run.search(words)] == [Span(*span)]
         assert [kept.answer.text for kept in run.answers("a", Span(4.0, 8.0))] == ["a board"]
@@ -107,7 +107,7 @@ def test_every_call_of_version_2_keeps_its_own_time(old: Path):
 
 
 def test_opening_to_write_migrates_and_asks_nothing_again(old: Path):
-    with Ledger.open(old, OLD) as ledger, ledger.run() as run:
+    with Ledger(old, OLD) as ledger, ledger.run() as run:
         assert (ledger.interrupted, told(run)) == (1, IN_OLD_PLAN)
         names = {4.0: "old 1", 12.0: "old 3", 20.0: "old 5"}
         calls = [CallRow(names[row.span.start], "a", row.span, "m1") for row in run.picks("a")]
@@ -122,7 +122,7 @@ def test_opening_to_write_migrates_and_asks_nothing_again(old: Path):
 
 def test_a_migrated_run_has_the_tables_of_a_new_one(old: Path, tmp_path: Path):
     for folder in (old, tmp_path / "new"):
-        Ledger.open(folder, PRESENT).close()
+        Ledger(folder, PRESENT).close()
     assert list(schema_of(old)) == list(schema_of(tmp_path / "new"))
     database = sqlite3.connect(old / "run.db")
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -151,7 +151,7 @@ def test_killed_half_way_it_is_still_version_2(old: Path, statements: int):
     command = [sys.executable, "-c", KILLED, str(old), str(statements)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert version_of(old) == 2
-    with Ledger.open(old, PRESENT) as ledger, ledger.run() as run:
+    with Ledger(old, PRESENT) as ledger, ledger.run() as run:
         assert told(run) == IN_PRESENT_PLAN
 
 
@@ -162,7 +162,7 @@ def test_no_room_to_migrate_is_one_clear_line_and_loses_nothing(small_disk: Path
     database.commit()
     database.close()
     with pytest.raises(LedgerError, match="no room left for the run"):
-        Ledger.open(folder, PRESENT)
+        Ledger(folder, PRESENT)
     assert version_of(folder) == 2
 
 
@@ -170,10 +170,10 @@ def test_a_run_of_version_2_on_a_medium_that_cannot_be_written(small_disk: Path)
     folder = make_version_2(small_disk / "old")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     assert not os.access(folder, os.W_OK)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert told(run) == IN_PRESENT_PLAN
     with pytest.raises(LedgerError):
-        Ledger.open(folder, PRESENT)
+        Ledger(folder, PRESENT)
 
 
 def test_runs_of_version_2_are_merged_and_only_read(old: Path, tmp_path: Path):
@@ -181,15 +181,15 @@ def test_runs_of_version_2_are_merged_and_only_read(old: Path, tmp_path: Path):
     merged = merge([old], tmp_path / "all")
     assert (merged.recordings, merged.missed, merged.answers) == (1, 1, 1)
     assert (old / "run.db").read_bytes() == before
-    with Run.open(tmp_path / "all") as run:
+    with Run(tmp_path / "all") as run:
         assert told(run) == IN_PRESENT_PLAN
         assert [hit.span for hit in run.search("board")] == [Span(4.0, 8.0)]
 
 
 def test_a_run_is_merged_into_one_of_version_2(old: Path, tmp_path: Path):
-    with Ledger.open(tmp_path / "new", PRESENT) as ledger:
+    with Ledger(tmp_path / "new", PRESENT) as ledger:
         ledger.fail_recording("c", "c.mp4", "c.mp4 is empty")
     merge([tmp_path / "new"], old)
-    with Run.open(old) as run:
+    with Run(old) as run:
         assert told(run) == IN_PRESENT_PLAN
         assert [failed.id for failed in run.failed_recordings()] == ["b", "c"]

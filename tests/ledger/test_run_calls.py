@@ -142,7 +142,7 @@ def test_a_call_in_doubt_counts_at_the_most_it_can_have_taken(tmp_path: Path, re
     with open_run(tmp_path) as ledger:
         log, (task, _) = recorder(ledger, recording)
         log.begin(task.request)
-    with Ledger.open(tmp_path, {}) as ledger:
+    with Ledger(tmp_path, {}) as ledger:
         tally = CallRecorder(PRICES, ledger, 2).tally
         most = task.request.most_input_tokens, task.request.answer_tokens
         assert (tally.calls_before, tally.tokens_before) == (1, sum(most))

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from earmark.errors import LedgerError
-from earmark.ledger.run_lock import RunLock, is_at_work
+from earmark.ledger.run_lock import is_at_work, lock_run
 from earmark.ledger.schema import FILE
 from ledger_runs import open_run
 
 
 def test_a_run_is_at_work_while_it_is_held(tmp_path: Path):
     assert not is_at_work(tmp_path), "nobody ever held it"
-    with closing(RunLock(tmp_path)):
+    with closing(lock_run(tmp_path)):
         assert is_at_work(tmp_path)
         assert is_at_work(tmp_path), "looking takes nothing away"
     assert not is_at_work(tmp_path)
@@ -28,21 +28,21 @@ def test_a_run_is_at_work_while_it_is_held(tmp_path: Path):
 
 def test_who_comes_second_is_told_who_holds_the_run(tmp_path: Path):
     folder = tmp_path / "runs" / "first"
-    with closing(RunLock(folder)), pytest.raises(LedgerError, match="in use by another process:"):
-        RunLock(folder)
+    with closing(lock_run(folder)), pytest.raises(LedgerError, match="in use by another process:"):
+        lock_run(folder)
     with open_run(folder):
         holder = re.escape(f"in use by process {os.getpid()} on {platform.node()}: wait")
         with pytest.raises(LedgerError, match=holder):
-            RunLock(folder)
+            lock_run(folder)
     with closing(sqlite3.connect(folder / FILE)) as database, database:
         database.execute("DELETE FROM notes")
-    with closing(RunLock(folder)), pytest.raises(LedgerError, match="in use by another process:"):
-        RunLock(folder)
+    with closing(lock_run(folder)), pytest.raises(LedgerError, match="in use by another process:"):
+        lock_run(folder)
 
 
 def test_any_thread_may_let_go(tmp_path: Path):
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(RunLock(tmp_path).close).result()
+        pool.submit(lock_run(tmp_path).close).result()
     assert not is_at_work(tmp_path)
 
 

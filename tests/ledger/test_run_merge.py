@@ -22,7 +22,7 @@ from ledger_runs import PLAN, answer, cell, row, said
 
 def shard(folder: Path, *names: str, plan=PLAN, answered: tuple[int, ...] = (1, 3)) -> Path:
     """A run with some recordings, two picks each, of which some are answered."""
-    with Ledger.open(folder, plan) as ledger:
+    with Ledger(folder, plan) as ledger:
         for name in names:
             chapters = ((f"/cams/{name}-1.mp4", 0.0), (f"/cams/{name}-2.mp4", 12.0))
             ledger.add(replace(row(name), name=f"cam {name}", chapters=chapters))
@@ -50,7 +50,7 @@ def call(name: str, window: int) -> CallRow:
 
 
 def story(folder: Path) -> list[object]:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return [
             (
                 recording,
@@ -75,7 +75,7 @@ def test_shards_merged_are_the_run_in_one(tmp_path):
     merged = merge(parts, tmp_path / "all")
     assert (merged.runs, merged.recordings, merged.missed, merged.answers) == (2, 3, 0, 6)
     assert without_times(story(tmp_path / "all")) == without_times(story(whole))
-    with Run.open(tmp_path / "all") as ours, Run.open(whole) as theirs:
+    with Run(tmp_path / "all") as ours, Run(whole) as theirs:
         assert ours.totals() == theirs.totals()
         assert [hit.recording for hit in ours.search("loud c")] == ["c"]
         assert {hit.caption for hit in ours.search("b at 3")} == {"b at 3"}
@@ -85,10 +85,10 @@ def test_shards_merged_are_the_run_in_one(tmp_path):
 def test_merging_twice_changes_nothing(tmp_path):
     parts = [shard(tmp_path / "1", "b", answered=(1,)), shard(tmp_path / "2", "a")]
     merge(parts, tmp_path / "all")
-    with Run.open(tmp_path / "all") as run:
+    with Run(tmp_path / "all") as run:
         before = run.totals(), story(tmp_path / "all"), len(run.search("loud"))
     merge(parts, tmp_path / "all")
-    with Run.open(tmp_path / "all") as run:
+    with Run(tmp_path / "all") as run:
         assert (run.totals(), story(tmp_path / "all"), len(run.search("loud"))) == before
     failures = sqlite3.connect(tmp_path / "all" / "run.db")
     assert failures.execute("SELECT count(*) FROM failures").fetchone() == (1,)
@@ -99,12 +99,12 @@ def test_an_answer_in_either_run_is_never_asked_again(tmp_path):
     parts = [shard(tmp_path / "1", "a", answered=(1,)), shard(tmp_path / "2", "a", answered=(3,))]
     merged = merge(parts, tmp_path / "all")
     assert merged.answers == 2
-    with Ledger.open(tmp_path / "all", PLAN) as ledger:
+    with Ledger(tmp_path / "all", PLAN) as ledger:
         assert ledger.unanswered([call("a", 1), call("a", 3)]) == []
 
 
 def test_what_was_missed_in_one_and_done_in_another_is_done(tmp_path):
-    with Ledger.open(tmp_path / "1", PLAN) as ledger:
+    with Ledger(tmp_path / "1", PLAN) as ledger:
         ledger.fail_recording("a.mp4", "a.mp4", "broken")
         ledger.fail_recording("z.mp4", "z.mp4", "broken")
     merged = merge([tmp_path / "1", shard(tmp_path / "2", "a")], tmp_path / "all")
@@ -129,13 +129,13 @@ def test_what_does_not_fit_is_refused_and_nothing_is_merged(tmp_path):
         merge([one, tmp_path / "none"], tmp_path / "all")
     with pytest.raises(LedgerError, match="cannot be merged into itself"):
         merge([one], one)
-    with Ledger.open(one, PLAN), pytest.raises(LedgerError, match="in use by process"):
+    with Ledger(one, PLAN), pytest.raises(LedgerError, match="in use by process"):
         merge([one], tmp_path / "all")
 
 
 def test_a_path_that_is_two_recordings_is_refused(tmp_path):
     one = shard(tmp_path / "1", "a")
-    with Ledger.open(tmp_path / "2", PLAN) as ledger:
+    with Ledger(tmp_path / "2", PLAN) as ledger:
         from dataclasses import replace
 
         ledger.add(replace(row("other"), path="a.mp4"))
@@ -147,14 +147,14 @@ def test_what_two_runs_paid_for_one_call_is_counted_twice(tmp_path):
     parts = [shard(tmp_path / "1", "a"), shard(tmp_path / "2", "a")]
     each = []
     for part in parts:
-        with Ledger.open(part, PLAN) as ledger:
+        with Ledger(part, PLAN) as ledger:
             each.append(ledger.spent())
     for _ in range(2):  # and merging again changes nothing
         merge(parts, tmp_path / "all")
-        with Ledger.open(tmp_path / "all", PLAN) as ledger:
+        with Ledger(tmp_path / "all", PLAN) as ledger:
             assert ledger.spent().tokens == sum(spent.tokens for spent in each)
             assert ledger.spent().spend == pytest.approx(sum(spent.spend for spent in each))
-    with Run.open(tmp_path / "all") as run:
+    with Run(tmp_path / "all") as run:
         assert {row.status for row in run.picks("a")} == {"answered"}
 
 

@@ -109,8 +109,8 @@ def test_only_what_was_heard_the_same_way_is_known(tmp_path: Path):
 
 
 def test_a_run_before_its_first_plan_has_none(tmp_path: Path):
-    Ledger.open(tmp_path, PLAN).close()
-    with Run.open(tmp_path) as run:
+    Ledger(tmp_path, PLAN).close()
+    with Run(tmp_path) as run:
         assert run.plan() == PLAN and run.opened()
         assert (run.note("nothing"), run.survival(), run.recording("a")) == ("", None, None)
 

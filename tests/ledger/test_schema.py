@@ -50,7 +50,7 @@ def test_who_writes_is_held_to_what_tables_refer_to(tmp_path: Path):
 @pytest.mark.parametrize(
     "read",
     [
-        Run.open,
+        Run,
         all_recordings,
         lambda folder: copy_run(folder, folder.parent),
         lambda folder: read_traces(folder, []),
@@ -80,7 +80,7 @@ def test_a_copy_is_the_run_as_it_stands(tmp_path: Path):
     (tmp_path / "copy").mkdir()
     with open_run(tmp_path / "run"):
         copy_run(tmp_path / "run", tmp_path / "copy")
-    with Run.open(tmp_path / "copy") as run:
+    with Run(tmp_path / "copy") as run:
         assert [one.id for one in run.recordings()] == ["a"]
 
 

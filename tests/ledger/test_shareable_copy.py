@@ -72,7 +72,7 @@ def test_what_was_said_can_be_left_out(folder: Path):
 def test_the_run_itself_stays_as_it_is(folder: Path):
     with shareable_copy(folder):
         pass
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         assert run.recordings()[0].path == "/mnt/cams/a-1.mp4"
         assert len(list(run.evidence("a"))) == 2
 

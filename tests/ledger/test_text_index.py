@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_hit_says_what_stands_there(folder: Path):
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         caption, said = sorted(run.search("mallet"), key=lambda hit: hit.span)
     assert (caption.kind, caption.recording, caption.path) == ("caption", "a", said.path)
     assert (caption.span, caption.caption, caption.tags, caption.model, caption.thumbnail) == (
@@ -48,13 +48,13 @@ def test_a_hit_says_what_stands_there(folder: Path):
 
 
 def test_what_has_no_picture_is_found_without_one(folder: Path):
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (hit,) = run.search("water")
     assert (hit.thumbnail, hit.tags, hit.kind) == (b"", (), "caption")
 
 
 def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         every = run.search("mallet")
         assert [hit.rank for hit in every] == sorted(hit.rank for hit in every)
         assert run.search("mallet", most=1) == every[:1]
@@ -64,14 +64,14 @@ def test_the_best_come_first_and_no_more_than_are_wanted(folder: Path):
 
 def test_evidence_of_a_window_that_was_shown_has_its_picture(folder: Path):
     read = EvidenceEntry(cell(1), "read", "acme", 0.9, "reader")
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         ledger.keep_evidence("a", [read], kinds={"read"})
         with ledger.run() as run:
             assert [hit.thumbnail for hit in run.search("acme")] == [b"picture"]
 
 
 def test_every_window_with_the_words_is_found(folder: Path):
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         fill(ledger, {2: "wood burns", 4: "wood floats"})
         with ledger.run() as run:
             assert {hit.span for hit in run.search("wood")} == {cell(1), cell(2), cell(4)}
@@ -79,7 +79,7 @@ def test_every_window_with_the_words_is_found(folder: Path):
 
 
 def test_sounds_are_those_that_were_named(folder: Path):
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         texts = run.texts
         assert texts.recordings_with_sound("knocking") == {"a"}
         assert texts.recordings_with_sound("mallet") == texts.recordings_with_sound("") == set()
@@ -88,7 +88,7 @@ def test_sounds_are_those_that_were_named(folder: Path):
 
 
 def test_the_latest_answer_about_a_window_is_found_once(folder: Path):
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         again = call(3, prompt="again")
         ledger.unanswered([again])
         ledger.begin(again)
@@ -98,7 +98,7 @@ def test_the_latest_answer_about_a_window_is_found_once(folder: Path):
 
 
 def test_recordings_are_found_by_any_of_their_words(folder: Path):
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         ledger.add(row("b"))
         ledger.keep_evidence("b", [SAID], kinds={"said"})
         with ledger.run() as run:
@@ -109,7 +109,7 @@ def test_recordings_are_found_by_any_of_their_words(folder: Path):
 
 
 def test_a_recording_that_was_replaced_is_not_found(folder: Path):
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         ledger.add(RecordingRow("new", row("a").path, 24.0, 2_000_000))
         with ledger.run() as run:
             assert run.search("mallet") == []
@@ -118,7 +118,7 @@ def test_a_recording_that_was_replaced_is_not_found(folder: Path):
 
 
 def test_every_text_leads_back_to_where_it_stands(folder: Path):
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         texts = run.texts
         found = {text.text: texts.hit_at(text, rank=-2.0) for text in texts.searchable()}
     assert {words: hit.span for words, hit in found.items()} == {

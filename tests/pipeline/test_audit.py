@@ -49,7 +49,7 @@ def test_windows_that_no_pick_touches_are_asked_once(video, tmp_path):
     assert (again.share, again.active) == (done.share, 8)
     assert done.share.share == 1.0
     assert 0 < done.activities[0] < done.activities[1] == done.activities[2]
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         (recording,) = run.recordings()
         picked = [row.span for row in run.picks(recording.id)]
         assert len(picked) == 10
@@ -103,7 +103,7 @@ def test_the_draws_of_shards_are_those_of_the_merged_run(video, tmp_path):
 
 def audited(folder: Path) -> int:
     """The windows that a run's audit drew from."""
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return sum(part.windows for part in AuditDraws.from_json(run.note(NOTE) or "[]"))
 
 

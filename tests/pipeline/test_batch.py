@@ -48,7 +48,7 @@ def test_out_and_back_in(run, tmp_path):
     results.write_text("".join(reply(line, f"seen {n}") for n, line in enumerate(lines[:3])))
     taken = import_batch(run, [results], model="mail")
     assert (taken.answered, taken.failed, taken.missing, taken.unknown) == (3, 0, 1, 0)
-    with Run.open(run) as reader:
+    with Run(run) as reader:
         totals = reader.totals()
         assert (totals.asked, totals.answered, totals.prompt_tokens) == (3, 3, 150)
     again = export_batch(run, tmp_path / "rest.jsonl", model="mail")
@@ -110,7 +110,7 @@ def test_what_is_seen_in_the_frames_is_in_the_prompt_and_in_the_run(way, tmp_pat
             caption([video], run=folder, **ask, **choices)
     lines = path.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 2 and all('seen: \\"red cup\\"' in line for line in lines)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (recording,) = run.recordings()
         kept = [entry.text for entry in run.evidence(recording.id, kinds=["seen"])]
     assert kept == ["red cup"] * 2
@@ -153,7 +153,7 @@ def test_chapters_on_a_server_are_found_again(tmp_path):
         choices = {"budget": "8", "frontline": "flux", "captioner": TagsCaptioner()}
         folder = caption(paths, run=tmp_path / "run", **choices).folder
         written = export_batch(folder, tmp_path / "requests.jsonl", model="mail")
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (recording,) = run.recordings()
         assert max(row.pick.end for row in run.picks(recording.id)) > 20.0
     assert [path for path, _ in recording.chapters] == paths
@@ -195,7 +195,7 @@ def test_caps_hold_for_what_is_written_too(tmp_path):
 
 
 def answered(run: Path) -> tuple[int, int]:
-    with Run.open(run) as reader:
+    with Run(run) as reader:
         totals = reader.totals()
         return totals.answered, totals.picks
 
@@ -222,7 +222,7 @@ def test_tags_take_no_captions_place(captioned, tmp_path):
     choices = {"budget": "4", "frontline": "flux", "captioner": TagsCaptioner()}
     done = caption([tmp_path / "shift.mp4"], run=captioned, **choices)
     assert (done.tally.calls, done.totals.answered, done.totals.picks) == (0, 4, 4)
-    with Run.open(captioned) as reader:
+    with Run(captioned) as reader:
         (recording,) = reader.recordings()
         shown = {row.kept.answer.text for row in reader.picks(recording.id) if row.kept}
     assert shown == {f"seen {n}" for n in range(4)}

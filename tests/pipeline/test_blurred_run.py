@@ -61,7 +61,7 @@ def pictures_on(page: Path) -> list[bytes]:
 
 
 def thumbnails(run: Path) -> list[bytes]:
-    with Run.open(run) as kept:
+    with Run(run) as kept:
         (row,) = kept.recordings()
         return [kept.thumbnail(row.id, pick.span) for pick in kept.picks(row.id)]
 
@@ -86,7 +86,7 @@ def test_the_server_gets_the_picture_without_its_face_and_the_run_keeps_no_other
         assert changed.mean() < 1, "the rest is as it was"
     assert list(map(faces_in, thumbnails(tmp_path / "plain"))) == [1, 1]
     assert list(map(faces_in, thumbnails(tmp_path / "run"))) == [0, 0]
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         assert run.is_blurred and run.totals().faces_blurred == 2
         assert [one.totals.faces_blurred for one in run.summaries()] == [2]
         assert run.plan()["ask"]["blur"] == "faces"
@@ -182,6 +182,6 @@ def test_a_run_taken_into_a_blurred_one_brings_no_picture_of_a_face(film, server
     for number, order in enumerate((runs, runs[::-1])):
         made = tmp_path / f"both-{number}"
         merge(order, made)
-        with Run.open(made) as both:
+        with Run(made) as both:
             assert both.is_blurred
         assert {*map(faces_in, filter(None, thumbnails(made)))} <= {0}

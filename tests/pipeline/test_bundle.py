@@ -42,7 +42,7 @@ def test_it_holds_page_clips_and_captions_without_secrets_or_paths(run, tmp_path
     assert [row["path"] for row in rows] == ["a.mp4", "a.mp4", "b.mp4", "b.mp4"]
     assert rows[0]["caption"] == "A hand turns tap 1; see a.mp4 and ***"
     assert SPOKEN in files["subtitles/a.srt"].decode()
-    with Run.open(run) as kept:  # the run itself is as it was
+    with Run(run) as kept:  # the run itself is as it was
         assert all(row.path.startswith(str(run.parent)) for row in kept.recordings())
 
 

@@ -54,7 +54,7 @@ def plan(url: str | None = None, *, limits: Limits | None = None, **choices) -> 
 
 
 def picks(done: CaptionResult) -> list[PickRow]:
-    with Run.open(done.folder) as run:
+    with Run(done.folder) as run:
         return [row for recording in run.recordings() for row in run.picks(recording.id)]
 
 
@@ -110,7 +110,7 @@ def test_windows_on_no_grid_are_bought_once_and_told(video, tmp_path):
     assert all(row.span.start % 0.5 == 0 and row.span.duration == 4 for row in rows)
     assert (done.totals.windows, done.totals.picks, done.tally.calls) == (20, 7, 0)
     assert '"step":0.5' in done.page.read_text(encoding="utf-8")
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         exported = Export.of(run, run.recordings()).rows
         assert {row.window for row in exported} == {None}
 
@@ -132,7 +132,7 @@ def test_what_the_run_has_heard_is_not_listened_to_again(video, tmp_path):
 
 
 def picks_of(folder: Path) -> list[PickRow]:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return [row for recording in run.recordings() for row in run.picks(recording.id)]
 
 
@@ -144,7 +144,7 @@ def test_another_prompt_asks_again_and_keeps_the_old_answers(video, tmp_path):
         other = Prompt("What is in the picture at $times?")
         done = caption([video], plan=plan(server.url, budget="2", prompt=other), run=tmp_path)
         assert server.count() == 4
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         (recording,) = run.recordings()
         for row in run.picks(recording.id):
             assert len(run.answers(recording.id, row.span)) == 2
@@ -232,7 +232,7 @@ def test_a_recording_without_pictures_is_a_row_and_takes_no_call(video, tmp_path
         done = caption([sound, video], plan=made, run=tmp_path / "run")
         assert server.count() == 4
     assert (done.missed, done.tally.failed, done.totals.answered) == (1, 0, 4)
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         (missed,) = run.failed_recordings()
     assert "dictation.wav has sound and no pictures" in missed.reason
 
@@ -257,7 +257,7 @@ def test_a_bad_recording_is_a_row_and_the_others_are_done(video, tmp_path):
         done = caption([broken, video], plan=plan(server.url, budget="2"), run=tmp_path / "run")
     assert done.missed == 1
     assert done.totals.answered == 2
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         (missed,) = run.failed_recordings()
     assert "broken.mp4" in missed.reason
 
@@ -269,7 +269,7 @@ def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
     path.write_bytes(video.read_bytes())
     second = caption([path], plan=plan(), run=tmp_path / "run")
     assert (first.missed, second.missed) == (1, 0)
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         assert run.failed_recordings() == []
         assert len(run.recordings()) == 1
 
@@ -278,7 +278,7 @@ def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(
     done = caption([video], plan=plan(), run=tmp_path)
     rows = picks(done)
     assert {row.status for row in rows} == {"not asked"}
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         (recording,) = run.recordings()
         assert all(run.thumbnail(recording.id, row.span) for row in rows)
 
@@ -312,7 +312,7 @@ def test_a_disk_that_fills_up_in_the_middle_costs_no_answer(video, tmp_path, sma
         made = plan(server.url, budget="15", limits=Limits(concurrency=2))
         with pytest.raises(LedgerError, match="no room left for the run"):
             caption([video], plan=made, run=folder, progress=Progress(fill))
-        with Run.open(folder) as run:
+        with Run(folder) as run:
             kept = run.totals()
         assert 3 <= kept.answered == kept.asked == server.count() < 15
         filler.unlink()
@@ -350,7 +350,7 @@ def test_a_run_that_goes_on_knows_which_track_was_heard(tmp_path):
     made = make_plan([path], frontline="flux", captioner=TagsCaptioner(), cache=tmp_path / "cache")
     caption(plan=made, run=tmp_path / "run", budget="2")
     (tmp_path / "cache").rename(tmp_path / "gone")
-    with Ledger.open(tmp_path / "run", {}) as ledger:
+    with Ledger(tmp_path / "run", {}) as ledger:
         found, _ = listen_and_store(
             made.sources(), made.listening, ledger, InProcessBackend(), now := Progress()
         )
@@ -365,7 +365,7 @@ def test_a_preview_reads_a_run_that_is_being_written(video, tmp_path):
     with fault_server() as server:
         made = plan(server.url, budget="2")
         caption([video], plan=made, run=tmp_path)
-        with Ledger.open(tmp_path, {"another": 1}):
+        with Ledger(tmp_path, {"another": 1}):
             assert (tmp_path / "run.db-wal").exists()
             before = {path.name: path.read_bytes() for path in tmp_path.glob("run.db*")}
             assert preview([video], plan=made, run=tmp_path).kept == 2
@@ -469,12 +469,12 @@ def test_asked_to_stop_it_keeps_what_is_in_flight(video, tmp_path, signal_sent):
             server.release(2)
         _, said = child.communicate()
         asked = server.count()
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         totals = run.totals()
     assert child.returncode == 130
     assert said.strip() == "earmark: stopped; what was finished is kept, the same command goes on"
     assert 2 <= totals.answered == totals.asked == asked < 8
-    with Ledger.open(tmp_path, {}) as ledger:
+    with Ledger(tmp_path, {}) as ledger:
         assert ledger.interrupted == 0, "no call is in doubt"
 
 
@@ -490,7 +490,7 @@ def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
         child.kill()
         child.wait()
         assert server.count() == 2
-    with Ledger.open(tmp_path, {}) as ledger:
+    with Ledger(tmp_path, {}) as ledger:
         assert ledger.interrupted == 2
         assert ledger.spent().calls == 2
 
@@ -520,7 +520,7 @@ def awaits_answers():
     return "_await_all" in names
 
 def kept():
-    with Run.open(Path(folder)) as run:
+    with Run(Path(folder)) as run:
         return run.totals().answered
 
 def interrupt_twice():
@@ -556,9 +556,9 @@ def test_the_second_control_c_waits_neither_for_answers_nor_for_frames(video, tm
         child = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert child.returncode == 130, child.stderr
     assert "what was finished is kept" in child.stderr
-    with Run.open(run) as kept:
+    with Run(run) as kept:
         assert kept.totals().answered == 1
-    with Ledger.open(run, {}) as ledger:
+    with Ledger(run, {}) as ledger:
         assert ledger.interrupted == 1, "the other is in doubt"
 
 
@@ -617,7 +617,7 @@ def test_a_model_that_accepts_no_temperature_is_asked_without(video, tmp_path):
         words += ["--temperature", "server", "--answer-tokens", "99"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         assert (run.plan()["ask"]["temperature"], run.plan()["ask"]["answer_tokens"]) == (None, 99)
 
 

@@ -40,7 +40,7 @@ def test_all_drillings_are_found_cut_and_not_paid_twice(shift, cache, tmp_path):
     assert set(one.what) == {"a drill turns"}
     assert found.missed.low <= found.missed.expected <= found.missed.high
     assert QUESTION in texts and "Drill" in texts  # what is heard is told
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         (told,) = overview(run)
         reasons = [row.pick.reason for row in run.picks(run.recordings()[0].id)]
     assert all(float(reason.split("%")[0]) <= 100 for reason in reasons)

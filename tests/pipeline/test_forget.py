@@ -65,7 +65,7 @@ def keep(ledger: Ledger, path: Path, words: tuple[str, ...], picture: bytes) -> 
 def tell(folder: Path, *paths: Path, rare: bool = True) -> dict[str, str]:
     """A run of recordings of which the first has rare words; their ids."""
     ids = {}
-    with Ledger.open(folder, {"model": "m1"}) as ledger:
+    with Ledger(folder, {"model": "m1"}) as ledger:
         for place, path in enumerate(paths):
             words = RARE if rare and place == 0 else ("box", "tap", "water", "cup", "timeout")
             picture = picture_of(path.name)
@@ -74,7 +74,7 @@ def tell(folder: Path, *paths: Path, rare: bool = True) -> dict[str, str]:
         said = RARE[3] if rare and place == 0 else "cup"
         one = Correction(ids[path.name], SPAN, "reworded", "Ada", f"a {said} indeed")
         correct(folder, one)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         write_report(run, folder / "report.html")
     return ids
 
@@ -114,9 +114,9 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     key = ids[first.name]
     assert len(traces(runs, first.name, key)) > 10
     other = (runs / "other" / "run.db").read_bytes()
-    with Run.open(runs / "one") as run:
+    with Run(runs / "one") as run:
         before = told_of(run, ids[second.name])
-    with Ledger.open(runs / "one", {"model": "m1"}) as ledger:
+    with Ledger(runs / "one", {"model": "m1"}) as ledger:
         spent = ledger.spent()
 
     done = forget(str(first), [runs])
@@ -128,14 +128,14 @@ def test_no_byte_is_left_and_others_are_untouched(tmp_path):
     assert done.search.looked_for["texts"] == 3 and done.search.looked_for["names"] >= 3
     assert (runs / "other" / "run.db").read_bytes() == other
     assert json.loads((runs / "one" / "plan.json").read_text())["paths"] == [str(second)]
-    with Run.open(runs / "one") as run:
+    with Run(runs / "one") as run:
         assert told_of(run, ids[second.name]) == before
         assert [row.path for row in run.recordings()] == [str(second)]
         assert not any(run.search(word) for word in RARE)
         assert {hit.path for word in ("box", "tap", "water") for hit in run.search(word)} == {
             str(second)
         }
-    with Ledger.open(runs / "one", {"model": "m1"}) as ledger:
+    with Ledger(runs / "one", {"model": "m1"}) as ledger:
         assert ledger.spent() == spent  # what was paid is not there to be spent again
         call = CallRow("call wednesday", ids[second.name], SPAN, "m1")
         assert ledger.unanswered([call]) == []  # nothing is asked twice
@@ -168,7 +168,7 @@ def test_clips_and_what_the_cache_has_are_deleted(tmp_path):
     clip.parent.mkdir()
     clip.write_bytes(b"a clip")
     key = open_recording(media[0]).key
-    with Ledger.open(tmp_path / "run", {}) as ledger:
+    with Ledger(tmp_path / "run", {}) as ledger:
         ledger.add(RecordingRow.of(open_recording(media[0])))
         ledger.add(RecordingRow.of(open_recording(media[1])))
         note_clips(ledger, key, [clip])
@@ -195,14 +195,14 @@ def test_a_file_that_still_names_it_fails_the_command(tmp_path):
 
 def test_what_is_not_known_or_not_clear_deletes_nothing(tmp_path):
     one, two = tmp_path / "x" / "cam.mp4", tmp_path / "y" / "cam.mp4"
-    with Ledger.open(tmp_path / "run", {}) as ledger:
+    with Ledger(tmp_path / "run", {}) as ledger:
         ledger.add(RecordingRow("k1", str(one), 24.0, 1_000))
         ledger.add(RecordingRow("k2", str(two), 24.0, 1_000))
     with pytest.raises(EarmarkError, match=r"no recording is called gone\.mp4 in the 1 run here"):
         forget("gone.mp4", [tmp_path])
     with pytest.raises(EarmarkError, match=r"cam\.mp4 is the name of several recordings"):
         forget("cam.mp4", [tmp_path])
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         assert len(run.recordings()) == 2
 
 
@@ -211,7 +211,7 @@ def test_a_run_at_work_is_refused(tmp_path):
     tell(tmp_path / "run", path)
     program = (
         "import sys; from pathlib import Path; from earmark.ledger.ledger import Ledger\n"
-        "ledger = Ledger.open(Path(sys.argv[1]), {}); print('here', flush=True); input()"
+        "ledger = Ledger(Path(sys.argv[1]), {}); print('here', flush=True); input()"
     )
     words = [sys.executable, "-c", program, str(tmp_path / "run")]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -220,7 +220,7 @@ def test_a_run_at_work_is_refused(tmp_path):
         with pytest.raises(LedgerError, match="is in use by process"):
             forget(str(path), [tmp_path])
         child.communicate("\n")
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         assert len(run.recordings()) == 1
 
 

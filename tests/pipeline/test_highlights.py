@@ -104,7 +104,7 @@ def test_a_recording_that_has_changed_is_not_shown_in_its_place(tmp_path):
 
 
 def test_a_run_with_nothing_to_show_says_so(tmp_path):
-    with Ledger.open(tmp_path / "run", {}):
+    with Ledger(tmp_path / "run", {}):
         pass
     with pytest.raises(MediaError, match="there is nothing to show of the run"):
         highlights(tmp_path / "run", tmp_path / "day.mp4")

@@ -59,7 +59,7 @@ def plan(url: str, **choices) -> Plan:
 
 
 def rows(folder: Path) -> list[PickRow]:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return [row for one in run.recordings() for row in run.picks(one.id)]
 
 

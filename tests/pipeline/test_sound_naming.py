@@ -35,7 +35,7 @@ def listeners(heard: Path) -> list[tuple[int, str]]:
 
 
 def tags(folder: Path) -> list[tuple[str, int, tuple[str, ...]]]:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return [
             (recording.id, row.pick.window, row.tags)
             for recording in run.recordings()

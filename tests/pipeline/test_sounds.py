@@ -89,7 +89,7 @@ def test_a_caption_run_keeps_the_sounds_of_the_whole_recording(shift, tmp_path):
     """In the pass that the gate makes, not in one of its own."""
     path, drillings = shift
     earmark.caption([path], run=tmp_path / "run", budget="2", sounds=True, cache=tmp_path / "own")
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         (recording,) = run.recordings()
         kept = [entry for entry in run.evidence(recording.id) if entry.origin == SOUND_TRACK]
     (one,) = earmark.sounds([path], cache=tmp_path / "own").recordings

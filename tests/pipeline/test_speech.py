@@ -80,7 +80,7 @@ CHOICES = {"frontline": "flux", "rule": "full", "window": 4.0}
 
 
 def told(folder: Path, *kinds: str) -> list[str]:
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (recording,) = run.recordings()
         return [entry.text for entry in run.evidence(recording.id, kinds=kinds)]
 
@@ -99,7 +99,7 @@ def test_what_is_said_and_read_is_kept_told_to_the_model_and_shown(talk, tmp_pat
     assert "said: " in asked.texts[1] and "said: " not in asked.texts[2]
     page = done.page.read_text(encoding="utf-8")
     assert "hammer" in page and "EXIT 42" in page and "pp-ocr" in page
-    with Run.open(run) as kept:
+    with Run(run) as kept:
         (file,) = export(kept, tmp_path / "out", format="srt")
     assert "“Please bring me" in file.read_text(encoding="utf-8")
     # Again: nothing is asked, nothing is heard, nothing is lost.
@@ -172,7 +172,7 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
     row = RecordingRow("a", "a.mp4", 60.0, 10)
     recordings = {Source(("a.mp4",)): SimpleNamespace(key="a", name="a.mp4")}
     here = InProcessBackend()
-    with Ledger.open(folder, {"model": "m"}) as ledger:
+    with Ledger(folder, {"model": "m"}) as ledger:
         ledger.add(row)
         for plan in (SpeechPlan(), SpeechPlan(), SpeechPlan(voices=False), SpeechPlan()):
             keep_speech(recordings, plan, listener if plan.voices else None, ledger, here)

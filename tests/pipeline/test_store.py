@@ -64,7 +64,7 @@ def prepare(sources: list[Source], made: Plan, ledger: Ledger, backend=None) -> 
 
 def test_what_was_heard_is_not_held(tmp_path: Path):
     made = plan("1%")
-    with Ledger.open(tmp_path, made.run_json("tags")) as ledger:
+    with Ledger(tmp_path, made.run_json("tags")) as ledger:
         prepare(archive(2), made, ledger)
         tracemalloc.start()
         try:
@@ -79,7 +79,7 @@ def test_what_was_heard_is_not_held(tmp_path: Path):
 
 def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
     made = plan("2%")
-    with Ledger.open(tmp_path, made.run_json("tags")) as ledger:
+    with Ledger(tmp_path, made.run_json("tags")) as ledger:
         tasks, missed = prepare(archive(5), made, ledger)
         first, second = list(tasks), list(tasks)
         with ledger.run() as run:
@@ -109,7 +109,7 @@ def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
             assert (items, work.keywords["known"]) == ([source], {source: (heard.key, 0)})
             return iter([(source, heard)])
 
-    with Ledger.open(tmp_path, made.run_json("tags")) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, made.run_json("tags")) as ledger, ledger.run() as run:
         for backend in (Imagined(), Unchanged()):
             prepare([source], made, ledger, backend)
             assert run.choice(heard.key).notes == ("odd",)

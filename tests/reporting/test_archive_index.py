@@ -36,18 +36,18 @@ def data_of(path: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory) -> Path:
     folder = tell_archive(tmp_path_factory.mktemp("run"), recordings=110, windows=12)
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         ledger.add(RecordingRow("hostile", HOSTILE, 8.0, 100))
         heard = EvidenceEntry(Span(4.0, 9.0), "heard", "Hammer", 0.9, "yamnet")
         ledger.keep_evidence(f"{41:064x}", [heard], kinds=["heard"])
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         write_report(run, folder / "report.html", title="May")
     return folder
 
 
 def test_the_index_adds_up_to_the_run(archive):
     told = data_of(archive / "report.html")
-    with Run.open(archive) as run:
+    with Run(archive) as run:
         totals = run.totals()
         assert len(told["missed"]) == len(run.failed_recordings()) == 1
     rows = [dict(zip(told["columns"], row, strict=True)) for row in told["recordings"]]
@@ -71,7 +71,7 @@ def test_each_recording_has_a_page_of_its_own(archive):
 
 def test_only_pages_that_changed_are_written_again(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 2, windows=10)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         write_report(run, folder / "report.html")
         pages = sorted((folder / "recordings").glob("*.html"))
         for page in pages:
@@ -79,22 +79,22 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
         recording = run.recordings()[0]
         row = next(run.picks(recording.id))
     pages[3].unlink()
-    with Ledger.open(folder, {"budget": "20%", "across": True, "model": "m1"}) as ledger:
+    with Ledger(folder, {"budget": "20%", "across": True, "model": "m1"}) as ledger:
         ledger.choose(recording.id, [row.pick])
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         write_report(run, folder / "report.html")
     changed = [page for page in pages if page.stat().st_mtime_ns]
     assert len(changed) == 2
     assert pages[3] in changed
     (folder / "recordings" / "written.json").write_text('{"half')
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         write_report(run, folder / "report.html")  # what cannot be read is written anew
     assert len(json.loads((folder / "recordings" / "written.json").read_text())) == len(pages)
 
 
 def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=10)
-    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+    with Ledger(folder, PLAN) as ledger, ledger.run() as run:
         recording = run.recordings()[1]
         (pick, *_) = (row.pick for row in run.picks(recording.id))
         call = CallRow("again", recording.id, Span(pick.start, pick.end), "m1")
@@ -111,7 +111,7 @@ def test_pages_are_as_private_as_the_user_has_files_be(tmp_path):
     before = os.umask(0o077)
     try:
         folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=2)
-        with Run.open(folder) as run:
+        with Run(folder) as run:
             write_report(run, folder / "report.html")
     finally:
         os.umask(before)
@@ -122,14 +122,14 @@ def test_pages_are_as_private_as_the_user_has_files_be(tmp_path):
 def test_a_recording_may_have_the_longest_of_names(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE, windows=2)
     path = f"/cams/{'早' * 80}.mp4"  # 244 bytes, of 255 that a file system takes
-    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+    with Ledger(folder, PLAN) as ledger, ledger.run() as run:
         ledger.add(RecordingRow("long", path, 8.0, 100))
         write_report(run, folder / "report.html")
     assert len(list((folder / "recordings").glob("早*-long.html"))) == 1
 
 
 def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):
-    with Run.open(archive) as run:
+    with Run(archive) as run:
         points, totals = curve(run), run.totals()
     calls, shares = zip(*points, strict=True)
     assert (points[0], points[-1]) == ((0, 0.0), (totals.windows, 1.0))
@@ -141,7 +141,7 @@ def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):
 
 def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=8)
-    with Ledger.open(folder, PLAN) as ledger, ledger.run() as run:
+    with Ledger(folder, PLAN) as ledger, ledger.run() as run:
         density = log_density(run.totals().expected, run.totals().duration)
         misses = tuple(Miss(density + place / 1e3, 0.0, place / 10) for place in range(40))
         ledger.foretell_by(ForecastError(misses=misses))
@@ -174,16 +174,16 @@ def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
 
 def test_few_recordings_stay_on_one_page(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE, windows=5)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         page = write_report(run, folder / "report.html")
     assert not (folder / "recordings").exists()
     assert len(data_of(page)["recordings"]) == MOST_ON_A_PAGE
 
 
 def test_a_run_that_does_not_say_how_long_actions_last_has_no_curve(tmp_path):
-    with Ledger.open(tmp_path, {}) as ledger:
+    with Ledger(tmp_path, {}) as ledger:
         ledger.add(RecordingRow("a", "a.mp4", 8.0, 100))
-    with Run.open(tmp_path) as run:
+    with Run(tmp_path) as run:
         assert curve(run) == []
         assert data_of(write_index(run, tmp_path / "index.html"))["curve"] == []
 
@@ -254,7 +254,7 @@ def test_the_curve_can_be_read_on_a_narrow_screen(archive, driver):
 @pytest.mark.slow
 def test_two_thousand_recordings_open_fast(driver, tmp_path_factory):
     folder = tell_archive(tmp_path_factory.mktemp("large"), recordings=2000, windows=5)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         page = write_index(run, folder / "report.html")
     driver.get(page.as_uri())
     ready = driver.execute_script(

@@ -47,7 +47,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         ("shift", lambda: tell_shift(folder)),
         ("free", lambda: tell_free(folder)),
     ):
-        with Run.open(make()) as run:
+        with Run(make()) as run:
             setattr(told, name, write_page(run, folder / "pages" / f"{name}.html"))
     return told
 
@@ -281,7 +281,7 @@ def test_hours_of_windows_open_without_decoding_every_picture(driver, pages, tmp
 
 
 def test_an_empty_run_says_so(driver, tmp_path: Path):
-    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         see(driver, write_page(run, tmp_path / "report.html"))
     assert "no recordings yet" in driver.find_element(By.TAG_NAME, "main").text
 
@@ -304,7 +304,7 @@ def test_a_run_asked_by_post_was_asked(driver, tmp_path):
     told = []
     with open_run(tmp_path) as ledger:
         ledger.unanswered([call(1)])
-    with Ledger.open(tmp_path, PLAN | {"model": "tags"}) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN | {"model": "tags"}) as ledger, ledger.run() as run:
         for _ in range(2):
             see(driver, write_page(run, tmp_path / "report.html"))
             told.append(driver.find_element(By.ID, "subtitle").text)
@@ -316,7 +316,7 @@ def test_a_run_asked_by_post_was_asked(driver, tmp_path):
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a run with 20,000 picks."""
     folder = tmp_path_factory.mktemp("large")
-    with Run.open(tell_many(folder / "run", 20_000)) as run:
+    with Run(tell_many(folder / "run", 20_000)) as run:
         return write_page(run, folder / "report.html")
 
 
@@ -357,10 +357,10 @@ def test_a_pick_far_away_gets_its_card_when_it_is_gone_to(driver, large: Path):
 def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with evidence beside its captions, some of which repeat each other."""
     folder = tell_scene(tmp_path_factory.mktemp("evidence"), duration=60.0, share=0.6)
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         plan = run.plan()
         picks = list(run.picks("one"))
-    with Ledger.open(folder, plan) as ledger:
+    with Ledger(folder, plan) as ledger:
         spans = [Span(3.0, 9.5), Span(20.0, 31.0), picks[0].span, Span(40.0, 42.0)]
         said = [
             ("heard", "Power tool", "yamnet track"),
@@ -392,7 +392,7 @@ WORDS = [
 
 @pytest.mark.parametrize("typed", WORDS)
 def test_the_page_finds_what_the_command_finds(driver, told_run, typed: str):
-    with Run.open(told_run) as run:
+    with Run(told_run) as run:
         page = write_page(run, told_run / "pages" / "told.html")
     see(driver, page)
     driver.find_element(By.ID, "search").send_keys(typed)
@@ -429,7 +429,7 @@ def test_the_page_stems_every_word_as_the_index_of_the_run_does(driver, told_run
         rows = ((number, word) for number, word in enumerate(every))
         database.executemany("INSERT INTO t (rowid, x) VALUES (?, ?)", rows)
         indexed = dict(database.execute("SELECT doc, term FROM v"))
-    with Run.open(told_run) as run:
+    with Run(told_run) as run:
         see(driver, write_page(run, told_run / "pages" / "told.html"))
     stemmed = driver.execute_script(
         "return arguments[0].map((word) => decodeURIComponent(escape(wordsOf(word).at(-1).stem)))",
@@ -440,7 +440,7 @@ def test_the_page_stems_every_word_as_the_index_of_the_run_does(driver, told_run
 
 
 def test_the_first_tile_says_what_happened_and_lanes_show_when(driver, told_run, tmp_path: Path):
-    with Run.open(told_run) as run:
+    with Run(told_run) as run:
         see(driver, write_page(run, told_run / "pages" / "told.html"))
     tile = driver.find_element(By.ID, "overview")
     assert "Power tool (Drill) 2× at 0:03, 0:20" in tile.text
@@ -456,7 +456,7 @@ def test_the_first_tile_says_what_happened_and_lanes_show_when(driver, told_run,
 
 
 def test_answers_that_say_the_same_are_folded_and_can_be_unfolded(driver, tmp_path: Path):
-    with Run.open(tell_many(tmp_path / "run", 12, same=range(3, 9))) as run:
+    with Run(tell_many(tmp_path / "run", 12, same=range(3, 9))) as run:
         see(driver, write_page(run, tmp_path / "folded.html"))
     assert len(cards(driver)) == 12 - 5
     button = driver.find_element(By.CSS_SELECTOR, ".fold")

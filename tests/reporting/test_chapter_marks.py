@@ -39,7 +39,7 @@ def marks(tmp_path: Path) -> Path:
     """The chapters of a run of two picks, one of them with a caption that would end its line."""
     with open_run(tmp_path / "run", tags={3: ("water",)}) as ledger:
         fill(ledger, {1: CAPTION})
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         (path,) = export(run, tmp_path / "marks", format="chapters")
     assert path == tmp_path / "marks" / "a.ffmetadata"
     return path
@@ -63,7 +63,7 @@ def run(tmp_path: Path, monkeypatch) -> Iterator[Run]:
     make_video(tmp_path / "a.mp4", duration=24.0, fps=2, clicks=[5.0])
     with open_run(tmp_path / "run", tags={3: ("water",)}) as ledger:
         fill(ledger, {1: CAPTION})
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         yield run
 
 
@@ -80,7 +80,7 @@ def test_a_copy_of_the_recording_has_them(run: Run, tmp_path: Path, suffix: str)
 
 def test_no_copy_is_made_of_what_is_to_be_blurred_or_is_gone(run: Run, tmp_path: Path):
     with (
-        Run.open(tmp_path / "run", blur=FaceBlur()) as hidden,
+        Run(tmp_path / "run", blur=FaceBlur()) as hidden,
         pytest.raises(MediaError, match="faces are blurred in this run"),
     ):
         export(hidden, tmp_path / "copies", format="mp4")
@@ -91,10 +91,10 @@ def test_no_copy_is_made_of_what_is_to_be_blurred_or_is_gone(run: Run, tmp_path:
 
 
 def test_a_recording_that_cannot_be_copied_does_not_stop_the_others(run: Run, tmp_path: Path):
-    with Ledger.open(tmp_path / "run", PLAN) as ledger:
+    with Ledger(tmp_path / "run", PLAN) as ledger:
         ledger.add(replace(row("0"), path=str(tmp_path / "gone.mp4")))
     with (
-        Run.open(tmp_path / "run") as both,
+        Run(tmp_path / "run") as both,
         pytest.raises(MediaError, match=r"1 file written to .*copies, 1 not: .*gone\.mp4"),
     ):
         export(both, tmp_path / "copies", format="mp4")

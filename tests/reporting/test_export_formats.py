@@ -29,7 +29,7 @@ def run(tmp_path: Path):
         fill(ledger, {1: ODD})
         ledger.begin(call(3))
         ledger.fail(call(3), "the server said 500")
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         yield run
 
 
@@ -152,7 +152,7 @@ def test_subtitles_of_a_recording_with_the_longest_of_names(tmp_path: Path):
 
 
 def test_several_recordings_become_several_subtitles(tmp_path: Path):
-    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         for name in ("cam1/0001", "cam2/0001"):
             ledger.add(row(name))
         written = export(run, tmp_path / "subs", format="srt")
@@ -225,7 +225,7 @@ def named(tmp_path: Path):
     with open_run(tmp_path / "named") as ledger:
         ledger.add(replace(row("a"), name="cam 7/早", chapters=chapters))
         fill(ledger, {1: "a board", 3: "a saw"})
-    with Run.open(tmp_path / "named") as run:
+    with Run(tmp_path / "named") as run:
         yield run
 
 
@@ -254,7 +254,7 @@ def test_an_edit_list_names_the_chapter_and_counts_from_its_start(named: Run, tm
 
 
 def test_subtitles_are_called_what_the_user_calls_the_recording(tmp_path: Path):
-    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         for name, own in (("x", "cam 7/早"), ("y", "../../etc"), ("z", "")):
             ledger.add(replace(row(name), name=own))
         written = export(run, tmp_path / "subs", format="vtt")

@@ -109,13 +109,13 @@ def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
 
 
 def test_a_run_with_nothing_in_it_still_has_a_page(tmp_path: Path):
-    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         data = data_of(told(run, tmp_path))
     assert (data["recordings"], data["title"]) == ([], "run")
 
 
 def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
-    with Ledger.open(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
         ledger.add(row("a"))
         level = np.linspace(-60, -10, 20_000)
         level[:500] = -np.inf
@@ -151,13 +151,13 @@ def test_the_pictures_of_a_large_page_are_those_it_shows(tmp_path: Path):
     page = tmp_path / "a report.html"
     many, fewer, few = (tell_many(tmp_path / str(count), count) for count in (1200, 1010, 3))
     for folder in (many, fewer, many):
-        with Run.open(folder) as run:
+        with Run(folder) as run:
             write_page(run, page)
         data = data_of(page.read_text(encoding="utf-8"))
         assert data["pictures"] == "a%20report_pictures/"
         named = {pick["picture"] for pick in data["recordings"][0]["picks"]}
         assert {path.name for path in (tmp_path / "a report_pictures").iterdir()} == named
-    with Run.open(few) as run:
+    with Run(few) as run:
         write_page(run, page)
     data = data_of(page.read_text(encoding="utf-8"))
     assert data["pictures"] == "" and len(data["recordings"][0]["picks"][0]["picture"]) > 1000

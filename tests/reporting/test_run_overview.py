@@ -41,7 +41,7 @@ def listen(ledger: Ledger, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
 
 @pytest.fixture
 def folder(tmp_path):
-    with Ledger.open(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
+    with Ledger(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
         listen(ledger, "a quiet one")
         windows = listen(ledger, "b", loud=(10, 11, 12, 500))
         sounds = [heard(40.0, 48.0, "Drill"), heard(600.0, 608.0, "Power tool")]
@@ -60,7 +60,7 @@ def folder(tmp_path):
 
 
 def test_the_recording_with_something_comes_first_and_tells_it(folder):
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         told, quiet = overview(run)
     assert (told.name, quiet.name) == ("b.mp4", "a quiet one.mp4")
     lines = dict(told.lines())
@@ -81,18 +81,18 @@ def test_the_recording_with_something_comes_first_and_tells_it(folder):
 
 
 def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
-    with Ledger.open(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
+    with Ledger(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
         ledger.add(RecordingRow("c", "/cams/c.mp4", 90.0, 1000))
         speech = [heard(10.0, 16.0, "Speech"), heard(50.0, 55.0, "Speech")]
         ledger.keep_evidence("c", speech, kinds=["heard"], origin=SOUND_TRACK)
-    with Run.open(tmp_path / "run") as run:
+    with Run(tmp_path / "run") as run:
         (told,) = overview(run)
     assert dict(told.lines())["Speech"] == ("0:10 – 0:16", "0:50 – 0:55")
 
 
 def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
     """When `find` saw a drill, by the answers of windows; drillings are heard at 2:01 and 5:00."""
-    with Ledger.open(folder, {"find": "a drill"}) as ledger:
+    with Ledger(folder, {"find": "a drill"}) as ledger:
         windows = listen(ledger, "a")
         sounds = [heard(121.0, 130.5, "Drill"), heard(122.0, 140.0, "Rain")]
         sounds += [heard(300.0, 308.0, "Drill")]
@@ -105,7 +105,7 @@ def look(folder, seen: dict[int, bool], meant: list[str]) -> tuple[Span, ...]:
             ledger.unanswered([call])
             ledger.begin(call)
             ledger.keep(call, Answer("so", "m", data={"seen": seen[pick.window]}))
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         (told,) = overview(run)
         assert told.sought is not None and told.sought.seen == seen_moments(run, "a")
         return seen_moments(run, "a")

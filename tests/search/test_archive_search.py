@@ -87,7 +87,7 @@ def test_what_tells_of_one_moment_is_one_result_that_says_what_agrees(tmp_path):
 
 
 def test_evidence_that_was_replaced_is_not_found(run):
-    with Ledger.open(run, {"another": "plan"}) as ledger:
+    with Ledger(run, {"another": "plan"}) as ledger:
         ledger.keep_evidence("a", (), kinds=["said"])
     assert search(run, "spanner") == []
     assert texts(search(run, "voltage")) == {("read", "DANGER high voltage")}

@@ -93,7 +93,7 @@ def run(tmp_path) -> Path:
 
 
 def test_entries_are_those_that_may_tell(run):
-    with Run.open(run) as kept_run:
+    with Run(run) as kept_run:
         texts = [entry.text for entry in gather_entries(kept_run, "When was the drill used?")]
         others = [entry.text for entry in gather_entries(kept_run, "zebra crossing")]
     assert texts[:2] in (["A hand drills a board.", "Drill"], ["Drill", "A hand drills a board."])
@@ -101,7 +101,7 @@ def test_entries_are_those_that_may_tell(run):
 
 
 def test_the_command_shows_quotes_and_what_is_not_known(run):
-    with Run.open(run) as kept_run:
+    with Run(run) as kept_run:
         entries = gather_entries(kept_run, "When was the drill used?")
     number = [entry.text for entry in entries].index("A hand drills a board.") + 1
     reply = {

@@ -63,7 +63,7 @@ def page(
     runs: Path, bucket: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SimpleNamespace]:
     shutil.copytree(runs / "bench" / "run", runs / "desk")
-    with Ledger.open(runs / "archive", PLAN) as ledger:
+    with Ledger(runs / "archive", PLAN) as ledger:
         name = "<img src=x onerror='window.ran=9'>.mp4"
         ledger.add(RecordingRow("hostile", f"/cams/{name}", 60.0, 1000))
         ledger.choose("hostile", [], forecast=ForecastRange(0.25, 0.5, 0.875, 0.8))
@@ -76,7 +76,7 @@ def page(
         chromium(tmp_path_factory.mktemp("profile")) as driver,
     ):
         places = {"web": web.url("bench.mp4")}
-        with Ledger.open(runs / "remote", PLAN) as ledger:
+        with Ledger(runs / "remote", PLAN) as ledger:
             for key, path in (places | ({"s3": f"{bucket}/bench.mp4"} if bucket else {})).items():
                 ledger.add(RecordingRow(key, path, 60.0, 1000, began="2026-05-04T08:12:00+00:00"))
         base = str(client.base_url)
@@ -191,7 +191,7 @@ def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleName
     driver.find_element(By.CSS_SELECTOR, "dialog .yes").click()
     wait(driver, "return document.querySelector('.verdict.reworded')")
     assert "“A <b>mallet</b>, not a hammer”" in texts(driver, ".verdict.reworded")[0]
-    with Run.open(page.folder / "bench" / "run") as run:
+    with Run(page.folder / "bench" / "run") as run:
         assert [(one.verdict, one.author) for one in run.corrections()] == [
             ("right", "Ada"),
             ("reworded", "Ada"),
@@ -220,7 +220,7 @@ def test_a_missed_moment_is_marked_by_dragging_and_by_keys(page: SimpleNamespace
     driver.find_element(By.CSS_SELECTOR, "dialog .yes").click()
 
     def marked() -> list[tuple[str, str, float]]:
-        with Run.open(page.folder / "bench" / "run") as run:
+        with Run(page.folder / "bench" / "run") as run:
             missed = [one for one in run.corrections() if one.verdict == "missed"]
         return [(one.text, one.author, round(one.span.duration)) for one in missed]
 
@@ -334,7 +334,7 @@ def test_a_run_at_work_shows_how_far_it_is_while_another_person_corrects(page: S
     driver = see(page, page.archive)
     recordings = "return document.querySelectorAll('.figure .value')[1]?.textContent === '{}'"
     wait(driver, recordings.format(120))
-    with Ledger.open(page.folder / "archive", PLAN) as ledger:
+    with Ledger(page.folder / "archive", PLAN) as ledger:
         ledger.add(RecordingRow("late", "/cams/late.mp4", 60.0, 1000))
         wait(driver, recordings.format(121))
         wait(driver, "return document.querySelector('.live .pill')?.textContent === 'asking'")
@@ -373,7 +373,7 @@ def test_two_people_see_what_the_other_says_as_it_is_said(page: SimpleNamespace,
     for driver in (page.driver, other):
         said = driver.execute_script(f"return {every}")
         assert said == ["Ada: right", "Bo: wrong", "Bo: wrong"]
-    with Run.open(page.folder / "desk") as run:
+    with Run(page.folder / "desk") as run:
         kept = [(one.author, one.verdict) for one in run.corrections()]
     assert kept == [("Ada", "right"), ("Bo", "wrong"), ("Bo", "wrong")]
 

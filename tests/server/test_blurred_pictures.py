@@ -50,7 +50,7 @@ def test_what_is_sent_is_blurred_and_recordings_stay_on_their_machine(archive, t
             part = client.get(place).json()["parts"][0]
             refused = client.get(f"/media/{run}/{row['row']['id']}/0")
         assert "faces are blurred" in part["why_not"] and refused.status_code == 409
-    with Run.open(archive / "plain") as kept:
+    with Run(archive / "plain") as kept:
         assert kept.is_blurred, "from the first question on"
 
 

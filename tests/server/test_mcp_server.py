@@ -49,15 +49,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     cache = tmp_path_factory.mktemp("cache")
     choices = {"budget": "30%", "cache": cache, "pictures": False}
     earmark.caption([folder / "bench.mp4"], run=folder / "kept", **choices)
-    with Run.open(folder / "kept") as run:
+    with Run(folder / "kept") as run:
         plan, (row,) = run.plan(), run.recordings()
         picks = list(run.picks(row.id))
-    with Ledger.open(folder / "kept", plan) as ledger:
+    with Ledger(folder / "kept", plan) as ledger:
         span = picks[0].span
         said = EvidenceEntry(Span(span.start, span.start + 1), "said", HOSTILE, 0.9, "whisper")
         ledger.keep_evidence(row.id, [said], kinds=["said"])
     earmark.caption([outside / "secret.mp4"], run=folder / "stray", **choices)
-    with Run.open(folder / "stray") as run:
+    with Run(folder / "stray") as run:
         (stray,) = run.recordings()
     return SimpleNamespace(
         folder=folder, outside=outside, cache=cache, recording=row.id, pick=picks[0], stray=stray.id

@@ -133,9 +133,9 @@ def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(
 
 def test_a_run_at_work_elsewhere_is_not_written_over(place: SimpleNamespace, done: SimpleNamespace):
     client = place.client
-    with Run.open(done.folder) as read:
+    with Run(done.folder) as read:
         plan = read.plan()
-    with Ledger.open(done.folder, plan):
+    with Ledger(done.folder, plan):
         assert client.get(done.run).json()["is_at_work"]
         refused = client.post(f"{done.where}/ask", json={"time": 1.0})
         assert (refused.status_code, "in use by" in refused.json()["detail"]) == (409, True)

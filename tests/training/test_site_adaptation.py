@@ -45,7 +45,7 @@ def make_run(
 ) -> Path:
     """A run in which every second window has an answer; `says` gives the activities."""
     key = Grid().key(default_gate().frontline())
-    with Ledger.open(folder, PLAN) as ledger:
+    with Ledger(folder, PLAN) as ledger:
         for number in range(recordings):
             name, windows = f"r{number}", heard(number, windows=length)
             rng = np.random.default_rng(1000 + number)
@@ -151,7 +151,7 @@ def test_runs_of_another_frontline_are_left_out_and_said(rare_run, tmp_path):
 def test_a_silent_recording_that_was_looked_at_instead_teaches_nothing(tmp_path):
     run = make_run(tmp_path / "run", rarer, recordings=2)
     key = Grid().key(default_gate().frontline())
-    with Ledger.open(run, PLAN) as ledger:
+    with Ledger(run, PLAN) as ledger:
         ledger.hear("r1", heard(1), key=key, warnings=(INSTEAD,))
     found = read_answers([run], default_gate())
     assert [one.recording for one in found.recordings] == ["r0"]
@@ -189,7 +189,7 @@ def test_what_people_say_replaces_what_a_model_said_and_counts_more(tmp_path):
 
 def test_a_caption_without_fields_is_read_and_a_schema_of_ones_own_says_nothing(tmp_path):
     run = make_run(tmp_path / "run", rarer, recordings=1, every=60)
-    with Ledger.open(run, PLAN) as ledger:
+    with Ledger(run, PLAN) as ledger:
         for place, told in (
             (1, answer("Nothing is happening.")),
             (2, answer("A hand chops onions.")),

@@ -77,7 +77,7 @@ def caption(
     """
     folder = run or Path("runs") / run_name(paths, plan)
     if retry_failed:
-        with Run.open(folder) as kept:
+        with Run(folder) as kept:
             if not kept.failed_paths():
                 err.print(f"nothing failed in {folder}")
     key = options.api_key()
@@ -241,7 +241,7 @@ MOST_TOLD = 20
 
 def tell_missed(folder: Path) -> None:
     """Why recordings could not be done, a line each."""
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         every = run.failed_recordings()
     for missed in every[:MOST_TOLD]:
         err.print(f"earmark: {missed.reason}", style="red")

@@ -73,7 +73,7 @@ def export(
         _export_batch(folder, to, model, make_plan(blur=blur, store=model_store()))
         return
     EXPORTERS.named(format)  # a wrong name is said before anything else
-    with Run.open(folder, blur=face_blur(blur)) as run:
+    with Run(folder, blur=face_blur(blur)) as run:
         for missed in run.failed_recordings():
             warn(f"left out {missed.path}: {missed.reason}")
         if to is None:
@@ -129,7 +129,7 @@ def runs(
     rows, plain = [], []
     for place in find_runs(folder):
         try:
-            with Run.open(place) as run:
+            with Run(place) as run:
                 opened, totals = run.opened(), run.totals()
         except LedgerError as error:
             warn(str(error))
@@ -156,7 +156,7 @@ def report(
     blur: Blurred = "none",
 ) -> None:
     """Write the page of a run, which opens from disk with no network; one file if it is small."""
-    with Run.open(folder, blur=face_blur(blur)) as run:
+    with Run(folder, blur=face_blur(blur)) as run:
         out.print(str(write_report(run, to or folder / "report.html", title=title)))
 
 
@@ -172,7 +172,7 @@ def summary(folder: RunFolder, as_json: AsJson = False) -> None:
 
       earmark summary runs/tuesday --json
     """
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         told = overview(run)
         missed = run.failed_recordings()
     if as_json:

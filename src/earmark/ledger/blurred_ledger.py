@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from earmark.captioning.question import Question
-from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import BLURRED, Run
 from earmark.ledger.schema import clearly, connect, transaction
 from earmark.models import ModelStore
@@ -24,21 +21,6 @@ def blur_of(run: Run, asked: FaceBlur | None, store: ModelStore) -> FaceBlur | N
     from earmark.evidence.face_blur import FaceBlur
 
     return FaceBlur(store)
-
-
-def open_ledger(folder: Path, described: Mapping[str, Any], question: Question) -> Ledger:
-    """The ledger of the run in `folder`, whose pictures are blurred if those of `question` are.
-
-    Raises as `Ledger.open` and `blur_run` do.
-    """
-    ledger = Ledger.open(folder, described)
-    try:
-        if question.blur:
-            blur_run(folder, question.blur)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
 
 
 def blur_run(folder: Path, blur: FaceBlur) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from earmark.errors import LedgerError
 from earmark.ledger.records import Correction
 from earmark.ledger.row_values import now, number_of
-from earmark.ledger.run_lock import RunLock
+from earmark.ledger.run_lock import lock_run
 from earmark.ledger.schema import FILE, VERSION, clearly, connect, transaction, version_of
 from earmark.media.source import as_text
 from earmark.redaction import redact
@@ -176,7 +176,7 @@ def _writing(folder: Path) -> Iterator[sqlite3.Connection]:
         raise LedgerError(f"no run in {folder}: it has no {FILE}; give the folder of a run")
     with clearly(folder):
         if version_of(folder) != VERSION:  # whoever holds the run has brought it here already
-            with closing(RunLock(folder)):
+            with closing(lock_run(folder)):
                 connect(folder, to_write=True).close()
         with closing(connect(folder, to_write=True)) as database:
             database.execute("PRAGMA synchronous = FULL")

@@ -62,7 +62,7 @@ def all_recordings(folder: Path) -> list[RecordingRow]:
 def read_traces(folder: Path, recordings: Sequence[RecordingRow]) -> StoredTraces:
     """What the run in `folder` keeps of `recordings`."""
     ids = [one.id for one in recordings]
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         clips = [run.note(f"{CLIPS}{key}") for key in ids]
     with closing(connect(folder, to_write=False)) as database, clearly(folder):
         _mark(database, ids)

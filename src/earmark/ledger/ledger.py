@@ -16,9 +16,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, astuple, dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -39,20 +38,17 @@ from earmark.ledger.row_values import (
     as_count,
     as_lines,
     call_number,
-    count_interrupted,
     forecast_values,
     keep_tags,
     now,
     number_of,
     pack,
     recording_values,
-    remember_plan,
     replace_evidence,
     rounds_of_answered,
     tags_of,
     unpack,
 )
-from earmark.ledger.run_lock import RunLock
 from earmark.ledger.run_reader import FORECAST_ERROR, Run
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
@@ -72,41 +68,21 @@ FROM wanted
 """What is wanted, each with the call by which a model last answered about its span, if any did."""
 
 
-class Ledger(RunWriter):
+class Ledger(RunWriter, AbstractContextManager["Ledger"]):
     """Writes one run. Safe to use from several threads; one process at a time.
 
     A method that returns has committed: killing the process afterwards loses nothing of it. The
     order of a run is `add`, `hear`, `choose`, then for each call `begin` and `keep` or `fail`:
 
-        with Ledger.open(folder, plan) as ledger:
+        with Ledger(folder, plan) as ledger:
             for call in ledger.unanswered(calls):
                 ledger.begin(call)
                 ledger.keep(call, answer)
     """
 
-    def __init__(self, folder: Path, plan: Mapping[str, Any], lock: RunLock) -> None:
-        super().__init__(folder, lock)
-        with self._transaction() as database:
-            self._plan = remember_plan(database, plan)
-            self.interrupted = count_interrupted(database)
-            """Calls that were in flight when an earlier process died; they may be asked twice."""
-
-    @classmethod
-    def open(cls, folder: Path, plan: Mapping[str, Any]) -> Ledger:
-        """Create the run in `folder`, or resume it under `plan` (anything JSON can hold).
-
-        A `LedgerError`: another process has it, it is damaged or of another version, no room.
-        """
-        lock = RunLock(folder)
-        try:
-            return cls(folder, plan, lock)
-        except BaseException:
-            lock.close()
-            raise
-
     def run(self) -> Run:
         """The run as it stands, to read from while this writes; close it when done."""
-        return Run.open(self.folder)
+        return Run(self.folder)
 
     def add(self, recording: RecordingRow) -> None:
         """Know a recording, or know it better; a failure noted for it earlier is cleared.

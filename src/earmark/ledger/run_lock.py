@@ -34,30 +34,27 @@ def is_at_work(folder: Path) -> bool:
     return False
 
 
-class RunLock:
-    """Holds a run until it is closed or the process ends."""
+def lock_run(folder: Path) -> sqlite3.Connection:
+    """Holds the run in `folder` until it is closed or the process ends.
 
-    def __init__(self, folder: Path) -> None:
-        """Take the lock of the run in `folder`; a `LedgerError` names the process that holds it."""
-        with clearly(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                folder / LOCK, timeout=PATIENCE, isolation_level=None, check_same_thread=False
-            )
-            try:
-                self._connection.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError as error:
-                self._connection.close()
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                    raise
-                raise LedgerError(
-                    f"the run in {folder} is in use by {_holder(folder)}: wait for it to end, "
-                    f"or choose another folder"
-                ) from error
-
-    def close(self) -> None:
-        """Let go of the run."""
-        self._connection.close()
+    A `LedgerError` names the process that has it.
+    """
+    with clearly(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = sqlite3.connect(
+            folder / LOCK, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            lock.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise LedgerError(
+                f"the run in {folder} is in use by {_holder(folder)}: wait for it to end, "
+                f"or choose another folder"
+            ) from error
+    return lock
 
 
 def _holder(folder: Path) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from earmark.errors import LedgerError
 from earmark.ledger.row_values import remember_plan
-from earmark.ledger.run_lock import RunLock
+from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, has_tables, present_file, transaction
 
@@ -172,11 +172,11 @@ def merge(runs: Sequence[Path], into: Path) -> MergeResult:
     plan = _common_plan([*runs, *([into] if _has_plan(into) else [])])
     with ExitStack() as stack:
         for folder in (*runs, into):
-            stack.callback(RunLock(folder).close)
+            stack.callback(lock_run(folder).close)
         with closing(connect(into, to_write=True)) as database, clearly(into):
             for folder in runs:
                 _take(database, folder, plan)
-    with Run.open(into) as run:
+    with Run(into) as run:
         totals, missed = run.totals(), len(run.failed_recordings())
     return MergeResult(len(runs), totals.recordings, missed, totals.answered)
 
@@ -185,7 +185,7 @@ def _common_plan(runs: Sequence[Path]) -> dict[str, Any]:
     """The plan that all runs share, each path the same recording wherever it occurs."""
     plans, seen = {}, dict[str, tuple[str, Path]]()
     for folder in runs:
-        with Run.open(folder) as run:
+        with Run(folder) as run:
             plans[folder], rows = run.plan(), run.recordings()
         plan, theirs = plans[runs[0]], plans[folder]
         if name := next(differences(plan, theirs), None):
@@ -207,7 +207,7 @@ def _has_plan(folder: Path) -> bool:
     """Whether a run is there; a process killed early leaves a file without tables, or a plan."""
     if not has_tables(folder):
         return False
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return bool(run.plan())
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -152,35 +153,25 @@ FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
 """In the order written: SQLite would begin with all picks."""
 
 
-class Run:
+class Run(AbstractContextManager["Run"]):
     """Reads one run; another process may be writing it. What is asked for is the present plan's."""
 
-    def __init__(
-        self, folder: Path, connection: sqlite3.Connection, blur: FaceBlur | None = None
-    ) -> None:
-        self.folder = folder
-        self._connection = connection
-        self._plan = 0
-        self.refresh()
-        self._blur = None if self.is_blurred else blur
-
-    @classmethod
-    def open(cls, folder: Path, *, blur: FaceBlur | None = None) -> Run:
+    def __init__(self, folder: Path, *, blur: FaceBlur | None = None) -> None:
         """The run in `folder`; `blur` is done to pictures that it keeps without.
 
         A `LedgerError` says that no run is there, or that it is damaged or of another version.
         """
-        return cls(folder, connect(folder, to_write=False), blur)
+        self.folder = folder
+        self._connection = connect(folder, to_write=False)
+        self._plan = 0
+        self.refresh()
+        self._blur = blur if blur and not self.is_blurred else None
 
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Let go of the database."""
         self._connection.close()
 
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __exit__ = close
 
     def refresh(self) -> None:
         """Read the plan of whoever opened the run last: it is the present one from here."""

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 from earmark.errors import LedgerError
-from earmark.ledger.run_lock import RunLock
+from earmark.ledger.blurred_ledger import blur_run
+from earmark.ledger.row_values import count_interrupted, remember_plan
+from earmark.ledger.run_lock import lock_run
 from earmark.ledger.schema import clearly, connect, is_disk_error, is_full, transaction
+
+if TYPE_CHECKING:
+    from earmark.evidence.face_blur import FaceBlur
 
 RESERVE = "run.reserve"
 """A file of zeros beside the database, dropped when there is no other room."""
@@ -30,30 +35,40 @@ Write = Callable[[sqlite3.Connection], object]
 class RunWriter:
     """Writes one run, which it holds; safe to use from several threads."""
 
-    def __init__(self, folder: Path, lock: RunLock) -> None:
-        """Open the run in `folder`, or make it; `lock` is held, and closed with this."""
+    def __init__(
+        self, folder: Path, plan: Mapping[str, Any], *, blur: FaceBlur | None = None
+    ) -> None:
+        """Create the run in `folder`, or resume it under `plan` (anything JSON can hold).
+
+        All its pictures are blurred from here if there is a `blur`. A `LedgerError`: another
+        process has it, it is damaged or of another version, no room.
+        """
         self.folder = folder
-        self._lock = lock
         self._thread_lock = threading.RLock()
-        self._connection = connect(folder, to_write=True)
         self._reserve = folder / RESERVE
-        with clearly(folder):
-            if not self._reserve.exists() or self._reserve.stat().st_size != RESERVE_BYTES:
-                self._reserve.write_bytes(bytes(RESERVE_BYTES))
         self._is_full = False
         self._waiting: list[Write] | None = None
+        with ExitStack() as held:
+            held.callback(lock_run(folder).close)
+            self._connection = connect(folder, to_write=True)
+            held.callback(self._connection.close)
+            with clearly(folder):
+                if not self._reserve.exists() or self._reserve.stat().st_size != RESERVE_BYTES:
+                    self._reserve.write_bytes(bytes(RESERVE_BYTES))
+            with self._transaction() as database:
+                self._plan = remember_plan(database, plan)
+                self.interrupted = count_interrupted(database)
+                """Calls in flight when an earlier process died; they may be asked twice."""
+            if blur:
+                blur_run(folder, blur)
+            self._held = held.pop_all()
 
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Let go of the run; it can be opened again."""
         with self._thread_lock:
-            self._connection.close()
-            self._lock.close()
+            self._held.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    __exit__ = close
 
     @contextmanager
     def together(self) -> Iterator[None]:

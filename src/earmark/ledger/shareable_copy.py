@@ -57,7 +57,7 @@ def shareable_copy(
             _make_shareable(database)
             if not voices:
                 database.execute("DELETE FROM evidence WHERE kind = 'said'")
-        with Run.open(copy, blur=blur) as run:
+        with Run(copy, blur=blur) as run:
             yield run
 
 

@@ -86,7 +86,7 @@ def ask(
     if calls:
         paths = run_paths(folder)
         bought = find(question, paths, run=folder, calls=calls, plan=plan, api_key=api_key).calls
-    with Run.open(folder) as kept:
+    with Run(folder) as kept:
         gather = gather_entries if is_asked else telling_entries
         entries = gather(kept, question, SentenceEncoder.at_hand(plan.store))
         totals = kept.totals()

@@ -15,7 +15,7 @@ from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
 from earmark.grid import Windows
-from earmark.ledger.blurred_ledger import open_ledger
+from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
@@ -70,7 +70,7 @@ def ask_window(
         ValueError: the run does not know the recording, or there is no window at that time.
         LedgerError: the run is at work, or its recording cannot be opened again.
     """
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         row, described = run.recording(recording), run.plan()
         if row is None:
             raise ValueError(f"the run does not know the recording {recording!r}")
@@ -81,7 +81,7 @@ def ask_window(
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
     sounds = sounds_in([pick.span], level=heard.level, names=names)[pick.span]
     request = question.request(recording, pick, sounds, captioner.model)
-    with open_ledger(folder, described, question) as ledger:
+    with Ledger(folder, described, blur=question.blur) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
         waiting = ledger.unanswered([CallRow.of(request)])
         log = CallRecorder(plan.limits, ledger, len(waiting))

@@ -116,7 +116,7 @@ class Untouched:
 
 def foretell(folder: Path, calls: Sequence[int], *, confidence: float = 0.95) -> dict[int, float]:
     """About how wide the interval of an audit will be after so many calls each."""
-    with Run.open(folder) as run, _opened(folder, run) as ledger:
+    with Run(folder) as run, _opened(folder, run) as ledger:
         frame = _frame(run, ledger)
     return {each: foretell_width(frame.chances, each, confidence=confidence) for each in calls}
 
@@ -154,7 +154,7 @@ def audit(
     asking = blurred_like(plan or Plan(), folder)
     captioner = asking.open_captioner(api_key=api_key)
     captioner.check()
-    with Run.open(folder) as run, _opened(folder, run) as ledger:
+    with Run(folder) as run, _opened(folder, run) as ledger:
         if asking.question.blur:
             blur_run(folder, asking.question.blur)
         parts = _drawn(run, ledger, calls, seed)
@@ -181,7 +181,7 @@ def audit(
 
 def _opened(folder: Path, run: Run) -> Ledger:
     """The run's ledger under the plan it has."""
-    return Ledger.open(folder, run.plan())
+    return Ledger(folder, run.plan())
 
 
 def _survival(run: Run) -> Survival:

@@ -17,7 +17,6 @@ from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
-from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder, requests_about
@@ -73,11 +72,11 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
         MediaError: a recording of the run is gone or has changed.
     """
     asking = plan or Plan()
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         described, question = run.plan(), question_of(run, asking)
         items, answered = batch_requests(run, model, question), run.answered_calls()
     wanted = [(row, request) for row, request in items if request.identity not in answered]
-    with open_ledger(folder, described, question) as ledger:
+    with Ledger(folder, described, blur=question.blur) as ledger:
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
         log = CallRecorder(Limits(), ledger, len(wanted))
@@ -130,7 +129,7 @@ def import_batch(
         model: The model the requests were written for.
         limits: Prices, to count what the answers cost.
     """
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         plan, question = run.plan(), question_of(run, Plan())
         requests = [request for _, request in batch_requests(run, model, question)]
         answered = run.answered_calls()
@@ -143,7 +142,7 @@ def import_batch(
             f"none of the {len(results.unknown)} results answers a call of {folder} to {model}; "
             "name the model and the run that the requests were written for"
         )
-    with Ledger.open(folder, plan) as ledger:
+    with Ledger(folder, plan) as ledger:
         ledger.unanswered(calls[one] for one in (*results.answers, *results.failures))
         for identity, answer in results.answers.items():
             spend = limits.cost(asked[identity], answer)

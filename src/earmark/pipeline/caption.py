@@ -16,7 +16,6 @@ from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Tally
-from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
@@ -71,7 +70,7 @@ def caption(
     error = plan.forecast_error
     with (
         open_backend(plan.backend, len(sources)) as backend,
-        open_ledger(Path(run), described, plan.question) as ledger,
+        Ledger(Path(run), described, blur=plan.question.blur) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)

@@ -79,7 +79,7 @@ def bundle(
         LedgerError: there is no run, or it cannot be read.
         ModelMissing: faces are to be blurred, and what finds them is not here.
     """
-    with tempfile.TemporaryDirectory() as scratch, Run.open(run) as kept:
+    with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
         plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
         folder, voices = Path(scratch), plan.speech_plan.voices
         with shareable_copy(run, voices=voices, blur=plan.question.blur) as shared:
@@ -140,7 +140,7 @@ def highlights(
     """
     clips: list[CaptionedClip] = []
     left_out = []
-    with tempfile.TemporaryDirectory() as scratch, Run.open(run) as kept:
+    with tempfile.TemporaryDirectory() as scratch, Run(run) as kept:
         plan = plan_of_clips(kept, voices=voices, blur=blur, store=store)
         rows = sorted(kept.recordings(), key=lambda row: (row.began, row.path))
         for place, row in enumerate(rows):

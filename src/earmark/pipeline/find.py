@@ -24,7 +24,6 @@ from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
-from earmark.ledger.blurred_ledger import open_ledger
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
@@ -164,7 +163,7 @@ def find(
     sources, described = plan.sources(), plan.run_json(captioner.model) | {"find": question}
     with (
         open_backend(plan.backend, len(sources)) as backend,
-        open_ledger(Path(run), described, plan.question) as ledger,
+        Ledger(Path(run), described, blur=plan.question.blur) as ledger,
     ):
         recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
         keep_sounds(recordings, plan.listening, ledger, backend)

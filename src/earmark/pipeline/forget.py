@@ -26,7 +26,7 @@ from earmark.ledger.forgetting import (
     still_held,
 )
 from earmark.ledger.records import RecordingRow
-from earmark.ledger.run_lock import RunLock
+from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run, find_runs
 from earmark.media.atomic_file import replacing
 from earmark.media.content_file import files_of
@@ -134,7 +134,7 @@ def forget(
     meant = find_recording(recording, runs)
     with ExitStack() as stack:
         for run in meant:
-            stack.callback(RunLock(run).close)
+            stack.callback(lock_run(run).close)
         traces = [read_traces(run, rows) for run, rows in meant.items()]
         ids = {key for each in traces for key in each.ids}
         # What only the runs know the places of goes before they forget it.
@@ -188,7 +188,7 @@ def _clean_folder(run: Path, traces: Sequence[StoredTraces]) -> None:
             page.unlink()
     _clean_plan(run / SAVED_PLAN, {place for each in traces for place in each.places})
     if (run / PAGE).exists():
-        with Run.open(run) as kept:
+        with Run(run) as kept:
             write_report(kept, run / PAGE)
 
 

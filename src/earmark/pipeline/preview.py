@@ -59,10 +59,10 @@ def preview(
         trial = Path(scratch)
         if Path(run, FILE).is_file():
             copy_run(Path(run), trial)
-            with Run.open(trial) as kept:
+            with Run(trial) as kept:
                 model = kept.last_model() if model == FREE else model
         model = "a model" if model in (FREE, "") else model
-        with Ledger.open(trial, plan.run_json(model)) as ledger:
+        with Ledger(trial, plan.run_json(model)) as ledger:
             now = progress or Progress()
             recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
             tasks = choose_tasks(RunJob(plan, model, recordings, ledger, backend))

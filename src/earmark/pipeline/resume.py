@@ -34,7 +34,7 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
     plan = blurred_like(plan, folder).with_evidence()
     if not retry_failed:
         return plan
-    with Run.open(Path(folder)) as run:
+    with Run(Path(folder)) as run:
         places, kept = run.failed_paths(), run.plan()
     wanted = plan.run_json(plan.model_choice.model or kept["model"])
     if name := next(differences(kept, json.loads(json.dumps(wanted))), None):
@@ -52,7 +52,7 @@ def blurred_like(plan: Plan, folder: str | Path) -> Plan:
     """The plan, with faces blurred where the run in `folder` has them blurred."""
     if plan.question.blur or not Path(folder, FILE).is_file():
         return plan
-    with Run.open(Path(folder)) as run:
+    with Run(Path(folder)) as run:
         blur = blur_of(run, plan.question.blur, plan.store)
     return replace(plan, question=replace(plan.question, blur=blur))
 

@@ -50,7 +50,7 @@ class CaptionResult:
 
     def open(self) -> Run:
         """The run as it stands, to read from; close it when done."""
-        return Run.open(self.folder)
+        return Run(self.folder)
 
     def to_pandas(self) -> DataFrame:
         """A data frame with one row a pick: what was heard, asked and answered. Needs pandas."""

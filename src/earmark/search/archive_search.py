@@ -123,7 +123,7 @@ class Archive:
     def _opened(self, places: Iterable[Path]) -> Iterator[Run]:
         for place in places:
             try:
-                yield self._open.enter_context(Run.open(place))
+                yield self._open.enter_context(Run(place))
             except LedgerError as error:
                 self.skipped.append(str(error))
 

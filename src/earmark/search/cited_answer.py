@@ -251,5 +251,5 @@ def _is_about(text: str, question: str, citations: Sequence[Citation]) -> bool:
 
 def run_paths(folder: Path) -> list[str]:
     """The recordings of the run in `folder`, to look at again."""
-    with Run.open(folder) as run:
+    with Run(folder) as run:
         return [recording.path for recording in run.recordings()]

@@ -70,7 +70,7 @@ class ServedRun:
         if free is not None and free[0] != file:  # another file is there now
             free[1].close()
             free = None
-        run = free[1] if free else Run.open(self.folder, blur=self.blur)
+        run = free[1] if free else Run(self.folder, blur=self.blur)
         try:
             run.refresh()
             yield run

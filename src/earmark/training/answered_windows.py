@@ -127,7 +127,7 @@ def read_answers(runs: Sequence[Path], gate: Gate) -> TeachingMaterial:
     places: dict[str, tuple[Source, int]] = {}
     unlike = 0
     for folder in runs:
-        with Run.open(folder) as run:
+        with Run(folder) as run:
             for row in run.recordings():
                 heard = run.heard(row.id)
                 if heard is None:
