@@ -16,12 +16,13 @@ from earmark.ledger.corrections import (
     MOST_AUTHOR,
     MOST_TEXT,
     Agreement,
+    Correction,
     correct,
+    read_corrections,
     settle,
     wilson_interval,
     withdraw,
 )
-from earmark.ledger.records import Correction
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.reporting.export_formats import export
@@ -75,9 +76,9 @@ def test_a_correction_is_kept_beside_the_answer_with_who_and_when(folder: Path):
     assert kept.at
     assert kept.id == 1
     with Run(folder) as run:
-        assert run.corrections() == [kept]
-        assert run.corrections("a") == [kept]
-        assert run.corrections("b") == []
+        assert read_corrections(run) == [kept]
+        assert read_corrections(run, "a") == [kept]
+        assert read_corrections(run, "b") == []
         first, _ = run.picks("a")
         assert first.kept is not None
         assert first.kept.answer.text == "a hammer falls"
@@ -99,7 +100,7 @@ def test_what_cannot_be_meant_is_refused_and_not_kept(folder: Path, wrong: Corre
     with pytest.raises(ValueError, match=why):
         correct(folder, wrong)
     with Run(folder) as run:
-        assert run.corrections() == []
+        assert read_corrections(run) == []
 
 
 def test_a_missed_moment_may_end_where_the_grid_does_a_little_after_the_recording(folder: Path):
@@ -108,7 +109,7 @@ def test_a_missed_moment_may_end_where_the_grid_does_a_little_after_the_recordin
     with pytest.raises(ValueError, match="no part of a recording of 24 s"):
         correct(folder, Correction("a", Span(20.0, 25.01), "missed", "Ada"))
     with Run(folder) as run:
-        assert [one.span.end for one in run.corrections()] == [24.0, 24.5, 25.0]
+        assert [one.span.end for one in read_corrections(run)] == [24.0, 24.5, 25.0]
 
 
 @pytest.mark.parametrize(
@@ -141,8 +142,7 @@ def test_where_there_is_no_run_none_is_made(tmp_path: Path):
 WRITE = """
 import sys
 from pathlib import Path
-from earmark.ledger.corrections import correct
-from earmark.ledger.records import Correction
+from earmark.ledger.corrections import Correction, correct, read_corrections
 from earmark.timeline import Span
 for place in range(20):
     correct(Path(sys.argv[1]), Correction("a", Span(place, place + 1.0), "missed", sys.argv[2]))
@@ -160,7 +160,7 @@ def test_several_processes_correct_a_run_that_another_is_at_work_on(tmp_path: Pa
         assert [writer.wait(600) for writer in writers] == [0, 0]
         fill(ledger, {1: "a hammer falls"})
     with Run(tmp_path / "run") as run:
-        authors = [one.author for one in run.corrections()]
+        authors = [one.author for one in read_corrections(run)]
         assert (authors.count("Ada"), authors.count("Bo")) == (20, 20)
         assert run.totals().answered == 1
 
@@ -169,7 +169,7 @@ def test_what_is_withdrawn_stays_and_counts_no_longer(folder: Path):
     kept = correct(folder, of(1, "right"))
     withdraw(folder, kept.id)
     with Run(folder) as run:
-        (found,) = run.corrections()
+        (found,) = read_corrections(run)
         assert found == replace(kept, withdrawn=found.withdrawn)
         assert found.withdrawn
         assert settle([found]) == []
@@ -204,8 +204,8 @@ def test_merging_brings_corrections_together_once(folder: Path, tmp_path: Path):
     for _ in range(2):
         merge([folder], tmp_path / "all")
     with Run(tmp_path / "all") as run, Run(folder) as theirs:
-        assert run.corrections() == theirs.corrections()
-        assert [bool(one.withdrawn) for one in run.corrections()] == [False, True]
+        assert read_corrections(run) == read_corrections(theirs)
+        assert [bool(one.withdrawn) for one in read_corrections(run)] == [False, True]
 
 
 def test_what_people_agree_on_is_read_as_annotations(folder: Path, tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.ledger.corrections import correct
+from earmark.ledger.corrections import Correction, correct
 from earmark.ledger.forgetting import (
     all_recordings,
     delete_recordings,
@@ -19,7 +19,7 @@ from earmark.ledger.forgetting import (
     still_held,
 )
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, Correction, PickFrames
+from earmark.ledger.records import CallRow, PickFrames
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE
 from ledger_runs import PLAN, answer, call, cell, fill, open_run, row

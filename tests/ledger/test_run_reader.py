@@ -13,6 +13,7 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger, StoredWindows
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import read_summaries
 from earmark.media import Source, open_recording
 from earmark.selection.pick import explain
 from earmark.timeline import Span
@@ -27,7 +28,7 @@ def test_each_recording_has_its_own_totals(tmp_path: Path):
         ledger.fail(call(3), "broken")
         ledger.add(row("b"))
         with ledger.run() as run:
-            first, second = run.summaries()
+            first, second = read_summaries(run)
     assert (first.recording.id, second.recording.id) == ("a", "b")
     assert (first.totals.recordings, first.totals.picks) == (1, 2)
     assert (first.totals.asked, first.totals.answered, first.totals.failed) == (2, 1, 1)

@@ -18,6 +18,7 @@ from earmark.evidence.face_blur import FaceBlur
 from earmark.ledger.blurred_ledger import blur_run
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import read_summaries
 from earmark.media import Frame
 from earmark.timeline import Span
 from face_film import faces_in, faces_in_video, film_face, pictures_in, require_faces
@@ -88,7 +89,7 @@ def test_the_server_gets_the_picture_without_its_face_and_the_run_keeps_no_other
     assert list(map(faces_in, thumbnails(tmp_path / "run"))) == [0, 0]
     with Run(tmp_path / "run") as run:
         assert run.is_blurred and run.totals().faces_blurred == 2
-        assert [one.totals.faces_blurred for one in run.summaries()] == [2]
+        assert [one.totals.faces_blurred for one in read_summaries(run)] == [2]
         assert run.plan()["ask"]["blur"] == "faces"
     assert '"faces_blurred": 2' in (tmp_path / "run" / "report.html").read_text().replace(
         ":2", ": 2"

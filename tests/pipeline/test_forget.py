@@ -20,10 +20,10 @@ from earmark.cli.app import app
 from earmark.errors import EarmarkError, LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.score_cache import ScoreCache, listen_cached
-from earmark.ledger.corrections import correct
+from earmark.ledger.corrections import Correction, correct, read_corrections
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, Correction, PickFrames, RecordingRow
+from earmark.ledger.records import CallRow, PickFrames, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Source, open_recording
 from earmark.pipeline.forget import forget, search_files
@@ -98,7 +98,7 @@ def told_of(run: Run, key: str) -> list[object]:
         *run.picks(key),
         *run.answers(key, SPAN),
         *run.evidence(key),
-        *run.corrections(key),
+        *read_corrections(run, key),
         run.thumbnail(key, SPAN),
         run.recording(key),
     ]

@@ -23,6 +23,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from archive_runs import PLAN
 from chromium import CHROMIUM, DRIVER, chromium, look
 from earmark.gate.forecast_error import ForecastRange
+from earmark.ledger.corrections import read_corrections
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
@@ -192,7 +193,7 @@ def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleName
     wait(driver, "return document.querySelector('.verdict.reworded')")
     assert "“A <b>mallet</b>, not a hammer”" in texts(driver, ".verdict.reworded")[0]
     with Run(page.folder / "bench" / "run") as run:
-        assert [(one.verdict, one.author) for one in run.corrections()] == [
+        assert [(one.verdict, one.author) for one in read_corrections(run)] == [
             ("right", "Ada"),
             ("reworded", "Ada"),
         ]
@@ -221,7 +222,7 @@ def test_a_missed_moment_is_marked_by_dragging_and_by_keys(page: SimpleNamespace
 
     def marked() -> list[tuple[str, str, float]]:
         with Run(page.folder / "bench" / "run") as run:
-            missed = [one for one in run.corrections() if one.verdict == "missed"]
+            missed = [one for one in read_corrections(run) if one.verdict == "missed"]
         return [(one.text, one.author, round(one.span.duration)) for one in missed]
 
     WebDriverWait(driver, 120).until(lambda _: len(marked()) == 2)
@@ -374,7 +375,7 @@ def test_two_people_see_what_the_other_says_as_it_is_said(page: SimpleNamespace,
         said = driver.execute_script(f"return {every}")
         assert said == ["Ada: right", "Bo: wrong", "Bo: wrong"]
     with Run(page.folder / "desk") as run:
-        kept = [(one.author, one.verdict) for one in run.corrections()]
+        kept = [(one.author, one.verdict) for one in read_corrections(run)]
     assert kept == [("Ada", "right"), ("Bo", "wrong"), ("Bo", "wrong")]
 
 

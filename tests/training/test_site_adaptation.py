@@ -17,9 +17,9 @@ from earmark.gate.gate import Gate, default_gate
 from earmark.gate.listener import INSTEAD
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
-from earmark.ledger.corrections import correct
+from earmark.ledger.corrections import Correction, correct
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, Correction, RecordingRow
+from earmark.ledger.records import CallRow, RecordingRow
 from earmark.selection.audit_sample import chance_of_activity
 from earmark.timeline import FloatArray, Track
 from earmark.training.action_lengths import fit_lengths

@@ -17,12 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earmark.errors import LedgerError
-from earmark.ledger.records import Correction
 from earmark.ledger.row_values import now, number_of
 from earmark.ledger.run_lock import lock_run
+from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE, VERSION, clearly, connect, transaction, version_of
 from earmark.media.source import as_text
 from earmark.redaction import redact
+from earmark.timeline import Span
 
 VERDICTS = ("right", "wrong", "reworded", "missed")
 """Of an answer the first three; the last marks a moment that was not picked."""
@@ -38,6 +39,42 @@ ORDER BY EXISTS (
 ) DESC, at DESC LIMIT 1
 """
 """The answer a span is shown with: that of the present plan, else the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What one person says of one answer, or of a moment that was missed."""
+
+    recording: str
+    span: Span
+    verdict: str
+    """`right`, `wrong` or `reworded` of the answer about this very span; `missed` of no answer."""
+    author: str
+    text: str = ""
+    """Better words, or what was missed; may be empty unless it is `reworded`."""
+    id: int = 0
+    """Its number in the run; 0 before it is kept."""
+    at: str = ""
+    """When it was kept, in UTC."""
+    call: str = ""
+    """Identity of the call whose answer was judged."""
+    caption: str = ""
+    """That answer, as it is read back."""
+    withdrawn: str = ""
+    """When it was taken back; empty where it counts."""
+
+
+def read_corrections(run: Run, recording: str | None = None) -> list[Correction]:
+    """All that people said, of one recording or of all, as it was said; see `settle`."""
+    rows = run.rows(
+        'SELECT r.id, c."start", c."end", verdict, author, c.text, c.id, c.at,'
+        " coalesce(identity, ''), coalesce(a.text, ''), coalesce(withdrawn, '')"
+        " FROM corrections c JOIN present r ON r.number = c.recording"
+        " LEFT JOIN calls ON calls.id = c.call LEFT JOIN answers a ON a.call = c.call"
+        " WHERE ?1 IS NULL OR r.id = ?1 ORDER BY c.id",
+        recording,
+    )
+    return [Correction(key, Span(start, end), *rest) for key, start, end, *rest in rows]
 
 
 def correct(folder: Path, correction: Correction) -> Correction:

@@ -7,7 +7,7 @@ import math
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,19 +20,17 @@ from earmark.gate.forecast_error import CONFIDENCE, ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.ledger.records import (
     ChoiceRow,
-    Correction,
     FailedRecording,
     HeardRow,
     PickRow,
     RecordingRow,
-    RecordingSummary,
     StoredAnswer,
     Totals,
 )
 from earmark.ledger.row_values import split_tags, unpack
 from earmark.ledger.schema import FILE, clearly, connect
 from earmark.selection.pick import Pick
-from earmark.timeline import FloatArray, Span, Track
+from earmark.timeline import Span, Track
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
@@ -46,7 +44,7 @@ _ANSWER = (
     "a.text, a.model, a.kind, a.data, a.prompt_tokens, a.completion_tokens, a.latency, a.form,"
     " a.finish, a.note, a.spend, a.at"
 )
-"""Columns, in the order that `_recording` and `_kept` read them in."""
+"""Columns, in the order that `read_recording` and `_kept` read them in."""
 
 _PICKS = f"""
 SELECT p.window, p."start", p."end", p.instant, p.score, p.rate, p.expected, p.reason, p.round,
@@ -78,7 +76,7 @@ SELECT * FROM (
     SELECT coalesce(sum(windows), 0) AS windows,
         total(iif(plan IS NOT NULL AND forecast IS NULL, 0, expected)) AS expected
     FROM heard JOIN present ON number = heard.recording
-        LEFT JOIN choices ON plan = :plan AND choices.recording = heard.recording
+        LEFT JOIN choices ON plan = ?1 AND choices.recording = heard.recording
 ), (
     SELECT count(*) AS picks, coalesce(sum(kind = 'caption'), 0) AS answered,
         coalesce(sum(state = 'failed'), 0) AS failed,
@@ -86,7 +84,7 @@ SELECT * FROM (
     FROM picks JOIN present ON number = picks.recording
         LEFT JOIN choices USING (plan, recording)
         LEFT JOIN calls ON calls.id = picks.call LEFT JOIN answers ON answers.call = picks.call
-    WHERE plan = :plan
+    WHERE plan = ?1
 ), (
     SELECT coalesce(sum(frames_decoded), 0) AS frames_decoded,
         coalesce(sum(frames_sent), 0) AS frames_sent,
@@ -107,52 +105,6 @@ SELECT * FROM (
 """
 
 
-_SUMMARIES = """
-SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
-    r.began, r.marks,
-    coalesce(h.windows, 0) AS windows,
-    iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
-    count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
-    coalesce(sum(c.state = 'failed'), 0) AS failed,
-    total(iif(o.forecast IS NULL, 0, p.expected)) AS touched, total(a.spend) AS spend,
-    coalesce(sum(iif(a.kind = 'caption', a.prompt_tokens, 0)), 0) AS prompt_tokens,
-    coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
-    coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
-    coalesce(f.faces, 0) AS faces_blurred,
-    coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read, max(p.score) AS best_score,
-    (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'said') AS said,
-    (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'heard') AS sounds,
-    (SELECT count(*) FROM corrections WHERE recording = r.number AND withdrawn IS NULL)
-        AS corrections
-FROM present r LEFT JOIN heard h ON h.recording = r.number
-    LEFT JOIN (
-        SELECT recording, sum(frames_decoded) AS decoded, sum(frames_sent) AS sent,
-            sum(bytes_read) AS bytes, sum(faces_blurred) AS faces
-        FROM frames GROUP BY recording) f ON f.recording = r.number
-    LEFT JOIN choices o ON o.plan = :plan AND o.recording = r.number
-    LEFT JOIN picks p ON p.plan = :plan AND p.recording = r.number
-    LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
-GROUP BY r.number ORDER BY r.path, r.id
-"""
-
-
-_SORTED_BY = ("best_score", "said", "sounds", "corrections")
-
-_MARKS = """
-SELECT w.key, p."start", p."end",
-    CASE WHEN a.kind = 'caption' THEN 'answered' WHEN state = 'failed' THEN 'failed'
-        ELSE 'picked' END
-FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
-    CROSS JOIN picks p ON p.plan = ?2 AND p.recording = r.number
-    LEFT JOIN calls ON calls.id = p.call LEFT JOIN answers a ON a.call = p.call
-UNION ALL
-SELECT w.key, c."start", c."end", 'corrected'
-FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
-    CROSS JOIN corrections c ON c.recording = r.number AND withdrawn IS NULL
-"""
-"""In the order written: SQLite would begin with all picks."""
-
-
 class Run(AbstractContextManager["Run"]):
     """Reads one run; another process may be writing it. What is asked for is the present plan's."""
 
@@ -163,7 +115,7 @@ class Run(AbstractContextManager["Run"]):
         """
         self.folder = folder
         self._connection = connect(folder, to_write=False)
-        self._plan = 0
+        self._connection.row_factory = sqlite3.Row
         self.refresh()
         self._blur = blur if blur and not self.is_blurred else None
 
@@ -175,12 +127,13 @@ class Run(AbstractContextManager["Run"]):
 
     def refresh(self) -> None:
         """Read the plan of whoever opened the run last: it is the present one from here."""
-        self._plan = int(self.note("plan") or 0)
+        self.plan_number = int(self.note("plan") or 0)
+        """What the database calls it; 0 before the first."""
 
     def plan(self) -> dict[str, Any]:
         """The plan the run was last opened under; empty before the first."""
         return dict(
-            json.loads(self._value("SELECT plan FROM plans WHERE id = ?", self._plan) or "{}")
+            json.loads(self._value("SELECT plan FROM plans WHERE id = ?", self.plan_number) or "{}")
         )
 
     @property
@@ -195,51 +148,17 @@ class Run(AbstractContextManager["Run"]):
 
     def opened(self) -> str:
         """When the present plan was first used, in UTC."""
-        return str(self._value("SELECT opened FROM plans WHERE id = ?", self._plan) or "")
+        return str(self._value("SELECT opened FROM plans WHERE id = ?", self.plan_number) or "")
 
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
         query = f"SELECT {_RECORDING} FROM present ORDER BY path, id"  # noqa: S608
-        return [_recording(row) for row in self._rows(query)]
+        return list(map(read_recording, self.rows(query)))
 
     def recording(self, recording: str) -> RecordingRow | None:
         """The recording with that id; None where there is none that could be worked on."""
-        row = self._row(f"SELECT {_RECORDING} FROM present WHERE id = ?", recording)  # noqa: S608
-        return None if row is None else _recording(row)
-
-    def summaries(self) -> Iterator[RecordingSummary]:
-        """What each of the recordings has come to, by path."""
-        for values in self._named(_SUMMARIES):
-            recording = _recording(tuple(values.pop(field.name) for field in fields(RecordingRow)))
-            facts = {name: values.pop(name) for name in _SORTED_BY}
-            totals = Totals(
-                recordings=1,
-                duration=recording.duration,
-                size_bytes=recording.size_bytes,
-                frame_count=recording.frame_count,
-                asked=values["answered"] + values["failed"],
-                **values,
-            )
-            yield RecordingSummary(recording, totals, **facts)
-
-    def strips(
-        self, recordings: Sequence[str]
-    ) -> tuple[list[FloatArray], list[tuple[int, float, float, str]]]:
-        """What the strips of `recordings` are drawn from, read in one go.
-
-        The scores of the windows of each, none before it was heard. And what each has that is
-        `picked`, `answered`, `failed` or `corrected`: its place among `recordings`, from and to
-        when, and which of these.
-        """
-        wanted = json.dumps(list(recordings))
-        scores: list[FloatArray] = [np.zeros(0) for _ in recordings]
-        for place, blob in self._rows(
-            "SELECT w.key, scores FROM json_each(?) w CROSS JOIN recordings r ON r.id = value"
-            " CROSS JOIN heard ON recording = number",
-            wanted,
-        ):
-            scores[place] = unpack(blob)
-        return scores, list(self._rows(_MARKS, wanted, self._plan))
+        query = f"SELECT {_RECORDING} FROM present WHERE id = ?"  # noqa: S608
+        return next(map(read_recording, self.rows(query, recording)), None)
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
@@ -256,7 +175,7 @@ class Run(AbstractContextManager["Run"]):
 
     def failed_recordings(self) -> list[FailedRecording]:
         """The recordings that could not be worked on, by path."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT id, path, failure, name FROM recordings"
             " WHERE failure IS NOT NULL AND NOT is_replaced ORDER BY path, id"
         )
@@ -276,28 +195,27 @@ class Run(AbstractContextManager["Run"]):
 
     def heard(self, recording: str) -> HeardRow | None:
         """What listening gave; None for a recording not yet listened to."""
-        row = self._row(
+        query = (
             "SELECT window, scores, rates, instants, heard.duration, level, level_hop, sound_bytes,"
             " access, warnings, per_call, key FROM heard JOIN recordings ON number = recording"
-            " WHERE id = ?",
-            recording,
+            " WHERE id = ?"
         )
+        row = next(self.rows(query, recording), None)
         if row is None:
             return None
         window, *arrays, duration, level, hop, sound_bytes, access, warnings, per_call, key = row
         scores, rates, instants = map(unpack, arrays)
-        track = Track(unpack(level, "<f4"), hop=hop) if level is not None else None
+        track = Track(np.frombuffer(level, "<f4"), hop=hop) if level is not None else None
         about = (sound_bytes, access, tuple(json.loads(warnings)), per_call, key)
         return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
 
     def choice(self, recording: str) -> ChoiceRow:
         """How the picks of a recording came about; blank before any were made."""
-        row = self._row(
+        query = (
             "SELECT rule, notes, forecast, forecast_low, forecast_high, forecast_confidence"
-            " FROM choices JOIN recordings ON number = recording WHERE plan = ? AND id = ?",
-            self._plan,
-            recording,
+            " FROM choices JOIN recordings ON number = recording WHERE plan = ? AND id = ?"
         )
+        row = next(self.rows(query, self.plan_number, recording), None)
         if row is None:
             return ChoiceRow()
         rule, notes, expected, low, high, sure = row
@@ -308,7 +226,7 @@ class Run(AbstractContextManager["Run"]):
 
     def picks(self, recording: str) -> Iterator[PickRow]:
         """The picks of a recording in order, each with its answer or failure."""
-        rows = self._rows(_PICKS, self._plan, recording)
+        rows = self.rows(_PICKS, self.plan_number, recording)
         return (_pick_row(recording, row) for row in rows)
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
@@ -325,12 +243,12 @@ class Run(AbstractContextManager["Run"]):
     def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
         """Every answer ever kept for a span, the latest first: other prompts, other models."""
         query = f'{_ANSWERS_OF} "start" = ? AND "end" = ? ORDER BY at DESC, a.call DESC'
-        rows = self._rows(query, recording, span.start, span.end)
+        rows = self.rows(query, recording, span.start, span.end)
         return [_kept(row[2:]) for row in rows]
 
     def captions(self, recording: str) -> Iterator[tuple[Span, StoredAnswer]]:
         """Every caption ever kept of a recording with its span, in order of when it was kept."""
-        rows = self._rows(f"{_ANSWERS_OF} a.kind = 'caption' ORDER BY at, a.call", recording)
+        rows = self.rows(f"{_ANSWERS_OF} a.kind = 'caption' ORDER BY at, a.call", recording)
         return ((Span(*row[:2]), _kept(row[2:])) for row in rows)
 
     def evidence(
@@ -340,7 +258,7 @@ class Run(AbstractContextManager["Run"]):
 
         `within` a span: only what shares more than nothing with it.
         """
-        rows = self._rows(
+        rows = self.rows(
             'SELECT "start", "end", kind, text, confidence, origin, data FROM evidence'
             " JOIN recordings ON number = recording"
             " WHERE recordings.id = ? AND kind IN (SELECT value FROM json_each(?))"
@@ -353,18 +271,6 @@ class Run(AbstractContextManager["Run"]):
         for start, end, kind, text, confidence, origin, data in rows:
             known = json.loads(data) if data else None
             yield EvidenceEntry(Span(start, end), kind, text, confidence, origin, known)
-
-    def corrections(self, recording: str | None = None) -> list[Correction]:
-        """All that people said, of one recording or of all, as it was said; see `settle`."""
-        rows = self._rows(
-            'SELECT r.id, c."start", c."end", verdict, author, c.text, c.id, c.at,'
-            " coalesce(identity, ''), coalesce(a.text, ''), coalesce(withdrawn, '')"
-            " FROM corrections c JOIN present r ON r.number = c.recording"
-            " LEFT JOIN calls ON calls.id = c.call LEFT JOIN answers a ON a.call = c.call"
-            " WHERE ?1 IS NULL OR r.id = ?1 ORDER BY c.id",
-            recording,
-        )
-        return [Correction(key, Span(start, end), *rest) for key, start, end, *rest in rows]
 
     def recordings_with_evidence(self, kind: str, *, origin: str) -> set[str]:
         """The recordings of which `origin` has told something of `kind`."""
@@ -389,7 +295,7 @@ class Run(AbstractContextManager["Run"]):
 
     def totals(self) -> Totals:
         """What the run has come to."""
-        return Totals(**next(self._named(_TOTALS)))
+        return Totals(**dict(next(self.rows(_TOTALS, self.plan_number))))
 
     def search(self, words: str, *, most: int = 50) -> list[SearchHit]:
         """What holds all of `words`, the best match first: see `TextIndex.search`."""
@@ -400,28 +306,19 @@ class Run(AbstractContextManager["Run"]):
         """All that can be searched."""
         from earmark.ledger.text_index import TextIndex
 
-        return TextIndex(self._rows, self._plan)
-
-    def _named(self, query: str) -> Iterator[dict[str, Any]]:
-        """The rows of a query about the present plan, each value under its column's name."""
-        with clearly(self.folder):
-            cursor = self._connection.cursor()
-            cursor.row_factory = sqlite3.Row
-            yield from map(dict, cursor.execute(query, {"plan": self._plan}))
+        return TextIndex(self.rows, self.plan_number)
 
     def _set(self, query: str, *values: object) -> set[str]:
-        return {value for (value,) in self._rows(query, *values)}
+        return {value for (value,) in self.rows(query, *values)}
 
-    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+    def rows(self, query: str, *values: object) -> Iterator[Any]:
+        """The rows of a query, read as they are come to: for those who read a part of a run."""
         with clearly(self.folder):
             yield from self._connection.execute(query, values)
 
-    def _row(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        return next(self._rows(query, *values), None)
-
     def _value(self, query: str, *values: object) -> Any:
         """What the first row of a query begins with; None where there is none."""
-        return next(self._rows(query, *values), (None,))[0]
+        return next(self.rows(query, *values), (None,))[0]
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -434,12 +331,13 @@ def _read_error(kept: str) -> ForecastError | None:
     return ForecastError.from_json(json.loads(kept)) if kept else None
 
 
-def _recording(row: tuple[Any, ...]) -> RecordingRow:
-    chapters = tuple((path, start) for path, start in json.loads(row[-3]))
-    return RecordingRow(*(*row[:-3], chapters, row[-2], tuple(json.loads(row[-1]))))
+def read_recording(row: Sequence[Any]) -> RecordingRow:
+    """The recording whose columns `row` begins with, in the order of its fields."""
+    parts = tuple((path, start) for path, start in json.loads(row[7]))
+    return RecordingRow(*(*row[:7], parts, row[8], tuple(json.loads(row[9]))))
 
 
-def _pick_row(recording: str, row: tuple[Any, ...]) -> PickRow:
+def _pick_row(recording: str, row: Sequence[Any]) -> PickRow:
     turn, words, state, failure, *answer = row[8:]
     kept = _kept(answer) if answer[0] is not None else None
     is_settled = kept is not None

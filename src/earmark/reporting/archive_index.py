@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_range
 from earmark.grid import Windows
-from earmark.ledger.records import RecordingSummary
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import RecordingSummary, read_summaries
 from earmark.media.atomic_file import remove_stale, replacing
 from earmark.reporting.report_page import (
     describe_run,
@@ -55,7 +55,7 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     The index comes last, so that whatever it leads to is there.
     """
     heading, error = describe_run(run, title), run.forecast_error()
-    summaries = list(run.summaries())
+    summaries = list(read_summaries(run))
     rows = [_plain(run, summary) for summary in summaries]
     _write_pages(run, heading, list(zip(summaries, rows, strict=True)), path.parent / PAGES)
     plain = heading | {

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.evidence_line import describe_evidence, evidence_by_span
-from earmark.ledger.corrections import settle
+from earmark.ledger.corrections import read_corrections, settle
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
@@ -155,7 +155,7 @@ def _rows(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[ExportRow]:
 
 def _corrected(run: Run, recordings: Iterable[RecordingRow]) -> Iterator[CorrectedSpan]:
     for row in recordings:
-        for one in settle(run.corrections(row.id)):
+        for one in settle(read_corrections(run, row.id)):
             yield CorrectedSpan(
                 recording=PurePath(name_of(row.path)).stem,
                 path=row.path,

@@ -17,8 +17,8 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from earmark.errors import LedgerError
-from earmark.ledger.corrections import Agreement, correct, withdraw
-from earmark.ledger.records import Correction, Totals
+from earmark.ledger.corrections import Agreement, Correction, correct, read_corrections, withdraw
+from earmark.ledger.records import Totals
 from earmark.ledger.run_lock import is_at_work
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
@@ -113,7 +113,7 @@ def show_run(served: Served) -> RunDetail:
         return {
             "opened": run.opened(),
             "totals": run.totals(),
-            "agreement": Agreement.of(run.corrections()),
+            "agreement": Agreement.of(read_corrections(run)),
             "plan": run.plan(),
             "missed": run.failed_recordings()[:100],
         }
@@ -214,7 +214,7 @@ def cut_span(
 def list_corrections(served: Served, recording: str) -> list[Correction]:
     """All that people said of a recording, as they said it."""
     with served.open() as run:
-        return run.corrections(find_recording(run, recording).id)
+        return read_corrections(run, find_recording(run, recording).id)
 
 
 @api.post("/runs/{run}/recordings/{recording}/corrections", status_code=201)
@@ -315,7 +315,7 @@ async def follow(service: Services, served: Served) -> StreamingResponse:
         said: list[Correction] = []
         try:
             totals: Totals = served.remember("totals", lambda run: run.totals())
-            said = served.remember("said", lambda run: run.corrections())
+            said = served.remember("said", read_corrections)
         except LedgerError:  # it is being made just now
             totals = Totals()
         job = service.jobs.of(served.folder)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from earmark.ledger.records import RecordingSummary
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import RecordingSummary, read_strips, read_summaries
 from earmark.reporting.report_page import scale_curve
 from earmark.server.run_library import ServedRun
 from earmark.timeline import FloatArray
@@ -157,7 +157,7 @@ def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int
     missing = [row for row in shown if row not in strips]
     if missing:
         with served.open() as run:
-            fresh = draw_strips(missing, *run.strips([row.id for row in missing]))
+            fresh = draw_strips(missing, *read_strips(run, [row.id for row in missing]))
         strips |= {strip.row: _STRIP.dump_json(strip) for strip in fresh}
         if len(drawn) > MOST_STRIPS:
             drawn.clear()
@@ -168,7 +168,7 @@ def read_page(served: ServedRun, query: ArchiveQuery, *, offset: int, limit: int
 
 def read_rows(run: Run) -> list[ArchiveRow]:
     """Every recording of a run, by path."""
-    return list(map(_row, run.summaries()))
+    return list(map(_row, read_summaries(run)))
 
 
 def draw_strips(

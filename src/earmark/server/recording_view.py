@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import LedgerError
-from earmark.ledger.records import ChoiceRow, Correction, HeardRow, PickRow, RecordingRow
+from earmark.ledger.corrections import Correction, read_corrections
+from earmark.ledger.records import ChoiceRow, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
 from earmark.reporting.report_page import forecast_of, scale_curve
@@ -158,7 +159,7 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
         picks=shown["picked"],
         sounds=shown["heard"],
         speech=shown["said"],
-        corrections=[one for one in run.corrections(row.id) if one.span.overlaps(span)],
+        corrections=[one for one in read_corrections(run, row.id) if one.span.overlaps(span)],
         is_whole=max(steps.values()) == 1,
     )
 
@@ -171,7 +172,7 @@ def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: s
         if all(part in text for part in parts):
             every.append(pick)
     said: dict[Span, list[Correction]] = defaultdict(list)
-    for one in run.corrections(row.id):
+    for one in read_corrections(run, row.id):
         if one.verdict != "missed" and not one.withdrawn:
             said[one.span].append(one)
     shown = every[offset : offset + limit]

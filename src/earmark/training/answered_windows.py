@@ -22,8 +22,8 @@ from earmark.gate.gate import Gate
 from earmark.gate.listener import INSTEAD
 from earmark.gate.survival import Survival
 from earmark.grid import Grid, Windows
-from earmark.ledger.corrections import settle
-from earmark.ledger.records import Correction, HeardRow
+from earmark.ledger.corrections import Correction, read_corrections, settle
+from earmark.ledger.records import HeardRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
 from earmark.timeline import FloatArray, IndexArray
@@ -172,7 +172,7 @@ def _answers(run: Run, recording: str, windows: Windows) -> Mapping[int, Answere
         is_window = place < len(windows) and abs(windows.span(place).end - span.end) < 0.1
         if activity is not None and is_window:
             found[place] = AnsweredWindow(place, bool(activity), activity)
-    for one in settle(run.corrections(recording)):
+    for one in settle(read_corrections(run, recording)):
         middle = (one.span.start + one.span.end - windows.length) / 2
         place = max(windows.window_at(middle), windows.per_call - 1)
         if place < len(windows):

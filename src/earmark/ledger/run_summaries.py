@@ -1,0 +1,103 @@
+"""What each recording of a run has come to: what an archive of many is listed and sorted by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earmark.ledger.records import RecordingRow, Totals
+from earmark.ledger.row_values import unpack
+from earmark.ledger.run_reader import Run, read_recording
+from earmark.timeline import FloatArray
+
+_SUMMARIES = """
+SELECT r.id, r.path, r.duration, r.size_bytes, r.frame_rate, r.frame_count, r.name, r.chapters,
+    r.began, r.marks,
+    coalesce(h.windows, 0) AS windows,
+    iif(o.plan IS NOT NULL AND o.forecast IS NULL, 0.0, coalesce(h.expected, 0.0)) AS expected,
+    count(p.plan) AS picks, coalesce(sum(a.kind = 'caption'), 0) AS answered,
+    coalesce(sum(c.state = 'failed'), 0) AS failed,
+    total(iif(o.forecast IS NULL, 0, p.expected)) AS touched, total(a.spend) AS spend,
+    coalesce(sum(iif(a.kind = 'caption', a.prompt_tokens, 0)), 0) AS prompt_tokens,
+    coalesce(sum(iif(a.kind = 'caption', a.completion_tokens, 0)), 0) AS completion_tokens,
+    coalesce(f.decoded, 0) AS frames_decoded, coalesce(f.sent, 0) AS frames_sent,
+    coalesce(f.faces, 0) AS faces_blurred,
+    coalesce(f.bytes, 0) + coalesce(h.sound_bytes, 0) AS bytes_read, max(p.score) AS best_score,
+    (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'said') AS said,
+    (SELECT count(*) FROM evidence WHERE recording = r.number AND kind = 'heard') AS sounds,
+    (SELECT count(*) FROM corrections WHERE recording = r.number AND withdrawn IS NULL)
+        AS corrections
+FROM present r LEFT JOIN heard h ON h.recording = r.number
+    LEFT JOIN (
+        SELECT recording, sum(frames_decoded) AS decoded, sum(frames_sent) AS sent,
+            sum(bytes_read) AS bytes, sum(faces_blurred) AS faces
+        FROM frames GROUP BY recording) f ON f.recording = r.number
+    LEFT JOIN choices o ON o.plan = ?1 AND o.recording = r.number
+    LEFT JOIN picks p ON p.plan = ?1 AND p.recording = r.number
+    LEFT JOIN calls c ON c.id = p.call LEFT JOIN answers a ON a.call = p.call
+GROUP BY r.number ORDER BY r.path, r.id
+"""
+
+_MARKS = """
+SELECT w.key, p."start", p."end",
+    CASE WHEN a.kind = 'caption' THEN 'answered' WHEN state = 'failed' THEN 'failed'
+        ELSE 'picked' END
+FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
+    CROSS JOIN picks p ON p.plan = ?2 AND p.recording = r.number
+    LEFT JOIN calls ON calls.id = p.call LEFT JOIN answers a ON a.call = p.call
+UNION ALL
+SELECT w.key, c."start", c."end", 'corrected'
+FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
+    CROSS JOIN corrections c ON c.recording = r.number AND withdrawn IS NULL
+"""
+"""In the order written: SQLite would begin with all picks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingSummary:
+    """What one recording has come to under the present plan, and what an archive is sorted by."""
+
+    recording: RecordingRow
+    totals: Totals
+    """Calls, tokens and spend are those of the answers its picks are shown with."""
+    best_score: float | None = None
+    """Of its picks; None where there are none."""
+    said: int = 0
+    """Stretches of speech with a transcript."""
+    sounds: int = 0
+    """Stretches of a named sound."""
+    corrections: int = 0
+    """Of people, those withdrawn left out."""
+
+
+def read_summaries(run: Run) -> Iterator[RecordingSummary]:
+    """What each of the recordings of `run` has come to, by path."""
+    for row in run.rows(_SUMMARIES, run.plan_number):
+        recording, values = read_recording(row), dict(row)
+        facts = {name: values[name] for name in ("best_score", "said", "sounds", "corrections")}
+        totals = {name: values[name] for name in values.keys() & Totals.__slots__}
+        asked = values["answered"] + values["failed"]
+        yield RecordingSummary(recording, Totals(recordings=1, asked=asked, **totals), **facts)
+
+
+def read_strips(
+    run: Run, recordings: Sequence[str]
+) -> tuple[list[FloatArray], list[tuple[int, float, float, str]]]:
+    """What the strips of `recordings` are drawn from, read in one go.
+
+    The scores of the windows of each, none before it was heard. And what each has that is
+    `picked`, `answered`, `failed` or `corrected`: its place among `recordings`, from and to when,
+    and which of these.
+    """
+    wanted = json.dumps(list(recordings))
+    scores: list[FloatArray] = [np.zeros(0) for _ in recordings]
+    for place, blob in run.rows(
+        "SELECT w.key, scores FROM json_each(?) w CROSS JOIN recordings r ON r.id = value"
+        " CROSS JOIN heard ON recording = number",
+        wanted,
+    ):
+        scores[place] = unpack(blob)
+    return scores, list(map(tuple, run.rows(_MARKS, wanted, run.plan_number)))
