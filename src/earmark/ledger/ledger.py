@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, astuple, replace
 
 import numpy as np
 
@@ -47,7 +47,6 @@ from earmark.ledger.row_values import (
     replace_evidence,
     rounds_of_answered,
     tags_of,
-    unpack,
 )
 from earmark.ledger.run_reader import FORECAST_ERROR, Run
 from earmark.ledger.run_writer import RunWriter
@@ -147,23 +146,6 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (number_of(database, recording), key, *grid, *arrays, *drawn, *about),
             )
-
-    def heard(
-        self, recording: str, *, key: str | None, survival: Survival, owned: tuple[int, ...] = ()
-    ) -> Windows | None:
-        """The windows kept for `recording` under `key`; None when it must be listened to.
-
-        Without a key, whatever they are. How long actions last, and which windows are paid already,
-        is not kept with a recording.
-        """
-        query = (
-            "SELECT window, heard.duration, per_call, scores, instants, rates FROM heard"
-            " JOIN recordings ON number = recording WHERE id = ? AND key = coalesce(?, key)"
-        )
-        for length, duration, per_call, *arrays in self._rows(query, recording, key):
-            scores, instants, rates = map(unpack, arrays)
-            return Windows(length, duration, scores, instants, rates, survival, owned, per_call)
-        return None
 
     def known(self, sources: Iterable[Source], *, key: str) -> dict[Source, tuple[str, int]]:
         """The ids of those of `sources` that were heard under `key`, and the track that was."""
@@ -433,33 +415,3 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             (FREE,),
         )
         return {identity for (identity,) in answered}
-
-
-@dataclass(frozen=True, slots=True)
-class StoredWindows(Collection[Windows]):
-    """Windows that are in the ledger and not in memory, as often as they are gone over."""
-
-    ledger: Ledger
-    key: str
-    """Names all that can change windows."""
-    survival: Survival
-    recordings: Sequence[str]
-    """By id; each has been heard."""
-    paid: Sequence[tuple[int, ...]]
-    """Of each, the windows whose call is paid already."""
-
-    def __len__(self) -> int:
-        return len(self.recordings)
-
-    def __iter__(self) -> Iterator[Windows]:
-        for recording, paid in zip(self.recordings, self.paid, strict=True):
-            yield self.read(recording, owned=paid)
-
-    def __contains__(self, item: object) -> bool:
-        return any(windows is item for windows in self)
-
-    def read(self, recording: str, *, owned: tuple[int, ...] = ()) -> Windows:
-        """The windows of one recording."""
-        found = self.ledger.heard(recording, key=self.key, survival=self.survival, owned=owned)
-        assert found is not None, "only what was heard is read back"
-        return found

@@ -12,6 +12,8 @@ from earmark.captioning.request import Answer, Request
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.window_sounds import WindowSounds, level_words, said_in
 from earmark.gate.forecast_error import ForecastError, ForecastRange
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
 from earmark.media import Recording, Source
 from earmark.media.prefetch import DecodedFrames
 from earmark.selection.coverage_forecast import as_measured
@@ -239,6 +241,11 @@ class HeardRow:
     """Steps in a window: more than 1 where windows are placed freely."""
     key: str = ""
     """Names all that could change it: the encoder, the gate, the grid."""
+
+    def windows(self, survival: Survival, *, owned: tuple[int, ...] = ()) -> Windows:
+        """The windows to choose from; how long actions last, and which are paid, is not kept."""
+        measured = (self.scores, self.instants, self.rates)
+        return Windows(self.window, self.duration, *measured, survival, owned, self.per_call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from earmark.captioning.limits import Failure, Limits, Tally
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError
+from earmark.gate.survival import Survival
+from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, PickRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.timeline import Span
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWindows(Collection[Windows]):
+    """Windows that are in a run and not in memory, as often as they are gone over."""
+
+    folder: Path
+    """Of the run."""
+    survival: Survival
+    paid: Mapping[str, tuple[int, ...]]
+    """By recording, each of which has been heard: the windows whose call is paid already."""
+
+    def __len__(self) -> int:
+        return len(self.paid)
+
+    def __iter__(self) -> Iterator[Windows]:
+        with Run(self.folder) as run:
+            for recording, paid in self.paid.items():
+                heard = run.heard(recording)
+                assert heard is not None, "only what was heard is read back"
+                yield heard.windows(self.survival, owned=paid)
+
+    def __contains__(self, item: object) -> bool:
+        return any(windows is item for windows in self)
 
 
 @dataclass(slots=True, eq=False)

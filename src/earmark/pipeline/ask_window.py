@@ -14,7 +14,6 @@ from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
-from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, HeardRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder
@@ -96,8 +95,7 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
     """
     if not (math.isfinite(time) and 0 <= time < heard.duration):
         raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
-    measured = (heard.scores, heard.instants, heard.rates)
-    windows = Windows(heard.window, heard.duration, *measured, EVERYDAY, per_call=heard.per_call)
+    windows = heard.windows(EVERYDAY)
     length = windows.length
     start = max(0.0, time - length / 2) if windows.per_call > 1 else time // length * length
     place = min(windows.window_at(start), len(windows) - 1)

@@ -116,8 +116,8 @@ class Untouched:
 
 def foretell(folder: Path, calls: Sequence[int], *, confidence: float = 0.95) -> dict[int, float]:
     """About how wide the interval of an audit will be after so many calls each."""
-    with Run(folder) as run, _opened(folder, run) as ledger:
-        frame = _frame(run, ledger)
+    with Run(folder) as run:
+        frame = _frame(run)
     return {each: foretell_width(frame.chances, each, confidence=confidence) for each in calls}
 
 
@@ -159,7 +159,7 @@ def audit(
             blur_run(folder, asking.question.blur)
         parts = _drawn(run, ledger, calls, seed)
         draws = [one for part in parts for one in part.draws]
-        tasks = list(_tasks(run, ledger, draws, asking, captioner.model))
+        tasks = list(_tasks(run, draws, asking, captioner.model))
         log = CallRecorder(asking.limits, ledger, len(tasks), (progress or Progress()).count_calls)
         waiting = [task for task in tasks if not _is_answered(ledger, task)]
         tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
@@ -199,16 +199,17 @@ def _question(run: Run, asking: Plan) -> Question:
     return question_of(run, asking).with_activity()
 
 
-def _frame(run: Run, ledger: Ledger) -> Untouched:
+def _frame(run: Run) -> Untouched:
     """The windows of the run that no answered pick touches, each recording cut without overlap."""
     rows: list[RecordingRow] = []
     owners: list[IndexArray] = []
     places: list[IndexArray] = []
     chances: list[FloatArray] = []
     for row in run.recordings():
-        windows = ledger.heard(row.id, key=None, survival=_survival(run))
-        if windows is None:
+        heard = run.heard(row.id)
+        if heard is None:
             continue
+        windows = heard.windows(_survival(run))
         free = _untouched(windows, [pick.span for pick in run.picks(row.id) if pick.kept])
         owners.append(np.full(len(free), len(rows), dtype=np.intp))
         rows.append(row)
@@ -233,7 +234,7 @@ def _untouched(windows: Windows, spans: Sequence[Span]) -> IndexArray:
 
 def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> list[AuditDraws]:
     """The draws of the audit that is under way, or new ones, kept before anything is asked."""
-    frame = _frame(run, ledger)
+    frame = _frame(run)
     if kept := run.note(NOTE):
         parts = AuditDraws.from_json(kept)
         whole = sum(part.windows for part in parts)
@@ -244,26 +245,24 @@ def _drawn(run: Run, ledger: Ledger, calls: int, seed: int) -> list[AuditDraws]:
         is_whole = whole >= len(frame.places) if len(parts) == 1 else whole == len(frame.places)
         if is_same and is_whole:
             return parts
-    drawn = _draw(run, ledger, frame, calls, seed)
+    drawn = _draw(run, frame, calls, seed)
     ledger.note(NOTE, json.dumps([asdict(drawn)]))
     return [drawn]
 
 
-def _draw(run: Run, ledger: Ledger, frame: Untouched, calls: int, seed: int) -> AuditDraws:
+def _draw(run: Run, frame: Untouched, calls: int, seed: int) -> AuditDraws:
     survival = _survival(run)
     draws = []
     for place in draw_evenly(frame.chances, calls, np.random.default_rng(seed)).tolist():
         row = frame.recordings[frame.owner[place]]
-        windows = ledger.heard(row.id, key=None, survival=survival)
-        assert windows is not None, "it is in the frame"
-        span = windows.span(int(frame.places[place]))
+        heard = run.heard(row.id)
+        assert heard is not None, "it is in the frame"
+        span = heard.windows(survival).span(int(frame.places[place]))
         draws.append(Draw(row.id, span.start, span.end))
     return AuditDraws(len(frame.places), seed, tuple(draws))
 
 
-def _tasks(
-    run: Run, ledger: Ledger, draws: Sequence[Draw], asking: Plan, model: str
-) -> Iterator[Task]:
+def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterator[Task]:
     """The windows drawn as questions, in order of the draws."""
     question = _question(run, asking)
     survival = _survival(run)
@@ -273,8 +272,9 @@ def _tasks(
     requests: dict[Draw, Request] = {}
     for key, recording in recordings.items():
         own = [one for one in draws if one.recording == key]
-        windows = ledger.heard(key, key=None, survival=survival)
-        assert windows is not None, "it was drawn from"
+        heard = run.heard(key)
+        assert heard is not None, "it was drawn from"
+        windows = heard.windows(survival)
         places = [windows.window_at(one.start) for one in own]
         picks = {pick.start: pick for pick in explain(windows, places, lambda *_: "")}
         spans = [pick.span for pick in picks.values()]

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from earmark.evidence.sound_names import SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
-from earmark.ledger.ledger import Ledger, StoredWindows
+from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
-from earmark.ledger.run_calls import Tasks
+from earmark.ledger.run_calls import StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source
 from earmark.pipeline.backend import Backend
@@ -109,12 +109,10 @@ def _count_open(tasks: Tasks, run: Run) -> Tasks:
 
 def read_answers(job: RunJob, tasks: Tasks) -> tuple[StoredWindows, list[list[Seen]]]:
     """The windows of the recordings of `tasks`, and what is said of those that are paid."""
-    listening, recordings = job.plan.listening, tasks.recordings
-    key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
-    windows = StoredWindows(job.ledger, key, listening.survival, [], [])
-    paid = [_paid_windows(job, tasks, one, windows) for one in recordings.values()]
-    owned = [tuple(one.window for one in some) for some in paid]
-    return replace(windows, recordings=list(recordings), paid=owned), paid
+    paid = {key: _paid_windows(job, tasks, one) for key, one in tasks.recordings.items()}
+    owned = {key: tuple(one.window for one in some) for key, some in paid.items()}
+    windows = StoredWindows(job.ledger.folder, job.plan.listening.survival, owned)
+    return windows, list(paid.values())
 
 
 def count_sightings(job: RunJob) -> Sightings:
@@ -133,9 +131,7 @@ def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str],
     return compare_activities(plan.store, (one.activity for some in paid for one in some))
 
 
-def _paid_windows(
-    job: RunJob, tasks: Tasks, recording: Recording, windows: StoredWindows
-) -> list[Seen]:
+def _paid_windows(job: RunJob, tasks: Tasks, recording: Recording) -> list[Seen]:
     """The windows of `recording` whose call is spent already, and what is said to be done there.
 
     Those whose answer, to this very question, is kept: so a larger budget adds to what was bought
@@ -151,13 +147,15 @@ def _paid_windows(
         return []
     from earmark.selection.answer_evidence import Seen
 
-    grid = windows.read(recording.key)
+    with tasks.ledger.run() as run:
+        heard = run.heard(recording.key)
+        speech = list(run.evidence(recording.key, kinds=("said",)))
+    assert heard is not None, "it was stored"
+    grid = heard.windows(job.plan.listening.survival)
     places = {grid.window_at(span.start) for span in (*answered.values(), *lost)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
-    with tasks.ledger.run() as run:
-        speech = list(run.evidence(recording.key, kinds=("said",)))
     sounds = sounds_in(spans, level=None, names=names, said=speech)
     said = tasks.ledger.said(recording.key)
     paid = []

@@ -27,7 +27,7 @@ from earmark.grid import Grid
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow
-from earmark.ledger.run_calls import CallRecorder, Tasks
+from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source
 from earmark.media.clip_writer import cut_clip
@@ -250,12 +250,13 @@ class _Search:
         if not self.matches:
             why = "no sound that has a name means it" if finders else "sounds have no names here"
             self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
-        key = listening.grid.key(listening.frontline, audio_track=listening.audio_track)
-        self.many = []
-        for name in self.recordings:
-            windows = ledger.heard(name, key=key, survival=listening.survival)
-            assert windows is not None, "it was stored"
-            self.many.append(TargetWindows(name, windows, np.zeros(len(windows))))
+        stored = StoredWindows(
+            ledger.folder, listening.survival, dict.fromkeys(self.recordings, ())
+        )
+        self.many = [
+            TargetWindows(name, windows, np.zeros(len(windows)))
+            for name, windows in zip(self.recordings, stored, strict=True)
+        ]
         self._by_key = {one.key: one for one in self.many}
         for finder in finders if self.matches or encoder else ():
             self._listen_for(finder, backend)
