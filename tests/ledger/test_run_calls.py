@@ -12,7 +12,6 @@ from earmark.captioning.question import Question
 from earmark.captioning.request import Task
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow
 from earmark.ledger.run_calls import CallRecorder, Tasks
 from earmark.media import Recording, open_recording
 from earmark.timeline import Span
@@ -43,7 +42,7 @@ def recorder(
 
     log = CallRecorder(PRICES, ledger, 2, count)
     tasks = [log.add(task) for task in tasks_of(ledger, recording)]
-    ledger.unanswered([CallRow.of(task.request) for task in tasks])
+    ledger.unanswered([task.request for task in tasks])
     return log, tasks
 
 

@@ -28,7 +28,7 @@ from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.records import CallRow, PickFrames, RecordingRow, Spent
+from earmark.ledger.records import Call, CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
     ADD_RECORDING,
     FAIL_RECORDING,
@@ -36,14 +36,12 @@ from earmark.ledger.row_values import (
     answer_values,
     as_amount,
     as_count,
-    as_lines,
     call_number,
     forecast_values,
     keep_tags,
     now,
     number_of,
     pack,
-    recording_values,
     replace_evidence,
     rounds_of_answered,
     tags_of,
@@ -52,7 +50,7 @@ from earmark.ledger.run_reader import FORECAST_ERROR, Run
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
 from earmark.media.source import as_place, as_text
-from earmark.redaction import redact, redact_url
+from earmark.redaction import map_texts, redact, redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
 
@@ -89,13 +87,20 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         Another recording at the same path is replaced: its answers are kept, and it is no longer
         part of what the run tells.
         """
+        chapters = [(as_place(path), start) for path, start in recording.chapters]
+        values = asdict(recording) | {
+            "path": as_place(recording.path),
+            "name": redact(as_text(recording.name)),
+            "chapters": json.dumps(chapters, ensure_ascii=False),
+            "marks": json.dumps(recording.marks),
+        }
         with self._transaction() as database:
             # Missed under another id before its content was known, or another content since.
             database.execute(
                 "UPDATE recordings SET is_replaced = 1 WHERE path = ? AND id <> ?",
-                (as_place(recording.path), recording.id),
+                (values["path"], recording.id),
             )
-            database.execute(ADD_RECORDING, recording_values(recording))
+            database.execute(ADD_RECORDING, values)
 
     def fail_recording(self, recording: str, path: str, reason: str, *, name: str = "") -> None:
         """Note a recording that could not be listened to or looked at, and why."""
@@ -139,7 +144,8 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         grid = (windows.length, windows.duration, windows.calls, float(np.sum(windows.rates)))
         arrays = map(pack, (windows.scores, windows.instants, windows.rates))
         drawn = (pack(sketch.values, "<f4"), sketch.hop) if sketch else (None, None)
-        about = (sound_bytes, access, as_lines(warnings), windows.per_call, audio_track)
+        odd = json.dumps(map_texts(warnings), ensure_ascii=False)
+        about = (sound_bytes, access, odd, windows.per_call, audio_track)
         with self._transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO heard"
@@ -178,7 +184,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             number = number_of(database, recording)
             place = (self._plan, number)
             share, *sure = forecast_values(forecast)
-            told = (*place, rule, share, as_lines(notes), *sure)
+            told = (*place, rule, share, json.dumps(map_texts(notes), ensure_ascii=False), *sure)
             database.execute("INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?)", told)
             earlier = rounds_of_answered(database, number) if round else {}
             before = database.execute(
@@ -242,7 +248,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             replace_evidence(database, number, entries, kinds={"said"}, origin="", within=None)
             database.execute(mark, (by, number))
 
-    def unanswered(self, wanted: Iterable[CallRow]) -> list[CallRow]:
+    def unanswered(self, wanted: Iterable[Call]) -> list[Call]:
         """Those of `wanted` no answer is kept for, in order; failed ones are among them.
 
         Each call becomes the one its pick is shown with, whether it was answered just now, under
@@ -279,7 +285,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         """What the calls of this run have taken so far, whichever process made them."""
         return Spent(*self._rows(SPENT)[0])
 
-    def begin(self, call: CallRow, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
+    def begin(self, call: Call, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Note that `call` is about to be sent; only then may it be.
 
         The `reserve` is the most tokens and money it can take: counted where nobody says what it
@@ -298,7 +304,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 self._register(database, [call])
                 database.execute(begin, (*reserve, call.identity))
 
-    def withdraw(self, call: CallRow) -> None:
+    def withdraw(self, call: Call) -> None:
         """Note that a call began and was not sent after all."""
         withdraw = (
             "UPDATE calls SET state = 'waiting', asked = asked - 1"
@@ -306,7 +312,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         )
         self._surely(lambda database: database.execute(withdraw, (call.identity,)))
 
-    def keep(self, call: CallRow, answer: Answer, *, spend: float = 0.0) -> None:
+    def keep(self, call: Call, answer: Answer, *, spend: float = 0.0) -> None:
         """Keep the answer to `call` and what it cost; it is never asked again.
 
         Odd counts and amounts (NaN, negative, endless) are as if nobody had said them: it cost the
@@ -343,7 +349,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
 
     def fail(
         self,
-        call: CallRow,
+        call: Call,
         reason: str,
         *,
         was_sent: bool | None = True,
@@ -373,7 +379,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
 
         self._surely(write)
 
-    def _register(self, database: sqlite3.Connection, calls: Sequence[CallRow]) -> set[str]:
+    def _register(self, database: sqlite3.Connection, calls: Sequence[Call]) -> set[str]:
         """Make each call that of its pick under the present plan; those answered, by identity.
 
         Tags take no caption's place: a pick that a model has answered keeps the last answer.

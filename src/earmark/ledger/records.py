@@ -99,10 +99,9 @@ class CallRow:
     span: Span
     model: str
 
-    @classmethod
-    def of(cls, request: Request) -> CallRow:
-        """The call that `request` makes."""
-        return cls(request.identity, request.recording, request.span, request.model)
+
+Call = CallRow | Request
+"""A call as the run knows it, or the request that makes it."""
 
 
 @dataclass(frozen=True, slots=True)

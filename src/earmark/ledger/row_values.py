@@ -8,9 +8,9 @@ import math
 import os
 import platform
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastRange
-from earmark.ledger.records import CallRow, RecordingRow
-from earmark.media.source import as_place, as_text
+from earmark.ledger.records import Call
+from earmark.media.source import as_text
 from earmark.redaction import map_texts, redact
 from earmark.timeline import FloatArray, Span
 
@@ -42,9 +42,10 @@ def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
     return int(number)
 
 
-def as_lines(notes: Iterable[str]) -> str:
-    """What is to be said of a recording, as it is kept."""
-    return json.dumps(list(map(redact, notes)), ensure_ascii=False)
+def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    """What two plans have different, by name."""
+    names = sorted({*plan, *other})
+    return (name for name in names if plan.get(name) != other.get(name))
 
 
 def count_interrupted(database: sqlite3.Connection) -> int:
@@ -93,7 +94,7 @@ ON CONFLICT (id) DO UPDATE SET path = excluded.path, duration = excluded.duratio
     frame_count = excluded.frame_count, name = excluded.name, chapters = excluded.chapters,
     began = excluded.began, marks = excluded.marks, failure = NULL, is_replaced = 0
 """
-"""Takes the values of a recording."""
+"""Takes the columns of a recording by name."""
 
 FAIL_RECORDING = """
 INSERT INTO recordings (
@@ -104,17 +105,6 @@ ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name,
 """Takes the id, path and name of a recording, and why there is no more of it."""
 
 
-def recording_values(recording: RecordingRow) -> dict[str, object]:
-    """The columns of a recording, by name."""
-    chapters = [(as_place(path), start) for path, start in recording.chapters]
-    return asdict(recording) | {
-        "path": as_place(recording.path),
-        "name": redact(as_text(recording.name)),
-        "chapters": json.dumps(chapters, ensure_ascii=False),
-        "marks": json.dumps(recording.marks),
-    }
-
-
 def number_of(database: sqlite3.Connection, recording: str) -> int:
     """What a recording is called within the database."""
     row = database.execute("SELECT number FROM recordings WHERE id = ?", (recording,)).fetchone()
@@ -123,7 +113,7 @@ def number_of(database: sqlite3.Connection, recording: str) -> int:
     return int(row[0])
 
 
-def call_number(database: sqlite3.Connection, call: CallRow) -> int:
+def call_number(database: sqlite3.Connection, call: Call) -> int:
     """What a call is called within the database."""
     row = database.execute("SELECT id FROM calls WHERE identity = ?", (call.identity,)).fetchone()
     if row is None:
@@ -245,9 +235,8 @@ def pack(values: FloatArray, kind: str = EXACT) -> bytes:
     return np.ascontiguousarray(values, dtype=kind).tobytes()
 
 
-def unpack(blob: bytes, kind: str = EXACT) -> FloatArray:
-    """The numbers `pack` was given; read-only."""
-    return np.frombuffer(blob, dtype=kind)
+unpack: Callable[[bytes], FloatArray] = partial(np.frombuffer, dtype=EXACT)
+"""The numbers `pack` was given; read-only."""
 
 
 def as_count(value: int | None) -> int | None:

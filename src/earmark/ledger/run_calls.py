@@ -15,7 +15,7 @@ from earmark.gate.forecast_error import ForecastError
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, PickRow
+from earmark.ledger.records import PickRow
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.timeline import Span
@@ -125,32 +125,32 @@ class CallRecorder:
         """A call is about to be sent."""
         tokens = request.most_input_tokens + request.answer_tokens
         reserve = (tokens, self.limits.price_at_most(request))
-        self.ledger.begin(CallRow.of(request), reserve=reserve)
+        self.ledger.begin(request, reserve=reserve)
 
     def withdraw(self, request: Request) -> None:
         """A call was not sent after all."""
         del self.tasks[request.identity]
-        self.ledger.withdraw(CallRow.of(request))
+        self.ledger.withdraw(request)
 
     def lost(self, request: Request) -> None:
         """An attempt broke off: the most it can have cost is counted."""
-        tokens, call = (request.most_input_tokens, request.answer_tokens), CallRow.of(request)
+        tokens = (request.most_input_tokens, request.answer_tokens)
         reason, spend = "an attempt broke off", self.limits.price(*tokens)
-        self.ledger.fail(call, reason, was_sent=None, tokens=tokens, spend=spend)
+        self.ledger.fail(request, reason, was_sent=None, tokens=tokens, spend=spend)
 
     def answered(self, request: Request, answer: Answer) -> None:
         """A call was answered: kept before another is begun."""
         spend = self.limits.cost(request, answer)
-        self.ledger.keep(CallRow.of(request), answer, spend=spend)
-        self.note_evidence(request, answer.evidence)
+        self.ledger.keep(request, answer, spend=spend)
+        if answer.evidence:
+            self.note_evidence(request, answer.evidence)
         del self.tasks[request.identity]
         self.count_calls(self.tally, self.calls)
 
     def note_evidence(self, request: Request, found: Sequence[EvidenceEntry]) -> None:
         """Small models found this in the frames of a call."""
-        if found:
-            kinds = {entry.kind for entry in found}
-            self.ledger.keep_evidence(request.recording, found, kinds=kinds, within=request.span)
+        kinds = {entry.kind for entry in found}
+        self.ledger.keep_evidence(request.recording, found, kinds=kinds, within=request.span)
 
     def failed(self, failure: Failure) -> None:
         """A call stays unanswered, or could not be made."""
@@ -158,7 +158,7 @@ class CallRecorder:
         self.unanswered.add((failure.request.recording, failure.request.span))
         self.tally.last_reason = f"{task}: {failure.reason}"
         self.ledger.fail(
-            CallRow.of(failure.request),
+            failure.request,
             failure.reason,
             was_sent=failure.attempts > 0,
             tokens=failure.tokens,

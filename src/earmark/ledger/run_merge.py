@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from earmark.errors import LedgerError
-from earmark.ledger.row_values import remember_plan
+from earmark.ledger.row_values import differences, remember_plan
 from earmark.ledger.run_lock import lock_run
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import clearly, connect, has_tables, present_file, transaction
@@ -209,12 +209,6 @@ def _has_plan(folder: Path) -> bool:
         return False
     with Run(folder) as run:
         return bool(run.plan())
-
-
-def differences(plan: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
-    """What two plans have different, by name."""
-    names = sorted({*plan, *other})
-    return (name for name in names if plan.get(name) != other.get(name))
 
 
 def _take(database: sqlite3.Connection, folder: Path, plan: dict[str, Any]) -> None:

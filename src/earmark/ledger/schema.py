@@ -132,6 +132,8 @@ CREATE VIRTUAL TABLE words USING fts5(
     caption, tags, content='', tokenize='porter unicode61 remove_diacritics 2');
 """
 
+_HAS_TABLES = "SELECT EXISTS (SELECT 1 FROM sqlite_schema)"
+
 
 def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     """A connection to the run in `folder`, its tables made if it is new and `to_write`.
@@ -145,12 +147,12 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     with clearly(folder):
         if to_write:
             folder.mkdir(parents=True, exist_ok=True)
-        connection = _open(_address(path, to_write))
+        connection = _open(path, to_write=to_write)
         try:
             version = _check(connection, folder, to_write)
-            if version != VERSION and not to_write:
-                connection = _move_to("", connection)
-            migrate(connection, version)
+            if version != VERSION:
+                connection = connection if to_write else _move_to(None, connection)
+                migrate(connection, version)
             if to_write:
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -160,18 +162,24 @@ def connect(folder: Path, *, to_write: bool) -> sqlite3.Connection:
     return connection
 
 
-def _open(address: str) -> sqlite3.Connection:
+def _open(path: Path | None, *, to_write: bool) -> sqlite3.Connection:
+    """The database at `path`; a private one, gone when it is closed, without.
+
+    A run on a medium that cannot be written to is read as it lies.
+    """
+    mode = "mode=rwc"
+    if path and not to_write:
+        is_still = not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
+        mode = "immutable=1" if is_still else "mode=ro"
+    address = f"{path.resolve().as_uri()}?{mode}" if path else ""
     connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA busy_timeout = 10000")
     return connection
 
 
-def _move_to(address: str, connection: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy of the database at `address` in place of `connection`, which is closed.
-
-    A copy without an address is private, and gone when it is closed.
-    """
-    copy = _open(address)
+def _move_to(path: Path | None, connection: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy of the database at `path` in place of `connection`, which is closed."""
+    copy = _open(path, to_write=True)
     with closing(connection):
         connection.backup(copy)
     return copy
@@ -181,20 +189,20 @@ def has_tables(folder: Path) -> bool:
     """Whether `folder` holds a database that is more than begun, whosever it is."""
     if not (folder / FILE).is_file():
         return False
-    with clearly(folder), closing(_open(_address(folder / FILE, to_write=False))) as connection:
-        return not _is_new(connection)
+    with clearly(folder), closing(_open(folder / FILE, to_write=False)) as connection:
+        return bool(connection.execute(_HAS_TABLES).fetchone()[0])
 
 
 def version_of(folder: Path) -> int:
     """The version of the tables of the run in `folder`."""
-    with closing(_open(_address(folder / FILE, to_write=False))) as connection:
+    with closing(_open(folder / FILE, to_write=False)) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def copy_run(folder: Path, into: Path) -> None:
     """Copy the database of the run in `folder` as it stands now, whoever is writing to it."""
     with clearly(folder):
-        _move_to((into / FILE).resolve().as_uri(), connect(folder, to_write=False)).close()
+        _move_to(into / FILE, connect(folder, to_write=False)).close()
 
 
 @contextmanager
@@ -204,7 +212,7 @@ def present_file(folder: Path) -> Iterator[Path]:
         (_, _, file), *_ = connection.execute("PRAGMA database_list")
         path = Path(file or Path(scratch) / FILE)
         if not file:
-            _move_to(path.as_uri(), connection).close()
+            _move_to(path, connection).close()
         yield path
 
 
@@ -250,19 +258,11 @@ def _code_of(error: BaseException | None) -> int:
     return getattr(error, "sqlite_errorcode", 0) or 0
 
 
-def _address(path: Path, to_write: bool) -> str:
-    """The URI SQLite opens; a run on a medium that cannot be written to is read as it lies."""
-    if to_write:
-        return f"{path.resolve().as_uri()}?mode=rwc"
-    is_still = not os.access(path.parent, os.W_OK) and not path.with_name(f"{FILE}-wal").exists()
-    return f"{path.resolve().as_uri()}?{'immutable=1' if is_still else 'mode=ro'}"
-
-
 def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
     """The version of a database, made if it is new; refuse any that we cannot use."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if to_write and _is_new(connection):
+    if to_write and not connection.execute(_HAS_TABLES).fetchone()[0]:
         connection.execute("PRAGMA journal_mode = WAL")
         # All the tables in one transaction: a killed process leaves all of them or none.
         connection.executescript(
@@ -278,10 +278,6 @@ def _check(connection: sqlite3.Connection, folder: Path, to_write: bool) -> int:
             f"{VERSION}; open it with the earmark that made it, or choose another folder"
         )
     return version
-
-
-def _is_new(connection: sqlite3.Connection) -> bool:
-    return not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
 
 
 def _explain(error: sqlite3.Error, folder: Path) -> str:

@@ -15,7 +15,7 @@ from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in
 from earmark.gate.frontline import EVERYDAY
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, HeardRow, RecordingRow
+from earmark.ledger.records import HeardRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, open_recording
@@ -82,7 +82,7 @@ def ask_window(
     request = question.request(recording, pick, sounds, captioner.model)
     with Ledger(folder, described, blur=question.blur) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
-        waiting = ledger.unanswered([CallRow.of(request)])
+        waiting = ledger.unanswered([request])
         log = CallRecorder(plan.limits, ledger, len(waiting))
         tasks = [Task(opened, request)] if waiting else []
         return InProcessBackend().ask(iter(tasks), captioner, plan.limits, log)

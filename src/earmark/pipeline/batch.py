@@ -18,7 +18,7 @@ from earmark.captioning.request import Answer, Request, Task
 from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow, RecordingRow
+from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_calls import CallRecorder, requests_about
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, open_recording
@@ -111,7 +111,8 @@ def write_tasks(
                 usage.count(found, Answer(text="", model=found.model))
                 log.tally.written += 1
                 evidence = look(found.frames, found.span) if look else ()
-                log.note_evidence(found, evidence)
+                if evidence:
+                    log.note_evidence(found, evidence)
                 yield replace(found, evidence=evidence)
 
     log.tally.files = tuple(map(str, write_batch(requests(), path)))
@@ -135,7 +136,6 @@ def import_batch(
         answered = run.answered_calls()
     limits = limits or Limits()
     asked = {request.identity: request for request in requests}
-    calls = {identity: CallRow.of(request) for identity, request in asked.items()}
     results = read_batch(paths, requests)
     if results.unknown and not results.answers and not results.failures:
         raise LedgerError(
@@ -143,12 +143,12 @@ def import_batch(
             "name the model and the run that the requests were written for"
         )
     with Ledger(folder, plan) as ledger:
-        ledger.unanswered(calls[one] for one in (*results.answers, *results.failures))
+        ledger.unanswered(asked[one] for one in (*results.answers, *results.failures))
         for identity, answer in results.answers.items():
             spend = limits.cost(asked[identity], answer)
-            ledger.keep(calls[identity], answer, spend=spend)
+            ledger.keep(asked[identity], answer, spend=spend)
         for identity, reason in results.failures.items():
-            ledger.fail(calls[identity], reason)
+            ledger.fail(asked[identity], reason)
         publish(ledger)
     missing = set(results.missing) - answered
     return BatchImport(

@@ -17,7 +17,6 @@ from earmark.evidence.sound_names import SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow
 from earmark.ledger.run_calls import StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source
@@ -200,5 +199,5 @@ def _keep_choice(
         tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model)
         for pick in choice.picks
     )
-    waiting = tasks.ledger.unanswered(map(CallRow.of, made))
+    waiting = tasks.ledger.unanswered(made)
     tasks.open[recording.key] = sum((recording.key, row.span) not in turn.lost for row in waiting)

@@ -26,7 +26,6 @@ from earmark.evidence.window_sounds import sounds_in
 from earmark.grid import Grid
 from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.records import CallRow
 from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source
@@ -351,7 +350,7 @@ class _Search:
             for pick in picks
             if one.windows.window_at(pick.start) in new
         )
-        tasks.open[one.key] = len(self.ledger.unanswered(map(CallRow.of, made)))
+        tasks.open[one.key] = len(self.ledger.unanswered(made))
 
     def found(self, folder: Path | None) -> tuple[tuple[FoundMoments, ...], list[str]]:
         """The moments of each recording that has any, cut into `folder`; why some were not."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from earmark.captioning.question import Question
 from earmark.errors import LedgerError
 from earmark.ledger.blurred_ledger import blur_of
-from earmark.ledger.run_merge import differences
+from earmark.ledger.row_values import differences
 from earmark.ledger.run_reader import Run
 from earmark.ledger.schema import FILE
 from earmark.media.source import as_place
