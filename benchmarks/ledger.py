@@ -145,7 +145,7 @@ def main() -> None:
         print(f"a run of {arguments.calls:,} calls, {size / 1e6:,.0f} MB   (to open: under 1 s)")
         timed("open to write", lambda: Ledger(folder, {"budget": 1}).close())
         timed("open to read", lambda: Run(folder).close())
-        with Ledger(folder, {"budget": arguments.calls}) as ledger, ledger.run() as run:
+        with Ledger(folder, {"budget": arguments.calls}) as ledger, Run(ledger.folder) as run:
             some = [
                 CallRow(f"{number:032x}", "a", span_of(number), "model")
                 for number in range(1, 10_001)

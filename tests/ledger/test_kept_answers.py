@@ -28,7 +28,7 @@ def test_an_answer_with_an_odd_spend_is_kept_at_the_most_it_can_have_cost(
         ledger.begin(call(1), reserve=(300, 0.5))
         ledger.keep(call(1), answer("a board"), spend=spend)
         assert ledger.unanswered([call(1)]) == []
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             (kept,) = run.answers("a", call(1).span)
             assert (kept.answer.text, kept.spend) == ("a board", 0.5)
 
@@ -38,7 +38,7 @@ def test_an_answer_with_odd_tokens_is_kept_and_counted_at_its_reserve(tmp_path: 
     with open_run(tmp_path) as ledger:
         ledger.begin(call(1), reserve=(300, 0.5))
         ledger.keep(call(1), answer("a board", completion_tokens=count), spend=1e24)
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             (kept,) = run.answers("a", call(1).span)
             assert (kept.answer.text, kept.answer.completion_tokens) == ("a board", None)
         assert ledger.spent() == Spent(calls=1, tokens=300, spend=0.5, guessed=1)
@@ -52,7 +52,7 @@ def test_no_other_field_of_an_answer_can_lose_it(tmp_path: Path, fields: dict):
     with open_run(tmp_path) as ledger:
         ledger.begin(call(1))
         ledger.keep(call(1), answer("a board", **fields))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert next(run.picks("a")).status == "answered"
 
 
@@ -180,7 +180,7 @@ def test_what_was_spent_counts_every_process_and_what_nobody_counted(tmp_path: P
 
 
 def test_answers_kept_together_are_committed_when_the_block_ends(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         for number in (1, 3):
             ledger.begin(call(number))
         with ledger.together():
@@ -192,7 +192,7 @@ def test_answers_kept_together_are_committed_when_the_block_ends(tmp_path: Path)
 
 
 def test_one_that_cannot_be_kept_takes_no_other_with_it(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         ledger.begin(call(1))
         ledger.begin(call(3))
         with pytest.raises(ValueError, match="was not begun"), ledger.together():
@@ -203,7 +203,7 @@ def test_one_that_cannot_be_kept_takes_no_other_with_it(tmp_path: Path):
 
 
 def test_an_interruption_in_between_keeps_what_had_arrived(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         ledger.begin(call(1))
         with pytest.raises(KeyboardInterrupt), ledger.together():
             ledger.keep(call(1), answer("a board"))
@@ -220,7 +220,7 @@ def test_a_failure_with_odd_counts_cost_nothing(tmp_path: Path, odd):
 
 
 def test_the_words_of_an_answer_are_found_once_it_is_kept(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         ledger.begin(call(1))
         for text in ("a board", "a plank"):  # the second is not kept
             ledger.keep(call(1), answer(text))
@@ -232,7 +232,7 @@ def test_a_latency_that_cannot_be_is_none(tmp_path: Path, odd: float):
     with open_run(tmp_path) as ledger:
         ledger.begin(call(1))
         ledger.keep(call(1), answer("hammer", latency=odd))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             first, _ = run.picks("a")
     assert first.kept is not None
     assert first.kept.answer.latency == 0.0

@@ -19,7 +19,7 @@ def entry(start: float, kind: str, text: str, origin: str = "m", **data) -> Evid
 
 
 def texts(ledger: Ledger, **which) -> list[str]:
-    with ledger.run() as run:
+    with Run(ledger.folder) as run:
         return [each.text for each in run.evidence("a", **which)]
 
 
@@ -27,7 +27,7 @@ def test_evidence_comes_back_as_it_was_in_order_of_time(tmp_path: Path):
     later, sooner = entry(8, "said", "hallo", words=[["hallo", 8.0, 8.4]]), entry(2, "heard", "Saw")
     with open_run(tmp_path) as ledger:
         ledger.keep_evidence("a", [later, sooner], kinds={"heard", "said"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert list(run.evidence("a")) == [sooner, later]
             assert list(run.evidence("a", kinds={"said"})) == [later]
             assert list(run.evidence("a", within=Span(4.0, 8.0))) == []

@@ -8,6 +8,7 @@ import pytest
 
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, ForecastRange, Miss
 from earmark.ledger.records import Totals
+from earmark.ledger.run_reader import Run
 from ledger_runs import open_run
 
 TOLD = ForecastRange(0.25, 0.5, 0.75, 0.9)
@@ -17,20 +18,20 @@ ERROR = ForecastError(0.5, 0.9, 0.1, tuple(Miss(-3.0, 0.1 * n, 0.5) for n in ran
 
 @pytest.mark.parametrize("forecast", [TOLD, UNLIKE])
 def test_a_range_comes_back_as_it_was(tmp_path: Path, forecast: ForecastRange):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         ledger.choose("a", [], forecast=forecast)
         assert (run.choice("a").forecast, run.choice("a").forecast_range) == (0.5, forecast)
 
 
 @pytest.mark.parametrize("forecast", [0.5, None])
 def test_where_nobody_measured_a_range_there_is_none(tmp_path: Path, forecast: float | None):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         ledger.choose("a", [], forecast=forecast)
         assert (run.choice("a").forecast, run.choice("a").forecast_range) == (forecast, None)
 
 
 def test_an_error_comes_back_as_it_was(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         assert run.forecast_error() is None
         for error in (ERROR, None):
             ledger.foretell_by(error)

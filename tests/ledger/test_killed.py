@@ -66,7 +66,7 @@ def test_killing_the_writer_loses_nothing_it_had_kept(tmp_path: Path):
             else:
                 kept.add(identity)
     assert kills == ROUNDS
-    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, Run(ledger.folder) as run:
         texts = {kept.answer.text for kept in run.answers("a", cell(1))}
         assert {"what " + identity for identity in kept} <= texts
         left = ledger.unanswered([call(1, prompt=str(number)) for number in range(CALLS)])

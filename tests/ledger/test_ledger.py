@@ -41,7 +41,7 @@ def test_tags_made_again_are_no_call_in_doubt(tmp_path: Path):
         assert ledger.interrupted == 1
         ledger.begin(call(1))
         ledger.keep(call(1), replace(answer("loud"), kind="tags"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert (run.totals().interrupted, run.totals().asked) == (0, 0)
 
 
@@ -50,7 +50,7 @@ def test_a_failed_call_is_a_row_with_its_reason_and_may_be_asked_again(tmp_path:
         ledger.begin(call(1))
         ledger.fail(call(1), "the server said 500")
         assert ledger.unanswered([call(1)]) == [call(1)]
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             (failed, waiting) = run.picks("a")
             assert (failed.status, failed.failure, failed.kept) == (
                 "failed",
@@ -61,14 +61,14 @@ def test_a_failed_call_is_a_row_with_its_reason_and_may_be_asked_again(tmp_path:
             assert (run.totals().failed, run.totals().asked) == (1, 1)
         ledger.begin(call(1))
         ledger.keep(call(1), answer("a board"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert next(run.picks("a")).failure is None
             assert (run.totals().failed, run.totals().asked, run.totals().answered) == (0, 2, 1)
 
 
 def test_a_complaint_that_comes_late_takes_no_answer_away(tmp_path: Path):
     """The error file of a batch, read after another batch has answered."""
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         fill(ledger, {1: "a board"})
         ledger.fail(call(1), "the batch expired")
         assert ledger.unanswered([call(1)]) == []
@@ -86,7 +86,7 @@ def test_calls_in_flight_at_a_crash_are_known_and_counted(tmp_path: Path):
         assert again.unanswered([call(1), call(3)]) == [call(1)]
         again.begin(call(1))
         again.keep(call(1), answer("a board"))
-    with Ledger(tmp_path, PLAN) as third, third.run() as run:
+    with Ledger(tmp_path, PLAN) as third, Run(third.folder) as run:
         assert third.interrupted == 0
         assert (run.totals().interrupted, run.totals().asked) == (1, 3)
 
@@ -97,7 +97,7 @@ def test_a_larger_budget_asks_only_the_new_windows(tmp_path: Path):
     with Ledger(tmp_path, PLAN | {"budget": 3}) as ledger:
         ledger.choose("a", explain(windows(".9.8.7"), np.array([1, 3, 5]), said))
         assert ledger.unanswered([call(1), call(3), call(5)]) == [call(5)]
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [pick.status for pick in run.picks("a")] == ["answered", "answered", "not asked"]
             assert run.plan()["budget"] == 3
 
@@ -113,13 +113,13 @@ def test_another_prompt_asks_again_and_keeps_the_old_beside_the_new(tmp_path: Pa
         assert ledger.unanswered([other(1), other(3)]) == [other(1), other(3)]
         ledger.begin(other(1))
         ledger.keep(other(1), answer("une planche", model="m2"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             first, second = run.picks("a")
             assert first.kept is not None
             assert (first.kept.answer.text, second.status) == ("une planche", "not asked")
             kept = [kept.answer.text for kept in run.answers("a", cell(1))]
             assert sorted(kept) == ["a board", "une planche"]
-    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, Run(ledger.folder) as run:
         assert [pick.kept and pick.kept.answer.text for pick in run.picks("a")] == [
             "a board",
             "a drill",
@@ -162,7 +162,7 @@ def test_tags_are_found_and_never_passed_off_as_a_caption(tmp_path: Path):
         ledger.unanswered([tagged])
         ledger.begin(tagged)
         ledger.keep(tagged, answer("water, hiss", model="tags", kind="tags"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             first, second = run.picks("a")
             assert (first.tags, second.tags) == (("hammering", "metal"), ("water", "hiss"))
             assert [first.status, second.status] == ["not asked", "not asked"]
@@ -178,7 +178,7 @@ def test_search_finds_words_of_captions_and_tags(tmp_path: Path):
             PickFrames(cell(1), thumbnail=b"jpeg", frames_decoded=4, frames_sent=1, bytes_read=9),
         )
         fill(ledger, {1: "Une scie coupe la planche 'rouge'; DROP TABLE answers", 3: "a sink"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [hit.window for hit in run.search("hammer")] == [1]  # stem of a tag
             assert [hit.window for hit in run.search("planche hammering")] == [1]  # caption and tag
             assert [hit.window for hit in run.search("pla")] == [1]  # as you type
@@ -196,7 +196,7 @@ def test_another_grid_keeps_its_own_times_tags_and_pictures(tmp_path: Path):
         ledger.keep_frames("a", PickFrames(cell(1), thumbnail=b"of 4-8"))
         fill(ledger, {1: "a board"})
     wide = windows("9.7", length=8.0)
-    with Ledger(tmp_path, PLAN | {"window": 8.0}) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN | {"window": 8.0}) as ledger, Run(ledger.folder) as run:
         ledger.hear("a", wide, key="v2")
         span = cell(1, length=8.0)
         ledger.choose("a", explain(wide, [1], said), tags={span: ["sawing"]})
@@ -206,14 +206,14 @@ def test_another_grid_keeps_its_own_times_tags_and_pictures(tmp_path: Path):
         (hit,) = run.search("sawing")
         assert (hit.span, hit.tags, hit.thumbnail) == (span, ("sawing",), b"of 8-16")
         assert run.answers("a", span) == []
-    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, Run(ledger.folder) as run:
         first, _ = run.picks("a")
         assert (first.tags, run.thumbnail("a", first.span)) == (("planing",), b"of 4-8")
 
 
 def test_a_window_may_lie_anywhere(tmp_path: Path):
     """Two picks that overlap, neither on the grid."""
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         picks = [
             replace(pick, window=None, start=pick.start / 8 + 3.7, end=pick.start / 8 + 7.7)
             for pick in explain(windows(".9.8.7"), [1, 3], said)
@@ -233,7 +233,7 @@ def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):
         ledger.choose(
             "a", explain(windows(".9.8.7"), np.array([1]), said), tags={cell(1): ["sawing"]}
         )
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [hit.window for hit in run.search("saw")] == [1]
             assert run.search("hammering") == []
 
@@ -241,26 +241,26 @@ def test_tags_changed_are_found_under_their_new_words_only(tmp_path: Path):
 def test_a_missed_recording_is_a_row_until_it_works(tmp_path: Path):
     with Ledger(tmp_path, PLAN) as ledger:
         ledger.fail_recording("b", "b.mp4", "b.mp4 has no audio stream")
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert run.recordings() == []
             assert [missed.reason for missed in run.failed_recordings()] == [
                 "b.mp4 has no audio stream"
             ]
         ledger.add(row("b"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [known.id for known in run.recordings()] == ["b"]
             assert run.failed_recordings() == []
 
 
 def test_a_recording_missed_under_its_path_is_found_under_its_id(tmp_path: Path):
-    with Ledger(tmp_path, PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN) as ledger, Run(ledger.folder) as run:
         ledger.fail_recording("b.mp4", "b.mp4", "b.mp4 is cut off")
         ledger.add(row("b"))
         assert ([known.id for known in run.recordings()], run.failed_recordings()) == (["b"], [])
 
 
 def test_a_recording_with_other_content_replaces_the_one_at_its_path(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         fill(ledger, {1: "a board"})
         ledger.add(replace(row("a"), id="filmed again"))
         assert [known.id for known in run.recordings()] == ["filmed again"]
@@ -276,7 +276,7 @@ def test_a_path_means_the_same_wherever_a_later_command_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         ledger.add(row("a"))
         ledger.add(replace(row("b"), path="s3://bucket/b.mp4"))
         ledger.fail_recording("c", "c.mp4", "c.mp4 is empty")
@@ -288,7 +288,7 @@ def test_a_path_means_the_same_wherever_a_later_command_starts(
 
 
 def test_two_copies_of_a_recording_ask_one_question(tmp_path: Path):
-    with open_run(tmp_path) as ledger, ledger.run() as run:
+    with open_run(tmp_path) as ledger, Run(ledger.folder) as run:
         twice = [
             call(1, prompt="same"),
             CallRow(call(1, prompt="same").identity, "a", cell(3), "m1"),
@@ -435,7 +435,7 @@ def test_a_disk_reserve_that_was_cut_short_is_made_whole(tmp_path: Path):
 def test_a_plan_is_the_same_in_whatever_order_it_is_told(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         fill(ledger, {1: "a mallet falls"})
-    with Ledger(tmp_path, dict(reversed(PLAN.items()))) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, dict(reversed(PLAN.items()))) as ledger, Run(ledger.folder) as run:
         assert len(list(run.picks("a"))) == 2
 
 

@@ -107,7 +107,7 @@ def test_every_call_of_version_2_keeps_its_own_time(old: Path):
 
 
 def test_opening_to_write_migrates_and_asks_nothing_again(old: Path):
-    with Ledger(old, OLD) as ledger, ledger.run() as run:
+    with Ledger(old, OLD) as ledger, Run(ledger.folder) as run:
         assert (ledger.interrupted, told(run)) == (1, IN_OLD_PLAN)
         names = {4.0: "old 1", 12.0: "old 3", 20.0: "old 5"}
         calls = [CallRow(names[row.span.start], "a", row.span, "m1") for row in run.picks("a")]
@@ -151,7 +151,7 @@ def test_killed_half_way_it_is_still_version_2(old: Path, statements: int):
     command = [sys.executable, "-c", KILLED, str(old), str(statements)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert version_of(old) == 2
-    with Ledger(old, PRESENT) as ledger, ledger.run() as run:
+    with Ledger(old, PRESENT) as ledger, Run(ledger.folder) as run:
         assert told(run) == IN_PRESENT_PLAN
 
 

@@ -13,6 +13,7 @@ from earmark.captioning.request import Task
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import CallRecorder, Tasks
+from earmark.ledger.run_reader import Run
 from earmark.media import Recording, open_recording
 from earmark.timeline import Span
 from ledger_runs import answer, cell, fill, open_run
@@ -47,7 +48,7 @@ def recorder(
 
 
 def statuses(ledger: Ledger) -> list[str]:
-    with ledger.run() as run:
+    with Run(ledger.folder) as run:
         return [row.status for row in run.picks("a")]
 
 
@@ -74,7 +75,7 @@ def test_an_answer_is_kept_with_its_cost_and_told(tmp_path: Path, recording: Rec
         assert statuses(ledger) == ["answered", "not asked"]
         assert list(log.tasks.values()) == [other]
         assert told == [(0, 2)]
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert next(run.picks("a")).kept.spend == pytest.approx(2.0)
             assert list(run.evidence("a")) == [found]
         again = CallRecorder(PRICES, ledger, 2)
@@ -89,7 +90,7 @@ def test_evidence_of_one_window_leaves_that_of_others(tmp_path: Path, recording:
             found = EvidenceEntry(task.request.span, "read", text, 0.9, "reader")
             log.note_evidence(task.request, (found,))
         log.note_evidence(tasks[0].request, ())
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [one.text for one in run.evidence("a")] == ["EXIT", "OPEN"]
 
 
@@ -104,7 +105,7 @@ def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, reco
         assert log.tasks == {}
         assert log.tally.last_reason == f"{other}: cut off"
         assert told == [(0, 2)] * 2
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [row.failure for row in run.picks("a")] == ["no JSON", "cut off"]
         spent = ledger.spent()
         assert (spent.calls, spent.tokens, spent.spend) == (1, 110, pytest.approx(2.0))

@@ -28,7 +28,7 @@ def test_each_recording_has_its_own_totals(tmp_path: Path):
         ledger.begin(call(3))
         ledger.fail(call(3), "broken")
         ledger.add(row("b"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             first, second = read_summaries(run)
     assert (first.recording.id, second.recording.id) == ("a", "b")
     assert (first.totals.recordings, first.totals.picks) == (1, 2)
@@ -41,7 +41,7 @@ def test_how_picks_came_about_is_kept_with_them(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         picks = explain(windows(".9.8.7"), np.array([1]), said)
         ledger.choose("a", picks, rule="rank", forecast=0.25, notes=("holes in the sound",))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             choice = run.choice("a")
     assert (choice.rule, choice.forecast, choice.notes) == ("rank", 0.25, ("holes in the sound",))
 
@@ -54,7 +54,7 @@ def test_a_pick_that_is_answered_stays_of_its_round(tmp_path: Path, turn, kept):
         ledger.choose("a", [replace(pick, reason="first") for pick in picks], round=1)
         fill(ledger, {1: "a mallet falls"})
         ledger.choose("a", [replace(pick, reason="anew") for pick in picks], round=turn)
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             answered, waiting = run.picks("a")
     assert (answered.round, answered.pick.reason) == kept
     assert (waiting.round, waiting.pick.reason) == (turn or 1, "anew")
@@ -66,7 +66,7 @@ def test_one_more_pick_is_kept_beside_the_others_with_what_is_heard(tmp_path: Pa
         ledger.add_pick("a", plain)
         ledger.add_pick("a", tagged, ("knocking",))
         ledger.add_pick("a", replace(tagged, reason="again"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             kept = {row.pick.window: (row.tags, row.pick.reason) for row in run.picks("a")}
     assert sorted(kept) == [1, 3, 4, 5]
     assert (kept[4], kept[5]) == (((), plain.reason), (("knocking",), tagged.reason))
@@ -87,7 +87,7 @@ def test_what_was_heard_is_told_and_what_was_not_is_none(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         ledger.hear("a", windows(".9.8.7"), key="v1", sound_bytes=50, warnings=["a hole"])
         ledger.add(row("b"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             heard = run.heard("a")
             assert heard is not None
             assert (heard.warnings, run.heard("b"), run.heard("nobody")) == (
@@ -133,7 +133,7 @@ def test_a_pick_says_how_its_call_stands(tmp_path: Path):
         ledger.keep(call(1), answer("knocking, wood", kind="tags", model="tags"))
         ledger.begin(call(3))
         ledger.fail(call(3), "broken")
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             tagged, failed, waiting = run.picks("a")
             assert run.last_model() == "", "nobody was asked"
         assert (tagged.status, tagged.kept, tagged.tags) == (
@@ -146,7 +146,7 @@ def test_a_pick_says_how_its_call_stands(tmp_path: Path):
         assert (waiting.status, waiting.failure) == ("not asked", None)
         ledger.begin(call(3))
         ledger.keep(call(3), answer("water runs", model="served as m1", note="cut", data={"a": 1}))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             kept = list(run.picks("a"))[1].kept
             assert run.last_model() == "m1"
         assert (kept.answer.text, kept.answer.note, kept.answer.data) == (
@@ -165,14 +165,14 @@ def test_evidence_is_read_by_kind_and_place(tmp_path: Path):
     ]
     with open_run(tmp_path) as ledger:
         ledger.keep_evidence("a", entries, kinds={"said", "read"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert list(run.evidence("a")) == entries
             assert list(run.evidence("a", kinds=("read",))) == entries[2:]
             assert list(run.evidence("a", within=Span(2.0, 2.5))) == entries[1:2]
             assert run.recordings_with_evidence("said", origin="w") == {"a"}
             assert run.recordings_with_evidence("said", origin="r") == set()
         ledger.keep_speech("a", entries[:1], by="other")
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert list(run.evidence("a")) == [entries[0], entries[2]]
             assert (run.transcribed("other"), run.transcribed("w")) == ({"a"}, set())
 
@@ -185,13 +185,13 @@ def test_a_recording_comes_back_as_it_was_described(tmp_path: Path):
     )  # fmt: skip
     with open_run(tmp_path) as ledger:
         ledger.add(full)
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert run.recording("b") == full == run.recordings()[0]
             assert run.recording("nobody") is None
             assert run.note("nothing") == "" and run.survival() is None
             assert run.opened().startswith("20")
         ledger.rate_by(SHORT)
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert run.survival() == SHORT
 
 

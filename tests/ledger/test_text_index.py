@@ -66,14 +66,14 @@ def test_evidence_of_a_window_that_was_shown_has_its_picture(folder: Path):
     read = EvidenceEntry(cell(1), "read", "acme", 0.9, "reader")
     with Ledger(folder, PLAN) as ledger:
         ledger.keep_evidence("a", [read], kinds={"read"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [hit.thumbnail for hit in run.search("acme")] == [b"picture"]
 
 
 def test_every_window_with_the_words_is_found(folder: Path):
     with Ledger(folder, PLAN) as ledger:
         fill(ledger, {2: "wood burns", 4: "wood floats"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert {hit.span for hit in run.search("wood")} == {cell(1), cell(2), cell(4)}
             assert len(run.search("wood", most=2)) == 2
 
@@ -93,7 +93,7 @@ def test_the_latest_answer_about_a_window_is_found_once(folder: Path):
         ledger.unanswered([again])
         ledger.begin(again)
         ledger.keep(again, answer("water runs over the wood"))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [hit.span for hit in run.search("water")] == [cell(3)]
 
 
@@ -101,7 +101,7 @@ def test_recordings_are_found_by_any_of_their_words(folder: Path):
     with Ledger(folder, PLAN) as ledger:
         ledger.add(row("b"))
         ledger.keep_evidence("b", [SAID], kinds={"said"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             texts = run.texts
             assert texts.recordings_with("mallet") == {"a", "b"}
             assert texts.recordings_with("knocking") == texts.recordings_with("water") == {"a"}
@@ -111,7 +111,7 @@ def test_recordings_are_found_by_any_of_their_words(folder: Path):
 def test_a_recording_that_was_replaced_is_not_found(folder: Path):
     with Ledger(folder, PLAN) as ledger:
         ledger.add(RecordingRow("new", row("a").path, 24.0, 2_000_000))
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert run.search("mallet") == []
             assert run.texts.recordings_with("mallet") == set()
             assert [run.texts.hit_at(text) for text in run.texts.searchable()] == [None] * 4

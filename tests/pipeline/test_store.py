@@ -14,6 +14,7 @@ from earmark.gate.listener import Heard
 from earmark.grid import ScoredRecording
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import Tasks
+from earmark.ledger.run_reader import Run
 from earmark.media import AudioTrack, Part, Recording, Source, VideoTrack
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.choose import RunJob, choose_tasks
@@ -82,7 +83,7 @@ def test_tasks_can_be_gone_over_again_and_are_the_picks(tmp_path: Path):
     with Ledger(tmp_path, made.run_json("tags")) as ledger:
         tasks, missed = prepare(archive(5), made, ledger)
         first, second = list(tasks), list(tasks)
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             picks = [
                 (recording.id, row.pick.start, row.pick.instant)
                 for recording in run.recordings()
@@ -109,7 +110,7 @@ def test_what_was_odd_is_told_again_when_nothing_is_heard_anew(tmp_path: Path):
             assert (items, work.keywords["known"]) == ([source], {source: (heard.key, 0)})
             return iter([(source, heard)])
 
-    with Ledger(tmp_path, made.run_json("tags")) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, made.run_json("tags")) as ledger, Run(ledger.folder) as run:
         for backend in (Imagined(), Unchanged()):
             prepare([source], made, ledger, backend)
             assert run.choice(heard.key).notes == ("odd",)

@@ -94,7 +94,7 @@ def test_only_pages_that_changed_are_written_again(tmp_path):
 
 def test_a_page_says_why_a_call_failed_the_last_time(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=10)
-    with Ledger(folder, PLAN) as ledger, ledger.run() as run:
+    with Ledger(folder, PLAN) as ledger, Run(ledger.folder) as run:
         recording = run.recordings()[1]
         (pick, *_) = (row.pick for row in run.picks(recording.id))
         call = CallRow("again", recording.id, Span(pick.start, pick.end), "m1")
@@ -122,7 +122,7 @@ def test_pages_are_as_private_as_the_user_has_files_be(tmp_path):
 def test_a_recording_may_have_the_longest_of_names(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE, windows=2)
     path = f"/cams/{'早' * 80}.mp4"  # 244 bytes, of 255 that a file system takes
-    with Ledger(folder, PLAN) as ledger, ledger.run() as run:
+    with Ledger(folder, PLAN) as ledger, Run(ledger.folder) as run:
         ledger.add(RecordingRow("long", path, 8.0, 100))
         write_report(run, folder / "report.html")
     assert len(list((folder / "recordings").glob("早*-long.html"))) == 1
@@ -141,7 +141,7 @@ def test_the_forecast_rises_to_everything_and_passes_through_the_run(archive):
 
 def test_a_forecast_is_told_as_a_range_or_says_why_not(tmp_path):
     folder = tell_archive(tmp_path, recordings=MOST_ON_A_PAGE + 1, windows=8)
-    with Ledger(folder, PLAN) as ledger, ledger.run() as run:
+    with Ledger(folder, PLAN) as ledger, Run(ledger.folder) as run:
         density = log_density(run.totals().expected, run.totals().duration)
         misses = tuple(Miss(density + place / 1e3, 0.0, place / 10) for place in range(40))
         ledger.foretell_by(ForecastError(misses=misses))

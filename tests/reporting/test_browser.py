@@ -190,7 +190,7 @@ def test_what_was_marked_on_the_camera_is_shown_and_played(driver, pages):
 
 def test_a_moment_of_a_later_chapter_is_played_from_its_file(driver, tmp_path: Path):
     chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.add(replace(row("a"), chapters=chapters))
         see(driver, write_page(run, tmp_path / "report.html"))
     played = []
@@ -281,13 +281,13 @@ def test_hours_of_windows_open_without_decoding_every_picture(driver, pages, tmp
 
 
 def test_an_empty_run_says_so(driver, tmp_path: Path):
-    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         see(driver, write_page(run, tmp_path / "report.html"))
     assert "no recordings yet" in driver.find_element(By.TAG_NAME, "main").text
 
 
 def test_several_recordings_have_a_list_that_leads_to_them(driver, tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.add(row("second"))
         see(driver, write_page(run, tmp_path / "report.html"))
     links = driver.find_elements(By.CSS_SELECTOR, ".contents a")
@@ -304,7 +304,7 @@ def test_a_run_asked_by_post_was_asked(driver, tmp_path):
     told = []
     with open_run(tmp_path) as ledger:
         ledger.unanswered([call(1)])
-    with Ledger(tmp_path, PLAN | {"model": "tags"}) as ledger, ledger.run() as run:
+    with Ledger(tmp_path, PLAN | {"model": "tags"}) as ledger, Run(ledger.folder) as run:
         for _ in range(2):
             see(driver, write_page(run, tmp_path / "report.html"))
             told.append(driver.find_element(By.ID, "subtitle").text)
@@ -479,7 +479,7 @@ def test_a_card_tells_what_is_known_where_no_model_was_asked(driver, tmp_path):
     ]
     with open_run(tmp_path, tags={1: ("Hammer", "loud")}) as ledger:
         ledger.keep_evidence("a", entries, kinds=["heard", "said", "read", "seen"])
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             page = write_page(run, tmp_path / "report.html")
     see(driver, page)
     first, second = driver.find_elements(By.CSS_SELECTOR, ".card")

@@ -22,7 +22,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
     """A recording of 24 s at 15 frames a second; one pick of two is captioned."""
     with open_run(tmp_path / "run", tags={3: ("water",)}) as ledger:
         fill(ledger, {1: "a | hammer\nfalls & <b>rests</b>"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             yield run
 
 

@@ -114,7 +114,7 @@ def test_vtt_shows_markup_as_text(run: Run, tmp_path: Path):
 def test_tags_in_subtitles_are_called_what_they_are(tmp_path: Path):
     with (
         open_run(tmp_path / "run", tags={1: ["hammering", "metal"]}) as ledger,
-        ledger.run() as run,
+        Run(ledger.folder) as run,
     ):
         (path,) = export(run, tmp_path / "a.srt", format="srt")
     assert "[heard: hammering, metal]" in path.read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def test_edl_counts_frames_of_the_recording(run: Run, tmp_path: Path):
 
 
 def test_edl_of_a_time_lapse_counts_usual_frames(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.add(replace(row("a"), frame_rate=0.2))
         (path,) = export(run, tmp_path / "a.edl", format="edl")
     assert "00:00:04:00 00:00:08:00 00:00:00:00" in path.read_text(encoding="utf-8")
@@ -144,7 +144,7 @@ def test_subtitles_of_one_recording_go_into_a_folder_that_is_there(run: Run, tmp
 
 def test_subtitles_of_a_recording_with_the_longest_of_names(tmp_path: Path):
     name = "早" * 80  # 244 bytes with its suffix, of 255 that a file system takes
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.add(replace(row("a"), path=f"/cams/{name}.mp4"))
         ledger.add(row("b"))
         written = export(run, tmp_path / "subs", format="srt")
@@ -152,7 +152,7 @@ def test_subtitles_of_a_recording_with_the_longest_of_names(tmp_path: Path):
 
 
 def test_several_recordings_become_several_subtitles(tmp_path: Path):
-    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         for name in ("cam1/0001", "cam2/0001"):
             ledger.add(row(name))
         written = export(run, tmp_path / "subs", format="srt")
@@ -173,7 +173,7 @@ def test_an_unknown_format_lists_those_there_are(run: Run, tmp_path: Path):
 
 
 def test_half_a_surrogate_pair_is_kept_as_text(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.begin(call(1))
         ledger.keep(call(1), answer("half \ud83d of a face"))
         (path,) = export(run, tmp_path / "a.jsonl", format="jsonl")
@@ -254,7 +254,7 @@ def test_an_edit_list_names_the_chapter_and_counts_from_its_start(named: Run, tm
 
 
 def test_subtitles_are_called_what_the_user_calls_the_recording(tmp_path: Path):
-    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         for name, own in (("x", "cam 7/早"), ("y", "../../etc"), ("z", "")):
             ledger.add(replace(row(name), name=own))
         written = export(run, tmp_path / "subs", format="vtt")
@@ -268,7 +268,7 @@ def test_no_csv_cell_is_a_formula(tmp_path: Path, sign: str):
     with open_run(tmp_path / "run", tags={1: [f"{sign}1+1"]}) as ledger:
         ledger.add(replace(row("a"), name=f"{sign}cmd"))
         fill(ledger, {1: f'{sign}HYPERLINK("https://evil.example")'})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             (path,) = export(run, tmp_path / "a.csv", format="csv")
     with path.open(encoding="utf-8", newline="") as file:
         cells = [cell for line in csv.reader(file) for cell in line]

@@ -31,7 +31,7 @@ def told(run: Run, folder: Path) -> str:
 
 
 def test_the_page_tells_what_became_of_every_pick(tmp_path: Path):
-    with open_run(tmp_path / "run", tags={1: ["hammering"]}) as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run", tags={1: ["hammering"]}) as ledger, Run(ledger.folder) as run:
         fill(ledger, {1: "a board"})
         ledger.begin(call(3))
         ledger.fail(call(3), "too slow")
@@ -52,7 +52,7 @@ def test_the_page_tells_what_became_of_every_pick(tmp_path: Path):
 
 
 def test_no_caption_can_end_the_data(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.begin(call(1))
         ledger.keep(call(1), answer(HOSTILE))
         page = told(run, tmp_path)
@@ -62,7 +62,7 @@ def test_no_caption_can_end_the_data(tmp_path: Path):
 
 
 def test_the_page_asks_nothing_of_the_network(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         page = told(run, tmp_path)
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", page)
     assert "@import" not in page
@@ -72,7 +72,7 @@ def test_the_page_asks_nothing_of_the_network(tmp_path: Path):
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path: Path):
     target = tmp_path / "report.html"
     target.write_text("the old page")
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         no_run = {"not": "a run"}
         with pytest.raises(AttributeError):
             write_page(no_run, target)  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_links_lead_from_the_page_to_the_video(tmp_path: Path, path: str, link: 
 
 def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
     chapters = ((str(tmp_path / "GX010042.MP4"), 0.0), (str(tmp_path / "GX020042.MP4"), 10.0))
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         ledger.add(replace(row("a"), name="cam 7", chapters=chapters))
         (recording,) = data_of(told(run, tmp_path))["recordings"]
         ledger.add(replace(row("a"), path="s3://bucket/a.mp4"))
@@ -109,13 +109,13 @@ def test_each_moment_is_played_from_the_chapter_that_holds_it(tmp_path: Path):
 
 
 def test_a_run_with_nothing_in_it_still_has_a_page(tmp_path: Path):
-    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         data = data_of(told(run, tmp_path))
     assert (data["recordings"], data["title"]) == ([], "run")
 
 
 def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
-    with Ledger(tmp_path / "run", PLAN) as ledger, ledger.run() as run:
+    with Ledger(tmp_path / "run", PLAN) as ledger, Run(ledger.folder) as run:
         ledger.add(row("a"))
         level = np.linspace(-60, -10, 20_000)
         level[:500] = -np.inf
@@ -127,7 +127,7 @@ def test_a_long_level_is_thinned_and_silence_is_not_nan(tmp_path: Path):
 
 
 def test_a_caption_of_ten_megabytes_does_not_fill_the_page(tmp_path: Path):
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         fill(ledger, {1: "a board " * 1_250_000})
         page = write_page(run, tmp_path / "report.html")
         (kept,) = run.answers("a", call(1).span)
@@ -142,7 +142,7 @@ def test_what_a_killed_write_left_is_cleaned_up(tmp_path: Path):
     for path in (dead, alive):
         path.write_text("half a pa")
     os.utime(dead, (0, 0))
-    with open_run(tmp_path / "run") as ledger, ledger.run() as run:
+    with open_run(tmp_path / "run") as ledger, Run(ledger.folder) as run:
         write_report(run, tmp_path / "report.html")
     assert (dead.exists(), alive.exists()) == (False, True)
 

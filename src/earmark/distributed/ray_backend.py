@@ -43,6 +43,7 @@ from earmark.errors import (
 from earmark.ledger.records import PickFrames
 from earmark.ledger.run_calls import CallRecorder
 from earmark.media.prefetch import THREADS, FrameRequest, HeldRecordingDecoder
+from earmark.pipeline.ask import show
 from earmark.pipeline.backend import Item, Outcomes, Value, attempt
 from earmark.pipeline.run_plan import BackendOptions
 from earmark.version import VERSION
@@ -159,10 +160,9 @@ class WindowWorker:
         if found.failure:
             return WorkerReply(None, UnreadableFile(found.failure))
         try:
-            request = task.request.showing(found.frames)
+            row, request = show(task.request, found)
         except ModelMissing as error:
             return WorkerReply(None, CallRejected(str(error)))
-        row = PickFrames.of(request, found)
         try:
             return WorkerReply(row, self._captioner(request, timeout=timeout))
         except CallError as error:

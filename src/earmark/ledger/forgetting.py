@@ -43,7 +43,7 @@ class StoredTraces:
 
 def note_clips(ledger: Ledger, recording: str, clips: Sequence[Path]) -> None:
     """Keep where clips of a recording were written to, beside those noted before."""
-    with ledger.run() as run:
+    with Run(ledger.folder) as run:
         known = json.loads(run.note(f"{CLIPS}{recording}") or "[]")
     paths = sorted({*known, *(str(path.absolute()) for path in clips)})
     ledger.note(f"{CLIPS}{recording}", json.dumps(paths))

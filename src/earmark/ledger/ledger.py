@@ -46,7 +46,7 @@ from earmark.ledger.row_values import (
     rounds_of_answered,
     tags_of,
 )
-from earmark.ledger.run_reader import FORECAST_ERROR, Run
+from earmark.ledger.run_reader import FORECAST_ERROR
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
 from earmark.media.source import as_place, as_text
@@ -76,10 +76,6 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
                 ledger.begin(call)
                 ledger.keep(call, answer)
     """
-
-    def run(self) -> Run:
-        """The run as it stands, to read from while this writes; close it when done."""
-        return Run(self.folder)
 
     def add(self, recording: RecordingRow) -> None:
         """Know a recording, or know it better; a failure noted for it earlier is cleared.

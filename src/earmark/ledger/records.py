@@ -15,7 +15,6 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording, Source
-from earmark.media.prefetch import DecodedFrames
 from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
@@ -141,14 +140,6 @@ class PickFrames:
     frames_sent: int = 0
     bytes_read: int = 0
     faces_blurred: int = 0
-
-    @classmethod
-    def of(cls, request: Request, decoded: DecodedFrames) -> PickFrames:
-        """What decoding the window of `request` took, with a picture of what it shows."""
-        frames = request.frames
-        thumbnail = frames[len(frames) // 2].thumbnail()
-        taken = (decoded.frames_decoded, len(frames), decoded.bytes_read)
-        return cls(request.span, thumbnail, *taken, request.faces_blurred)
 
 
 @dataclass(frozen=True, slots=True)

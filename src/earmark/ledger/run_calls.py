@@ -68,7 +68,7 @@ class Tasks:
         return sum(self.open.values())
 
     def __iter__(self) -> Generator[Task, None, None]:
-        with self.ledger.run() as run:
+        with Run(self.ledger.folder) as run:
             for key in (key for key, count in self.open.items() if count):
                 rows = list(run.picks(key))
                 waiting = (

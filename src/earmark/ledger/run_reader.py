@@ -132,9 +132,8 @@ class Run(AbstractContextManager["Run"]):
 
     def plan(self) -> dict[str, Any]:
         """The plan the run was last opened under; empty before the first."""
-        return dict(
-            json.loads(self._value("SELECT plan FROM plans WHERE id = ?", self.plan_number) or "{}")
-        )
+        rows = self.rows("SELECT plan FROM plans WHERE id = ?", self.plan_number)
+        return dict(json.loads(next(rows, ["{}"])[0]))
 
     @property
     def is_blurred(self) -> bool:
@@ -148,7 +147,8 @@ class Run(AbstractContextManager["Run"]):
 
     def opened(self) -> str:
         """When the present plan was first used, in UTC."""
-        return str(self._value("SELECT opened FROM plans WHERE id = ?", self.plan_number) or "")
+        rows = self.rows("SELECT opened FROM plans WHERE id = ?", self.plan_number)
+        return str(next(rows, [""])[0])
 
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
@@ -171,7 +171,8 @@ class Run(AbstractContextManager["Run"]):
 
     def note(self, name: str) -> str:
         """What is kept under `name`; empty where nothing is."""
-        return str(self._value("SELECT value FROM notes WHERE name = ?", name) or "")
+        rows = self.rows("SELECT value FROM notes WHERE name = ?", name)
+        return str(next(rows, [""])[0])
 
     def failed_recordings(self) -> list[FailedRecording]:
         """The recordings that could not be worked on, by path."""
@@ -231,14 +232,14 @@ class Run(AbstractContextManager["Run"]):
 
     def thumbnail(self, recording: str, span: Span) -> bytes:
         """The JPEG kept for a pick; empty when there is none."""
-        place = (recording, span.start, span.end)
-        picture = bytes(self._value(f"SELECT thumbnail {_FRAMES_OF}", *place) or b"")
+        rows = self.rows(f"SELECT thumbnail {_FRAMES_OF}", recording, span.start, span.end)
+        picture = bytes(next(rows, [b""])[0])
         return self._blur.jpeg(picture) if self._blur else picture
 
     def has_thumbnail(self, recording: str, span: Span) -> bool:
         """Whether a picture is kept for a pick."""
-        place = (recording, span.start, span.end)
-        return bool(self._value(f"SELECT length(thumbnail) {_FRAMES_OF}", *place))
+        rows = self.rows(f"SELECT length(thumbnail) {_FRAMES_OF}", recording, span.start, span.end)
+        return any(size for (size,) in rows)
 
     def answers(self, recording: str, span: Span) -> list[StoredAnswer]:
         """Every answer ever kept for a span, the latest first: other prompts, other models."""
@@ -291,7 +292,7 @@ class Run(AbstractContextManager["Run"]):
             "SELECT calls.model FROM answers JOIN calls ON id = call WHERE kind = 'caption'"
             " ORDER BY at DESC LIMIT 1"
         )
-        return str(self._value(query) or "")
+        return str(next(self.rows(query), [""])[0])
 
     def totals(self) -> Totals:
         """What the run has come to."""
@@ -315,10 +316,6 @@ class Run(AbstractContextManager["Run"]):
         """The rows of a query, read as they are come to: for those who read a part of a run."""
         with clearly(self.folder):
             yield from self._connection.execute(query, values)
-
-    def _value(self, query: str, *values: object) -> Any:
-        """What the first row of a query begins with; None where there is none."""
-        return next(self.rows(query, *values), (None,))[0]
 
 
 def find_runs(folder: Path) -> list[Path]:

@@ -32,7 +32,7 @@ def decode(
     """
     ahead, behind = tee(map(log.add, tasks))  # apart by no more than is decoded ahead
     wanted = (
-        FrameRequest(task.recording, task.request.times, partial(_show, task.request))
+        FrameRequest(task.recording, task.request.times, partial(show, task.request))
         for task in ahead
     )
     with closing(prefetch(wanted, open_decoder or HeldRecordingDecoder)) as decoded:
@@ -45,7 +45,9 @@ def decode(
             yield request
 
 
-def _show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
+def show(request: Request, found: DecodedFrames) -> tuple[PickFrames, Request]:
     """What is kept of the frames of a window, and the request that shows them."""
     shown = request.showing(found.frames)
-    return PickFrames.of(shown, found), shown
+    thumbnail = shown.frames[len(shown.frames) // 2].thumbnail()
+    taken = (found.frames_decoded, len(shown.frames), found.bytes_read)
+    return PickFrames(request.span, thumbnail, *taken, shown.faces_blurred), shown

@@ -19,6 +19,7 @@ from earmark.captioning.limits import Tally
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_tasks, count_sightings
 from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
@@ -110,5 +111,5 @@ def ask_in_rounds(job: RunJob, captioner: Captioner, progress: Progress) -> Tall
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:
     """Write the report of the run as it stands."""
-    with ledger.run() as run:
+    with Run(ledger.folder) as run:
         return write_report(run, ledger.folder / "report.html"), run.totals()

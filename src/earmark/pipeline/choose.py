@@ -85,7 +85,7 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
         agree = _compare(plan, paid)
         spent, turn = choose_round(spend, windows, paid, agree=agree, asking=asking)
     chosen = zip(tasks.recordings.values(), spent, strict=True)
-    with job.ledger.run() as run:
+    with Run(job.ledger.folder) as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
             named = name_sounds(plan.namer, spans, job.backend.map)
@@ -139,14 +139,14 @@ def _paid_windows(job: RunJob, tasks: Tasks, recording: Recording) -> list[Seen]
     """
     lost = [span for key, span in tasks.lost if key == recording.key]
     if job.backend.is_deferred:
-        with tasks.ledger.run() as run:
+        with Run(tasks.ledger.folder) as run:
             lost += [row.span for row in run.picks(recording.key) if row.status == "not asked"]
     answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
     if not answered and not lost:
         return []
     from earmark.selection.answer_evidence import Seen
 
-    with tasks.ledger.run() as run:
+    with Run(tasks.ledger.folder) as run:
         heard = run.heard(recording.key)
         speech = list(run.evidence(recording.key, kinds=("said",)))
     assert heard is not None, "it was stored"

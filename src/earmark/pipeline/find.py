@@ -180,7 +180,7 @@ def find(
         page, totals = publish(ledger)
         found, uncut = search.found(Path(clips) if clips else None)
         stopped = (log.tally.stopped,) if log.tally.stopped else ()
-        with ledger.run() as kept:
+        with Run(ledger.folder) as kept:
             failures = [one.reason for one in kept.failed_recordings()]
         if log.tally.failed:
             said = f"{counted(log.tally.failed, 'call')} failed, the last: {log.tally.last_reason}"
@@ -280,7 +280,7 @@ class _Search:
         """Captions that are paid for already and mean the same make their windows likely."""
         if encoder is None:
             return
-        with self.ledger.run() as run:
+        with Run(self.ledger.folder) as run:
             hits = MeaningIndex.of(run, encoder).search(run, question, most=200)
         for hit in hits:
             one = self._by_key.get(hit.recording)
@@ -299,7 +299,7 @@ class _Search:
 
     def read_answers(self) -> None:
         """Take over what the ledger has."""
-        with self.ledger.run() as run:
+        with Run(self.ledger.folder) as run:
             for one in self.many:
                 one.asked = {
                     one.windows.window_at(row.span.start): bool(row.kept.answer.data.get("seen"))
@@ -317,7 +317,7 @@ class _Search:
         """The next windows, no more than `calls`, kept in the run beside those that were asked."""
         tasks = Tasks(self.plan.question, model, self.ledger, self.recordings)
         chosen = next_windows(self.many, calls)
-        with self.ledger.run() as run:
+        with Run(self.ledger.folder) as run:
             for one, new in zip(self.many, chosen, strict=True):
                 tasks.lost = [*tasks.lost, *((one.key, one.windows.span(w)) for w in one.lost)]
                 self._keep(run, one, new, tasks)
@@ -380,7 +380,7 @@ class _Search:
 
     def _what(self, one: TargetWindows, span: Span) -> str:
         """What the model says of a moment."""
-        with self.ledger.run() as run:
+        with Run(self.ledger.folder) as run:
             for row in run.picks(one.key):
                 data = row.kept.answer.data if row.kept else None
                 if row.span.overlaps(span) and isinstance(data, dict) and data.get("seen"):

@@ -16,6 +16,7 @@ from earmark.errors import EarmarkError
 from earmark.gate.listener import Failed
 from earmark.gate.score_cache import listen_cached
 from earmark.grid import ScoredRecording
+from earmark.ledger.run_reader import Run
 from earmark.media import Recording, Source, open_recording
 from earmark.media.recording_description import content_key
 from earmark.pipeline.backend import Backend
@@ -178,7 +179,7 @@ def keep_sounds(
     if plan.beside is None:
         return
     origin = plan.beside.origin
-    with ledger.run() as run:
+    with Run(ledger.folder) as run:
         known = run.recordings_with_evidence("heard", origin=origin)
     wanted = [one for one in recordings.values() if one.has_audio and one.key not in known]
     for one, found in backend.map(plan.beside.evidence, wanted):
@@ -203,7 +204,7 @@ def keep_speech(
     if listener is None:
         return
     origin = listener.transcriber.name
-    with ledger.run() as run:
+    with Run(ledger.folder) as run:
         known = run.transcribed(origin)
     missing = [recording for recording in recordings.values() if recording.key not in known]
     for recording, found in backend.map(listener, missing):

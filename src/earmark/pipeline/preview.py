@@ -66,7 +66,7 @@ def preview(
             now = progress or Progress()
             recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
             tasks = choose_tasks(RunJob(plan, model, recordings, ledger, backend))
-            with ledger.run() as so_far:
+            with Run(ledger.folder) as so_far:
                 totals = so_far.totals()
                 failures = [Failed(one.path, one.reason) for one in so_far.failed_recordings()]
             tokens, money = 0, 0.0
