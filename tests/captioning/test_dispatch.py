@@ -370,7 +370,7 @@ def test_an_answer_costs_what_the_server_says_or_the_most_it_can():
     (request,), limits = requests(1), Limits(input_price=1e4, output_price=1e5)
     told = Answer("Stirs.", "m", prompt_tokens=100, completion_tokens=10)
     assert limits.cost(request, told) == pytest.approx(2.0)
-    assert limits.cost(request, Answer("Stirs.", "m")) == limits.price_at_most(request)
+    assert limits.cost(request, Answer("Stirs.", "m")) == limits.price(*request.most_tokens)
 
 
 def test_only_what_the_limits_have_room_for_has_begun():
@@ -481,7 +481,7 @@ def test_of_an_unreadable_answer_what_is_not_said_is_counted_at_the_most(taken, 
         raise UnreadableAnswer("no", prompt_tokens=taken, completion_tokens=given)
 
     tally = Outcome().of(requests(1), Scripted(does), Limits(concurrency=1))
-    most = next(requests(1)).most_input_tokens
+    most = next(requests(1)).most_tokens[0]
     assert (tally.failed, most) == (1, 134)
     assert tally.tokens == tokens
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from earmark.captioning.captioner import EvidenceCaptioner, TagsCaptioner
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.chat_protocol import body
 from earmark.captioning.request import Request
+from earmark.captioning.wrapped_captioner import EvidenceCaptioner
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.media import Frame
@@ -46,7 +47,7 @@ def test_evidence_is_in_what_is_sent_and_not_in_the_identity():
     assert told.identity == REQUEST.identity
     (message,) = body(told, form="images")["messages"]
     assert message["content"][-1]["text"].endswith('seen: "1 frames"')
-    assert told.most_input_tokens > REQUEST.most_input_tokens
+    assert told.most_tokens[0] > REQUEST.most_tokens[0]
 
 
 def test_without_a_model_nothing_looks(tmp_path):

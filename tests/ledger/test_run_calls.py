@@ -120,13 +120,13 @@ def test_an_attempt_that_broke_off_is_spent_and_its_call_is_still_in_flight(
         log.begin(request)
         log.lost(request)
         assert statuses(ledger) == ["in flight", "not asked"]
-        most = request.most_input_tokens + request.answer_tokens
+        most = sum(request.most_tokens)
         assert (ledger.spent().calls, ledger.spent().tokens) == (1, most)
         log.answered(request, answer("stirs"))
         assert statuses(ledger) == ["answered", "not asked"]
         spent = ledger.spent()
         assert (spent.calls, spent.tokens) == (1, most + 110)
-        assert spent.spend == pytest.approx(PRICES.price_at_most(request) + 2.0)
+        assert spent.spend == pytest.approx(PRICES.price(*request.most_tokens) + 2.0)
 
 
 def test_what_was_not_sent_is_as_if_it_had_not_begun(tmp_path: Path, recording: Recording):
@@ -144,7 +144,7 @@ def test_a_call_in_doubt_counts_at_the_most_it_can_have_taken(tmp_path: Path, re
         log.begin(task.request)
     with Ledger(tmp_path, {}) as ledger:
         tally = CallRecorder(PRICES, ledger, 2).tally
-        most = task.request.most_input_tokens, task.request.answer_tokens
+        most = task.request.most_tokens
         assert (tally.calls_before, tally.tokens_before) == (1, sum(most))
         assert tally.spend_before == pytest.approx(PRICES.price(*most))
         assert replace(tally, calls_before=0, tokens_before=0, spend_before=0.0) == Tally()

@@ -242,7 +242,7 @@ class _Dispatcher:
     def _lose(self, request: Request) -> str | None:
         """Count and log an attempt that may be charged for; why there may be no other, if so."""
         with self._changed:
-            self._usage.count_lost(request)
+            self._usage.count(request, None)
             self._log.lost(request)
             others = [one for one in self._held() if one is not request]
             return self._usage.obstacle(others, request)
@@ -294,6 +294,7 @@ def _paid(request: Request, error: UnreadableAnswer, attempts: int) -> Failure:
     """An answer that cannot be used costs what the server said, or else the most it can have."""
     taken, given = error.prompt_tokens, error.completion_tokens
     is_guessed = taken is None or given is None
-    taken = request.most_input_tokens if taken is None else taken
-    given = request.answer_tokens if given is None else given
+    most_taken, most_given = request.most_tokens
+    taken = most_taken if taken is None else taken
+    given = most_given if given is None else given
     return Failure(request, str(error), attempts, taken, given, is_guessed)

@@ -55,12 +55,8 @@ class Limits:
     def cost(self, request: Request, answer: Answer) -> float:
         """What `answer` cost; the most it can have where the server does not say."""
         if answer.prompt_tokens is None or answer.completion_tokens is None:
-            return self.price_at_most(request)
+            return self.price(*request.most_tokens)
         return self.price(answer.prompt_tokens, answer.completion_tokens)
-
-    def price_at_most(self, request: Request) -> float:
-        """The most `request` can cost."""
-        return self.price(request.most_input_tokens, request.answer_tokens)
 
     def backoff(self, attempt: int, *, retry_after: float | None, rng: random.Random) -> float:
         """Seconds to wait after a failed attempt, the first being 1; at least what was asked for.
@@ -153,6 +149,8 @@ class UsageCounter:
         calls = tally.calls_before + tally.calls + len(held)
         if limits.max_calls is not None and calls >= limits.max_calls:
             return f"the cap on calls, {limits.max_calls}, is reached"
+        if limits.max_tokens is None and limits.max_spend is None:
+            return None
         reserves = [self._reserve(other) for other in (*held, request)]
         taken, given = (sum(counts) for counts in zip(*reserves, strict=True))
         tokens, spend = tally.tokens_before + tally.tokens, tally.spend_before + tally.spend
@@ -164,33 +162,31 @@ class UsageCounter:
 
     def _reserve(self, request: Request) -> tuple[int, int]:
         """Tokens set aside; models count in ways of their own."""
-        taken = max(request.most_input_tokens, self.most_taken)
-        return taken, max(request.answer_tokens, self.most_given)
+        taken, given = request.most_tokens
+        return max(taken, self.most_taken), max(given, self.most_given)
 
-    def count(self, request: Request, outcome: Answer | Failure) -> None:
-        """Count one outcome; where the server does not say what it took, its reserve."""
-        tally = self.tally
-        tally.attempts += outcome.attempts
+    def count(self, request: Request, outcome: Answer | Failure | None) -> None:
+        """Count one outcome, or none of an attempt that broke off.
+
+        Where the server does not say what it took, its reserve.
+        """
+        tally, taken, given = self.tally, None, None
+        if outcome is not None:
+            tally.attempts += outcome.attempts
+            taken, given = outcome.prompt_tokens, outcome.completion_tokens
         if isinstance(outcome, Failure):
             tally.guessed += outcome.is_guessed
             tally.fail(outcome)
-        else:
+        elif outcome is not None:
             tally.calls += 1
             tally.answered += 1
             tally.failures_in_a_row = 0
-        taken, given = outcome.prompt_tokens, outcome.completion_tokens
         if taken is None or given is None or min(taken, given) < 0:
-            return self.count_lost(request)
-        self.most_taken = max(self.most_taken, taken)
-        self.most_given = max(self.most_given, given)
-        return self._add(taken, given)
-
-    def count_lost(self, request: Request) -> None:
-        """Count an attempt that nobody says the cost of: its reserve."""
-        self.tally.guessed += 1
-        self._add(*self._reserve(request))
-
-    def _add(self, taken: int, given: int) -> None:
-        self.tally.prompt_tokens += taken
-        self.tally.completion_tokens += given
-        self.tally.spend += self.limits.price(taken, given)
+            tally.guessed += 1
+            taken, given = self._reserve(request)
+        else:
+            self.most_taken = max(self.most_taken, taken)
+            self.most_given = max(self.most_given, given)
+        tally.prompt_tokens += taken
+        tally.completion_tokens += given
+        tally.spend += self.limits.price(taken, given)

@@ -118,10 +118,10 @@ class Request:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
-    def most_input_tokens(self) -> int:
-        """At most this many tokens go in, by the allowance and the length of the text."""
+    def most_tokens(self) -> tuple[int, int]:
+        """At most so many go in, by the allowance and the length of the text, and so many out."""
         letters = len(self.prompt) + (MOST_QUOTED if self.is_looked_at else 0)
-        return self.tokens + letters // CHARACTERS_A_TOKEN + OVERHEAD
+        return self.tokens + letters // CHARACTERS_A_TOKEN + OVERHEAD, self.answer_tokens
 
     @property
     def text(self) -> str:
@@ -144,15 +144,12 @@ class Request:
         if self.blur:
             shown, found = zip(*map(self.blur, frames), strict=True)
             frames, faces = shown, sum(map(len, found))
-        small = tuple(map(self._shrink, frames))
-        pictures = tuple(map(Picture.of, small))
-        return replace(self, frames=small, pictures=pictures, faces_blurred=faces)
-
-    def _shrink(self, frame: Frame) -> Frame:
-        """The frame at its share of the allowance; itself where it is small enough."""
-        size = frame.width, frame.height
-        target = fit(*size, frames=len(self.times), tokens=self.tokens, patch=self.patch)
-        return frame if target == size else frame.resized(*target)
+        small, room = [], {"frames": len(frames), "tokens": self.tokens, "patch": self.patch}
+        for frame in frames:
+            size = fit(frame.width, frame.height, **room)
+            small.append(frame if size == (frame.width, frame.height) else frame.resized(*size))
+        sent = () if self.model == FREE else map(Picture.of, small)  # which nobody is sent
+        return replace(self, frames=tuple(small), pictures=tuple(sent), faces_blurred=faces)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from earmark.captioning.captioner import Captioner, EvidenceCaptioner
+from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits, Tally
 from earmark.captioning.request import Task
+from earmark.captioning.wrapped_captioner import EvidenceCaptioner
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.ledger.run_calls import CallRecorder
 from earmark.pipeline.batch import write_tasks

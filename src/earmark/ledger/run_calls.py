@@ -123,8 +123,8 @@ class CallRecorder:
 
     def begin(self, request: Request) -> None:
         """A call is about to be sent."""
-        tokens = request.most_input_tokens + request.answer_tokens
-        reserve = (tokens, self.limits.price_at_most(request))
+        most = request.most_tokens
+        reserve = (sum(most), self.limits.price(*most))
         self.ledger.begin(request, reserve=reserve)
 
     def withdraw(self, request: Request) -> None:
@@ -134,7 +134,7 @@ class CallRecorder:
 
     def lost(self, request: Request) -> None:
         """An attempt broke off: the most it can have cost is counted."""
-        tokens = (request.most_input_tokens, request.answer_tokens)
+        tokens = request.most_tokens
         reason, spend = "an attempt broke off", self.limits.price(*tokens)
         self.ledger.fail(request, reason, was_sent=None, tokens=tokens, spend=spend)
 

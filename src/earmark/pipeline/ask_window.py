@@ -50,8 +50,8 @@ def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) 
     kept = run.answers(recording, pick.span)
     return WindowQuote(
         span=pick.span,
-        tokens=request.most_input_tokens + request.answer_tokens,
-        money=plan.limits.price_at_most(request),
+        tokens=sum(request.most_tokens),
+        money=plan.limits.price(*request.most_tokens),
         model=model,
         is_answered=any(one.answer.kind == "caption" and one.answer.model == model for one in kept),
     )

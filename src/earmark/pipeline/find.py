@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from earmark.captioning.captioner import TagsCaptioner, WrappedCaptioner
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.wrapped_captioner import WrappedCaptioner
 from earmark.errors import EarmarkError, MediaError
 from earmark.evidence.sound_query import SoundMatch
 from earmark.evidence.window_sounds import sounds_in

@@ -71,8 +71,8 @@ def preview(
                 failures = [Failed(one.path, one.reason) for one in so_far.failed_recordings()]
             tokens, money = 0, 0.0
             for task in tasks:
-                tokens += task.request.most_input_tokens + task.request.answer_tokens
-                money += plan.limits.price_at_most(task.request)
+                tokens += sum(task.request.most_tokens)
+                money += plan.limits.price(*task.request.most_tokens)
     calls, failed = len(tasks), failures if missed else []  # others are of earlier commands
     return Preview(
         calls, totals.picks - calls, totals.windows, tokens, money, failures=tuple(failed)

@@ -165,7 +165,7 @@ class Plan:
         )
         if self.look is None:
             return asked
-        from earmark.captioning.captioner import EvidenceCaptioner
+        from earmark.captioning.wrapped_captioner import EvidenceCaptioner
 
         return EvidenceCaptioner(asked, self.look)
 

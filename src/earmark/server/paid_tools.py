@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.captioner import WrappedCaptioner
 from earmark.captioning.limits import CURRENCY
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.wrapped_captioner import WrappedCaptioner
 from earmark.errors import CallRejected, EarmarkError
 from earmark.ledger.run_lock import is_at_work
 from earmark.media import Source
@@ -178,5 +178,5 @@ class PaidTools:
 def _most(question: Question, plan: Plan, calls: int) -> tuple[int, float]:
     """Tokens and money that so many calls take at most."""
     request = any_request(plan, question)
-    tokens = request.most_input_tokens + request.answer_tokens
-    return calls * tokens, calls * plan.limits.price_at_most(request)
+    tokens = sum(request.most_tokens)
+    return calls * tokens, calls * plan.limits.price(*request.most_tokens)

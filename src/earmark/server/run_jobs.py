@@ -247,7 +247,7 @@ def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
     """What budgets reach and, at the prices of `plan`, cost at most."""
     from earmark.pipeline.plan import plan as make_forecast
 
-    cost = CallCost(money=plan.limits.price_at_most(any_request(plan, plan.question)))
+    cost = CallCost(money=plan.limits.price(*any_request(plan, plan.question).most_tokens))
     forecast = make_forecast(plan=plan, cost=cost, progress=progress).forecast
     assert forecast is not None, "that is what planning gives"
     return forecast.to_json()
