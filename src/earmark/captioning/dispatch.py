@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from earmark.captioning.captioner import Captioner
@@ -96,32 +96,27 @@ def dispatch(
     return usage.tally
 
 
+@dataclass(slots=True, eq=False)
 class _Dispatcher:
     """The queue between the calling thread and its workers; all state is under one lock."""
 
-    def __init__(
-        self,
-        captioner: Captioner,
-        limits: Limits,
-        usage: UsageCounter,
-        log: CallLog,
-        sleep: Callable[[float], object] | None,
-    ) -> None:
-        self._captioner = captioner
-        self._limits = limits
-        self._usage = usage
-        self._log = log
-        self._stopped = threading.Event()
-        self._sleep = sleep or self._stopped.wait
-        self._rng = random.Random()  # noqa: S311 - spreads retries
-        self._changed = threading.Condition()
-        self._queue: deque[Request] = deque()
-        self._in_flight: list[Request] = []
-        self._arrived: deque[tuple[Request, _Outcome]] = deque()
-        """Outcomes before they are logged; added to without the lock, so that none is late."""
-        self._workers = 0
-        self._error: BaseException | None = None
-        self._is_over = False
+    captioner: Captioner
+    limits: Limits
+    usage: UsageCounter
+    log: CallLog
+    sleep: Callable[[float], object] | None
+    stopped: threading.Event = field(default_factory=threading.Event)
+    rng: random.Random = field(default_factory=random.Random)
+    """Spreads retries."""
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    queue: deque[Request] = field(default_factory=deque)
+    held: list[Request] = field(default_factory=list)
+    """What the limits have set something aside for: the queue, and the calls in flight."""
+    arrived: deque[tuple[Request, _Outcome]] = field(default_factory=deque)
+    """Outcomes before they are logged; added to without the lock, so that none is late."""
+    workers: int = 0
+    error: BaseException | None = None
+    is_over: bool = False
 
     def run(self, requests: Iterable[Request | Failure]) -> None:
         """Queue `requests` in the calling thread; returns when all have an outcome, or raises."""
@@ -137,59 +132,56 @@ class _Dispatcher:
             self._await_all()  # which another interruption ends
             raise
         finally:
-            with self._changed:  # what has arrived is logged, and nothing that arrives later
+            with self.changed:  # what has arrived is logged, and nothing that arrives later
                 self._log_arrived()
-                self._is_over = True
-                self._changed.notify_all()
-        if self._error is not None:
-            raise self._error
+                self.is_over = True
+                self.changed.notify_all()
+        if self.error is not None:
+            raise self.error
 
     def _admit(self, request: Request) -> bool:
         """Queue `request` once the limits have room; False if they never will.
 
         Returns when there is room for another beside it.
         """
-        usage = self._usage
-        with self._changed:
-            self._wait(lambda: not self._held() or not usage.obstacle(self._held(), request))
-            usage.tally.stopped = usage.obstacle(self._held(), request)
+        usage = self.usage
+        with self.changed:
+            self._wait(lambda: not self.held or not usage.obstacle(self.held, request))
+            usage.tally.stopped = usage.obstacle(self.held, request)
             if usage.tally.stopped is not None:
                 return False
-            self._queue.append(request)
-            if self._workers < self._limits.concurrency:
-                self._workers += 1
+            self.queue.append(request)
+            self.held.append(request)
+            if self.workers < self.limits.concurrency:
+                self.workers += 1
                 # Not a pool: its threads are joined at exit, whoever is in a hurry.
                 threading.Thread(target=self._work, daemon=True).start()
-            self._changed.notify_all()
-            self._wait(lambda: len(self._held()) < self._limits.concurrency + AHEAD)
+            self.changed.notify_all()
+            self._wait(lambda: len(self.held) < self.limits.concurrency + AHEAD)
         return True
-
-    def _held(self) -> list[Request]:
-        """What the limits have set something aside for."""
-        return [*self._queue, *self._in_flight]
 
     def _wait(self, is_so: Callable[[], bool]) -> None:
         """Let the workers go on until `is_so`, or until one has met an error, which is raised."""
-        self._changed.wait_for(lambda: self._error is not None or is_so())
-        if self._error is not None:
-            raise self._error
+        self.changed.wait_for(lambda: self.error is not None or is_so())
+        if self.error is not None:
+            raise self.error
 
     def _await_all(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._held())
+        with self.changed:
+            self.changed.wait_for(lambda: not self.held)
 
     def _stop(self, error: BaseException | None = None, *, at: Request | None = None) -> None:
         """Send nothing more, and have the calling thread raise `error`; the queue was not begun.
 
         An error `at` a request says nothing about what became of it.
         """
-        self._stopped.set()
-        with self._changed:
-            if at is not None:
-                self._in_flight.remove(at)
-            self._error = self._error or error
-            self._queue.clear()
-            self._changed.notify_all()
+        self.stopped.set()
+        with self.changed:
+            gone = set(map(id, (*self.queue, at)))
+            self.held = [one for one in self.held if id(one) not in gone]
+            self.error = self.error or error
+            self.queue.clear()
+            self.changed.notify_all()
 
     def _work(self) -> None:
         """Take requests from the queue and ask them, until there are to be no more."""
@@ -202,15 +194,14 @@ class _Dispatcher:
                 self._settle(request, outcome)
 
     def _begin_next(self) -> Request | None:
-        with self._changed:
+        with self.changed:
             while True:
-                self._changed.wait_for(lambda: self._queue or self._is_over)
-                if self._is_over:
+                self.changed.wait_for(lambda: self.queue or self.is_over)
+                if self.is_over:
                     return None
-                request = self._queue.popleft()
-                self._in_flight.append(request)
+                request = self.queue.popleft()
                 try:
-                    self._log.begin(request)
+                    self.log.begin(request)
                 except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                     self._stop(error, at=request)
                 else:
@@ -219,12 +210,12 @@ class _Dispatcher:
     def _ask(self, request: Request) -> _Outcome:
         """Ask until there is an answer, or no hope of one."""
         attempt = 1
-        while not self._stopped.is_set():
+        while not self.stopped.is_set():
             try:
-                answer = self._captioner(request, timeout=self._limits.timeout)
+                answer = self.captioner(request, timeout=self.limits.timeout)
                 return replace(answer, attempts=attempt)
             except CallTimeout as error:
-                wait = self._limits.backoff(attempt, retry_after=error.retry_after, rng=self._rng)
+                wait = self.limits.backoff(attempt, retry_after=error.retry_after, rng=self.rng)
                 obstacle = self._lose(request) if error.was_sent else None
                 if hopeless := self._hopeless(attempt, wait, obstacle):
                     return Failure(request, f"{error}{hopeless}", attempt)
@@ -235,57 +226,57 @@ class _Dispatcher:
             except MediaError as error:
                 return Failure(request, str(error), attempt - 1)
             logger.info("attempt %d timed out; a retry after %.1f s of backoff", attempt, wait)
-            self._sleep(wait)
+            (self.sleep or self.stopped.wait)(wait)
             attempt += 1
         return None
 
     def _lose(self, request: Request) -> str | None:
         """Count and log an attempt that may be charged for; why there may be no other, if so."""
-        with self._changed:
-            self._usage.count(request, None)
-            self._log.lost(request)
-            others = [one for one in self._held() if one is not request]
-            return self._usage.obstacle(others, request)
+        with self.changed:
+            self.usage.count(request, None)
+            self.log.lost(request)
+            others = [one for one in self.held if one is not request]
+            return self.usage.obstacle(others, request)
 
     def _hopeless(self, attempt: int, wait: float, obstacle: str | None) -> str:
         """Why there is to be no further attempt; empty if there is."""
-        if attempt > self._limits.retries:
+        if attempt > self.limits.retries:
             return f" (asked {attempt} times)" if attempt > 1 else " (asked once)"
-        if wait > self._limits.longest_wait:
+        if wait > self.limits.longest_wait:
             return f" (it asks to be left alone for {wait:.0f} s; the same command asks again)"
         return f" (not asked again: {obstacle})" if obstacle else ""
 
     def _settle(self, request: Request, outcome: _Outcome) -> None:
-        self._arrived.append((request, outcome))
-        with self._changed:
+        self.arrived.append((request, outcome))
+        with self.changed:
             self._log_arrived()
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def _log_arrived(self) -> None:
         """Count and log what has arrived; an error of the log stops the run, not this.
 
         What arrived while others were being written is written together.
         """
-        while self._arrived and not self._is_over:
+        while self.arrived and not self.is_over:
             try:
-                with self._log.together():
-                    while self._arrived:
-                        self._log_one(*self._arrived.popleft())
+                with self.log.together():
+                    while self.arrived:
+                        self._log_one(*self.arrived.popleft())
             except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 self._stop(error)
 
     def _log_one(self, request: Request, outcome: _Outcome) -> None:
-        if request in self._in_flight:
-            self._in_flight.remove(request)
+        if request in self.held:
+            self.held.remove(request)
         try:
             if outcome is None:
-                self._log.withdraw(request)
+                self.log.withdraw(request)
                 return
-            self._usage.count(request, outcome)
+            self.usage.count(request, outcome)
             if isinstance(outcome, Answer):
-                self._log.answered(request, outcome)
+                self.log.answered(request, outcome)
             else:
-                self._log.failed(outcome)
+                self.log.failed(outcome)
         except BaseException as error:  # noqa: BLE001 - raised in the calling thread
             self._stop(error)
 
