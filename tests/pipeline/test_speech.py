@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 
 from earmark.captioning.request import Answer
-from earmark.captioning.speech_plan import SpeechPlan
 from earmark.errors import ModelMissing
 from earmark.evidence.evidence_line import NOTE
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.media import Source, open_recording
+from earmark.media import open_recording
 from earmark.media.demo_scene import film
 from earmark.models import ModelStore
 from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import speech_to_mute
-from earmark.pipeline.listen import keep_speech
+from earmark.pipeline.listen import forget_speech, keep_speech
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.export_formats import export
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence
@@ -170,10 +169,12 @@ class Deaf:
 def test_where_nobody_speaks_is_not_heard_again(tmp_path):
     folder, listener = tmp_path / "run", Deaf()
     row = RecordingRow("a", "a.mp4", 60.0, 10)
-    recordings = {Source(("a.mp4",)): SimpleNamespace(key="a", name="a.mp4")}
+    recordings = [SimpleNamespace(key="a", name="a.mp4")]
     here = InProcessBackend()
     with Ledger(folder, {"model": "m"}) as ledger:
         ledger.add(row)
-        for plan in (SpeechPlan(), SpeechPlan(), SpeechPlan(voices=False), SpeechPlan()):
-            keep_speech(recordings, plan, listener if plan.voices else None, ledger, here)
+        keep_speech(recordings, listener, ledger, here)
+        keep_speech(recordings, listener, ledger, here)
+        forget_speech(recordings, ledger)
+        keep_speech(recordings, listener, ledger, here)
     assert listener.heard == ["a.mp4"] * 2  # once more after what was heard had to go

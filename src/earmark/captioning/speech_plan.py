@@ -35,14 +35,12 @@ class SpeechPlan:
 
     def open_listener(
         self, store: ModelStore | None = None, *, api_key: str | None = None
-    ) -> SpeechListener | None:
-        """Who writes down speech, ready; nobody if that is not wanted.
+    ) -> SpeechListener:
+        """Who writes down speech, ready.
 
         Raises:
-            ModelMissing: it is wanted, and a model is not here.
+            ModelMissing: a model is not here.
         """
-        if not self.speech:
-            return None
         from earmark.evidence.speech_listener import SpeechListener
         from earmark.evidence.voice_activity import VoiceActivity
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from earmark.distributed.worker_process import WorkerProcesses
 from earmark.errors import BackendError, EarmarkError, InternalError
@@ -16,6 +17,12 @@ from earmark.media.prefetch import (
 from earmark.media.recording import Recording
 from earmark.pipeline.backend import InProcessBackend, Item, Outcomes, Value
 from earmark.pipeline.run_plan import BackendOptions
+
+if TYPE_CHECKING:
+    from earmark.captioning.captioner import Captioner
+    from earmark.captioning.limits import Limits, Tally
+    from earmark.captioning.request import Task
+    from earmark.ledger.run_calls import CallRecorder
 
 DEADLINE = 1800.0
 """Seconds a worker may spend on one item before it is ended; ten hours of sound take 100 on a slow
@@ -45,6 +52,13 @@ class WorkerPool(InProcessBackend):
         if min(self.workers, len(items)) <= 1:
             return super().map(work, items)
         return self._workers.run(work, items)
+
+    def ask(
+        self, tasks: Iterator[Task], captioner: Captioner, limits: Limits, log: CallRecorder
+    ) -> Tally:
+        """Call from this process, once the others are let go; windows are decoded ahead."""
+        self.close()
+        return super().ask(tasks, captioner, limits, log)
 
     def close(self) -> None:
         """Let go of the processes; another `map` starts new ones."""

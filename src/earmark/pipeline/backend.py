@@ -84,7 +84,6 @@ class InProcessBackend:
         from earmark.captioning.dispatch import dispatch
         from earmark.pipeline.ask import decode  # selecting need not load what asking takes
 
-        self.close()
         with closing(decode(tasks, log, self.open_decoder)) as requests:
             return dispatch(requests, captioner, limits, log, tally=log.tally)
 

@@ -22,7 +22,7 @@ from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_tasks, count_sightings
-from earmark.pipeline.listen import keep_sounds, keep_speech, listen_and_store
+from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.archive_index import write_report
@@ -66,7 +66,8 @@ def caption(
     now = progress or Progress()
     captioner = plan.open_captioner(api_key=api_key)
     captioner.check()
-    listener = plan.speech_plan.open_listener(plan.store, api_key=api_key)
+    speech, sounds = plan.speech_plan, plan.listening.beside
+    listener = speech.open_listener(plan.store, api_key=api_key) if speech.speech else None
     sources, described = plan.sources(), plan.run_json(captioner.model)
     error = plan.forecast_error
     with (
@@ -74,8 +75,12 @@ def caption(
         Ledger(Path(run), described, blur=plan.question.blur) as ledger,
     ):
         recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
-        keep_sounds(recordings, plan.listening, ledger, backend)
-        keep_speech(recordings, plan.speech_plan, listener, ledger, backend)
+        if sounds:
+            keep_sounds(recordings.values(), sounds, ledger, backend)
+        if listener:
+            keep_speech(recordings.values(), listener, ledger, backend)
+        elif not speech.voices:
+            forget_speech(recordings.values(), ledger)
         job = RunJob(plan, captioner.model, recordings, ledger, backend)
         tally = ask_in_rounds(job, captioner, now)
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)

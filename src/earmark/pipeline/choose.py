@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -19,13 +19,14 @@ from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
-from earmark.media import Recording, Source
+from earmark.media import Recording
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
 from earmark.selection.coverage_forecast import as_measured, foretell
 from earmark.selection.pick import explain
 from earmark.selection.round_schedule import WHOLE, Turn
+from earmark.timeline import Span
 
 if TYPE_CHECKING:
     from earmark.selection.answer_evidence import Seen
@@ -43,20 +44,15 @@ class RunJob:
     plan: Plan
     model: str
     """To be asked."""
-    recordings: Mapping[Source, Recording]
+    recordings: Mapping[str, Recording]
+    """By key."""
     ledger: Ledger
     backend: Backend
-
-    def tasks(self) -> Tasks:
-        """Those of the job, none of which is chosen yet."""
-        by_key = {one.key: one for one in self.recordings.values()}
-        return Tasks(self.plan.question, self.model, self.ledger, by_key)
 
     @property
     def ending(self) -> str:
         """The name of the note that this very job is over: its plan, on these recordings."""
-        keys = sorted(one.key for one in self.recordings.values())
-        told = json.dumps([self.plan.run_json(self.model), keys], sort_keys=True)
+        told = json.dumps([self.plan.run_json(self.model), sorted(self.recordings)], sort_keys=True)
         return f"ended {hashlib.sha256(told.encode()).hexdigest()}"
 
 
@@ -66,14 +62,14 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
     In a round that is not the last, a part of these alone: spread over each plan. What is kept then
     are the picks asked so far and now, and the rest is planned again when there are answers.
     """
-    plan, tasks = job.plan, job.tasks()
-    tasks.lost, tasks.error = turn.lost, plan.forecast_error
+    plan, recordings = job.plan, job.recordings.values()
+    tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=turn.lost)
+    tasks.error = plan.forecast_error
     job.ledger.foretell_by(tasks.error)
-    with job.ledger.run() as run:
-        if run.note(job.ending) and all(run.choice(key).rule for key in tasks.recordings):
-            return _count_open(tasks, run)
-    windows, paid = read_answers(job, tasks)
-    weights = [one.source.weight for one in tasks.recordings.values()]  # a copy is no other one
+    if not plan.rounds.is_one and _is_over(job, tasks):
+        return tasks
+    windows, paid = read_answers(job, turn.lost)
+    weights = [one.source.weight for one in recordings]
     spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
     if plan.rounds.is_one:
         spent = spend(windows)
@@ -84,7 +80,7 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
         asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
         agree = _compare(plan, paid)
         spent, turn = choose_round(spend, windows, paid, agree=agree, asking=asking)
-    chosen = zip(tasks.recordings.values(), spent, strict=True)
+    chosen = zip(recordings, spent, strict=True)
     with Run(job.ledger.folder) as run:
         while some := list(islice(chosen, NAMED_TOGETHER)):
             spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
@@ -96,19 +92,25 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
     return tasks
 
 
-def _count_open(tasks: Tasks, run: Run) -> Tasks:
-    """The picks as they are, where all rounds are over: planned again they would become more.
+def _is_over(job: RunJob, tasks: Tasks) -> bool:
+    """Whether all rounds are over: then the picks stay as they are, and the open ones are counted.
 
-    What a price buys follows from the answers, and so the same command would go on for ever.
+    What a price buys follows from the answers: planned again the picks would become more, and so
+    the same command would go on for ever.
     """
-    for key in tasks.recordings:
-        tasks.open[key] = sum(not row.is_settled for row in run.picks(key))
-    return tasks
+    with Run(job.ledger.folder) as run:
+        if not run.note(job.ending) or not all(run.choice(key).rule for key in job.recordings):
+            return False
+        for key in job.recordings:
+            tasks.open[key] = sum(not row.is_settled for row in run.picks(key))
+    return True
 
 
-def read_answers(job: RunJob, tasks: Tasks) -> tuple[StoredWindows, list[list[Seen]]]:
-    """The windows of the recordings of `tasks`, and what is said of those that are paid."""
-    paid = {key: _paid_windows(job, tasks, one) for key, one in tasks.recordings.items()}
+def read_answers(
+    job: RunJob, lost: Collection[tuple[str, Span]] = ()
+) -> tuple[StoredWindows, list[list[Seen]]]:
+    """The windows of the recordings, and what is said of those that are paid."""
+    paid = {key: _paid_windows(job, one, lost) for key, one in job.recordings.items()}
     owned = {key: tuple(one.window for one in some) for key, some in paid.items()}
     windows = StoredWindows(job.ledger.folder, job.plan.listening.survival, owned)
     return windows, list(paid.values())
@@ -118,7 +120,7 @@ def count_sightings(job: RunJob) -> Sightings:
     """What the answers saw that was new, and what the sound lets expect besides, over all."""
     from earmark.selection.stopping import Sightings, sight
 
-    windows, paid = read_answers(job, job.tasks())
+    windows, paid = read_answers(job)
     agree = _compare(job.plan, paid)
     return sum((sight(*pair, agree) for pair in zip(windows, paid, strict=True)), Sightings())
 
@@ -130,37 +132,39 @@ def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str],
     return compare_activities(plan.store, (one.activity for some in paid for one in some))
 
 
-def _paid_windows(job: RunJob, tasks: Tasks, recording: Recording) -> list[Seen]:
+def _paid_windows(
+    job: RunJob, recording: Recording, lost: Collection[tuple[str, Span]]
+) -> list[Seen]:
     """The windows of `recording` whose call is spent already, and what is said to be done there.
 
     Those whose answer, to this very question, is kept: so a larger budget adds to what was bought
     instead of choosing anew. And those whose call was lost in an earlier round of this run, or
     went into a batch whose results are not in: they are written again, and no others for them.
     """
-    lost = [span for key, span in tasks.lost if key == recording.key]
+    gone = [span for key, span in lost if key == recording.key]
     if job.backend.is_deferred:
-        with Run(tasks.ledger.folder) as run:
-            lost += [row.span for row in run.picks(recording.key) if row.status == "not asked"]
-    answered = {row.identity: row.span for row in tasks.ledger.answered(recording.key)}
-    if not answered and not lost:
+        with Run(job.ledger.folder) as run:
+            gone += [row.span for row in run.picks(recording.key) if row.status == "not asked"]
+    answered = {row.identity: row.span for row in job.ledger.answered(recording.key)}
+    if not answered and not gone:
         return []
     from earmark.selection.answer_evidence import Seen
 
-    with Run(tasks.ledger.folder) as run:
+    with Run(job.ledger.folder) as run:
         heard = run.heard(recording.key)
         speech = list(run.evidence(recording.key, kinds=("said",)))
     assert heard is not None, "it was stored"
     grid = heard.windows(job.plan.listening.survival)
-    places = {grid.window_at(span.start) for span in (*answered.values(), *lost)}
+    places = {grid.window_at(span.start) for span in (*answered.values(), *gone)}
     picks = explain(grid, sorted(one for one in places if one < len(grid)), lambda *_: "")
     spans = [pick.span for pick in picks]
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     sounds = sounds_in(spans, level=None, names=names, said=speech)
-    said = tasks.ledger.said(recording.key)
+    said = job.ledger.said(recording.key)
     paid = []
     for pick in picks:
-        request = tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model)
-        if request.identity in answered or pick.span in lost:
+        request = job.plan.question.request(recording.key, pick, sounds[pick.span], job.model)
+        if request.identity in answered or pick.span in gone:
             activity = said.get(request.identity)
             paid.append(Seen(grid.window_at(pick.start), activity, pick.start))
     return paid

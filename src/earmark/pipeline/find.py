@@ -29,7 +29,7 @@ from earmark.ledger.forgetting import note_clips
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
-from earmark.media import Recording, Source
+from earmark.media import Recording
 from earmark.media.clip_writer import cut_clip
 from earmark.models import ModelStore
 from earmark.models.sentence_encoder import SentenceEncoder
@@ -166,7 +166,8 @@ def find(
         Ledger(Path(run), described, blur=plan.question.blur) as ledger,
     ):
         recordings, _ = listen_and_store(sources, plan.listening, ledger, backend, now)
-        keep_sounds(recordings, plan.listening, ledger, backend)
+        if plan.listening.beside:
+            keep_sounds(recordings.values(), plan.listening.beside, ledger, backend)
         search = _Search(question, plan, recordings, ledger, backend)
         log = CallRecorder(plan.limits, ledger, calls, now.count_calls)
         search.read_answers()
@@ -227,12 +228,12 @@ class _Search:
         self,
         question: str,
         plan: Plan,
-        recordings: Mapping[Source, Recording],
+        recordings: Mapping[str, Recording],
         ledger: Ledger,
         backend: Backend,
     ) -> None:
         self.plan, self.ledger = plan, ledger
-        self.recordings = {one.key: one for one in recordings.values()}
+        self.recordings = recordings
         self.notes: list[str] = []
         encoder = SentenceEncoder.at_hand(plan.store)
         listening = plan.listening

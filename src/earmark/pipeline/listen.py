@@ -8,7 +8,7 @@ source ──▶ score cache ──▶ listen ──┬──▶ windows, scored
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from earmark.pipeline.run_plan import ListenPlan
 from earmark.reporting.progress import Progress
 
 if TYPE_CHECKING:
-    from earmark.captioning.speech_plan import SpeechPlan
+    from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.speech_listener import SpeechListener
     from earmark.ledger.ledger import Ledger
 
@@ -131,10 +131,10 @@ def listen_each(
 
 def listen_and_store(
     sources: Sequence[Source], plan: ListenPlan, ledger: Ledger, backend: Backend, now: Progress
-) -> tuple[dict[Source, Recording], int]:
+) -> tuple[dict[str, Recording], int]:
     """Listen to what the ledger does not know yet, and keep what is heard as it comes in.
 
-    The recordings in the order of `sources`, whichever was heard first, and how many were missed.
+    The recordings by key, in the order of `sources`, and how many were missed: a copy is no other.
     What is held of each is its description: an archive takes a few kilobytes a recording.
     """
     from earmark.ledger.records import RecordingRow  # workers listen, and keep nothing
@@ -165,50 +165,46 @@ def listen_and_store(
                 warnings=one.heard.warnings,
                 audio_track=recording.audio_track,
             )
-    return {one: found[one] for one in sources if one in found}, len(sources) - len(found)
+    ordered = (found[one] for one in sources if one in found)
+    return {one.key: one for one in ordered}, len(sources) - len(found)
 
 
 def keep_sounds(
-    recordings: Mapping[Source, Recording], plan: ListenPlan, ledger: Ledger, backend: Backend
+    recordings: Iterable[Recording], listener: SoundListener, ledger: Ledger, backend: Backend
 ) -> None:
-    """Keep the named sounds of `recordings` in the run as evidence, where sounds are named.
+    """Keep the sounds of `recordings` that `listener` names in the run as evidence.
 
     What listening left in the cache is not heard again. A recording whose sounds cannot be named
     goes without: choosing says why.
     """
-    if plan.beside is None:
-        return
-    origin = plan.beside.origin
+    origin = listener.origin
     with Run(ledger.folder) as run:
         known = run.recordings_with_evidence("heard", origin=origin)
-    wanted = [one for one in recordings.values() if one.has_audio and one.key not in known]
-    for one, found in backend.map(plan.beside.evidence, wanted):
+    wanted = [one for one in recordings if one.has_audio and one.key not in known]
+    for one, found in backend.map(listener.evidence, wanted):
         if not isinstance(found, EarmarkError):
             ledger.keep_evidence(one.key, found, kinds=["heard"], origin=origin)
 
 
 def keep_speech(
-    recordings: Mapping[Source, Recording],
-    plan: SpeechPlan,
-    listener: SpeechListener | None,
-    ledger: Ledger,
-    backend: Backend,
+    recordings: Iterable[Recording], listener: SpeechListener, ledger: Ledger, backend: Backend
 ) -> None:
-    """Keep what is said in each recording, as `plan` says; what is kept is not heard again.
+    """Keep what `listener` hears anybody say in each recording; what is kept is not heard again.
 
     A recording whose speech cannot be written down is a warning, and has none.
     """
-    if not plan.voices:
-        for recording in recordings.values():
-            ledger.keep_speech(recording.key, [], by="")
-    if listener is None:
-        return
     origin = listener.transcriber.name
     with Run(ledger.folder) as run:
         known = run.transcribed(origin)
-    missing = [recording for recording in recordings.values() if recording.key not in known]
+    missing = [recording for recording in recordings if recording.key not in known]
     for recording, found in backend.map(listener, missing):
         if isinstance(found, EarmarkError):
             logger.warning("%s: its speech is not written down: %s", recording.name, found)
             continue
         ledger.keep_speech(recording.key, found, by=origin)
+
+
+def forget_speech(recordings: Iterable[Recording], ledger: Ledger) -> None:
+    """Delete what an earlier run kept of what is said in each recording."""
+    for recording in recordings:
+        ledger.keep_speech(recording.key, [], by="")

@@ -31,7 +31,9 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
         LedgerError: what failed is to be retried, and the run was made by other choices: its good
             recordings would not be in it.
     """
-    plan = blurred_like(plan, folder).with_evidence()
+    if Path(folder, FILE).is_file():
+        plan = blurred_like(plan, folder)
+    plan = plan.with_evidence()
     if not retry_failed:
         return plan
     with Run(Path(folder)) as run:
@@ -50,10 +52,10 @@ def resume(plan: Plan, folder: str | Path, *, retry_failed: bool = False) -> Pla
 
 def blurred_like(plan: Plan, folder: str | Path) -> Plan:
     """The plan, with faces blurred where the run in `folder` has them blurred."""
-    if plan.question.blur or not Path(folder, FILE).is_file():
+    if plan.question.blur:
         return plan
     with Run(Path(folder)) as run:
-        blur = blur_of(run, plan.question.blur, plan.store)
+        blur = blur_of(run, None, plan.store)
     return replace(plan, question=replace(plan.question, blur=blur))
 
 
