@@ -60,7 +60,7 @@ def test_control_characters_of_a_name_or_a_caption_are_no_fault(tmp_path: Path, 
     with open_run(tmp_path / "run") as ledger:
         ledger.add(replace(row("a"), path="a\x1b[31m.mp4"))
         fill(ledger, {1: "a hammer\x08 falls\uffff"})
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             (path,) = export(run, tmp_path / f"a.{name}", format=name)
     assert "a\ufffd[31m.mp4" in path.read_text(encoding="utf-8")
     ElementTree.parse(path)

@@ -44,12 +44,14 @@ class Question:
 
     def __post_init__(self) -> None:
         blur: str | FaceBlur | None = self.blur
-        if isinstance(blur, str):  # its name
+        if blur in ("", "none"):
+            object.__setattr__(self, "blur", None)
+        elif isinstance(blur, str):  # its name
             from earmark.evidence.face_blur import FaceBlur
 
-            if blur not in ("", "none", FaceBlur.name):
+            if blur != FaceBlur.name:
                 raise ValueError(f"what is blurred is faces, or none; not {blur!r}")
-            object.__setattr__(self, "blur", FaceBlur() if blur == FaceBlur.name else None)
+            object.__setattr__(self, "blur", FaceBlur())
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
         if self.tokens < self.frames:

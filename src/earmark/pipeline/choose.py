@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from earmark.evidence.sound_names import SoundNames, name_sounds
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger
@@ -29,6 +28,7 @@ from earmark.selection.round_schedule import WHOLE, Turn
 from earmark.timeline import Span
 
 if TYPE_CHECKING:
+    from earmark.evidence.sound_names import SoundNames
     from earmark.selection.answer_evidence import Seen
     from earmark.selection.stopping import Sightings
 
@@ -81,13 +81,10 @@ def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
         agree = _compare(plan, paid)
         spent, turn = choose_round(spend, windows, paid, agree=agree, asking=asking)
     chosen = zip(recordings, spent, strict=True)
+    named = _name_sounds(job, chosen) if plan.namer else ((*each, {}) for each in chosen)
     with Run(job.ledger.folder) as run:
-        while some := list(islice(chosen, NAMED_TOGETHER)):
-            spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
-            named = name_sounds(plan.namer, spans, job.backend.map)
-            for (one, choice), (names, unnamed) in zip(some, named, strict=True):
-                notes = "; ".join(filter(None, [choice.note, unnamed]))
-                _keep_choice(run, one, replace(choice, note=notes), names, tasks=tasks, turn=turn)
+        for one, choice, names in named:
+            _keep_choice(run, one, choice, names, tasks=tasks, turn=turn)
     tasks.is_whole = turn.is_last
     return tasks
 
@@ -104,6 +101,19 @@ def _is_over(job: RunJob, tasks: Tasks) -> bool:
         for key in job.recordings:
             tasks.open[key] = sum(not row.is_settled for row in run.picks(key))
     return True
+
+
+def _name_sounds(
+    job: RunJob, chosen: Iterator[tuple[Recording, Choice]]
+) -> Iterator[tuple[Recording, Choice, SoundNames]]:
+    """What was chosen with the names of its sounds; why there are none, in the choice's note."""
+    from earmark.evidence.sound_names import name_sounds
+
+    while some := list(islice(chosen, NAMED_TOGETHER)):
+        spans = ((one, [pick.span for pick in choice.picks]) for one, choice in some)
+        named = name_sounds(job.plan.namer, spans, job.backend.map)
+        for (one, choice), (names, unnamed) in zip(some, named, strict=True):
+            yield one, replace(choice, note="; ".join(filter(None, [choice.note, unnamed]))), names
 
 
 def read_answers(
@@ -148,6 +158,7 @@ def _paid_windows(
     answered = {row.identity: row.span for row in job.ledger.answered(recording.key)}
     if not answered and not gone:
         return []
+    from earmark.evidence.sound_names import name_sounds
     from earmark.selection.answer_evidence import Seen
 
     with Run(job.ledger.folder) as run:

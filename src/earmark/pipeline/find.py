@@ -358,7 +358,7 @@ class _Search:
         """The moments of each recording that has any, cut into `folder`; why some were not."""
         every, uncut = [], []
         for one in self.many:
-            with self.ledger.run() as run:
+            with Run(self.ledger.folder) as run:
                 spans = seen_moments(run, one.key)
             if not spans:
                 continue
