@@ -36,7 +36,7 @@ TESTS = str(Path(__file__).parents[1])
 
 def connect(cluster: Any, *paths: str) -> None:
     """Join the cluster; its workers import from `paths` first, then the work of these tests."""
-    found = os.pathsep.join([*paths, TESTS])
+    found = os.pathsep.join([*paths, TESTS, *sys.path])
     keys = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
     ray.init(
         address=cluster.address,
