@@ -25,8 +25,9 @@ import numpy as np
 from earmark.evidence.evidence_entry import SOUND_TRACK, EvidenceEntry
 from earmark.gate.forecast_error import ForecastRange, as_count, as_range, how_sure
 from earmark.grid import Grid
-from earmark.ledger.records import HeardRow, PickRow, RecordingRow, RecordingSummary, Totals
+from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import RecordingSummary
 from earmark.media.atomic_file import replacing
 from earmark.redaction import is_redacted
 from earmark.reporting.html_document import assemble
