@@ -82,6 +82,7 @@ def show_widths(widths: dict[int, float], as_json: bool) -> None:
         return
     rows = [(str(calls), f"± {50 * width:.1f} points") for calls, width in widths.items()]
     print_table(("calls", "the share will be known to"), rows)
+    out.print("That is if as much is active as the sound lets expect; less well if more is.")
 
 
 def show_audit(done: AuditResult, as_json: bool) -> None:
