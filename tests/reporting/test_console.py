@@ -107,3 +107,22 @@ def test_a_table_is_drawn_as_rich_draws_it(width, monkeypatch):
             texts.append(shown.file.getvalue())
         assert texts[0] == texts[1]
         assert "window" in texts[0]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("width", [80, 40, 20])
+def test_what_must_be_whole_is_whole_however_narrow_the_terminal(width, count, monkeypatch):
+    """Names to be typed and numbers; where there is no room for that, a row is a block of lines."""
+    columns = ("name", "expected share", "state", "for")
+    row = ("flow-compensated", "10:39:26.4", "needs a checkpoint", "sound of " * 9)
+    shown = type(out)(
+        file=io.StringIO(), force_terminal=True, color_system=None, width=width, soft_wrap=True
+    )
+    monkeypatch.setattr(console, "out", shown)
+    print_table(columns, [row] * count, words={*columns} - {columns[1]}, whole=["name"])
+    text = shown.file.getvalue()
+    if count:
+        assert row[0] in text and row[1] in text
+    if width > 20 and count:
+        assert "checkpoint" in text
+    assert ("\n  state" in text) == (count and width < 80)

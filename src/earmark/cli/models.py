@@ -206,7 +206,7 @@ def frontlines(
         paper, here = system.paper or absent or "–", state.partition(": ")[0]
         rows.append((system.name, paper, system.reads, cost, here, system.scores))
     columns = ("name", "in the paper", "reads", "s/hour", "state", "what it is")
-    print_table(columns, rows, words={*columns} - {"s/hour"}, whole=columns)
+    print_table(columns, rows, words={*columns} - {"s/hour"}, whole=["name"])
     out.print("\nSeconds of processor time for an hour of recording.")
     out.print(
         "(for …): stands for the paper's system, whose weights are unpublished or unlicensed."

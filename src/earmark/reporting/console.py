@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -41,6 +42,9 @@ class Format(StrEnum):
 
 _WIDE = 240
 """Columns of a table that goes to a file or a pipe: a line a row, nothing folded."""
+
+_FOLDED = 10
+"""Columns of a terminal that folded words take at least."""
 
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
@@ -110,7 +114,8 @@ def print_table(
 ) -> None:
     """Print `rows` under `columns`: numbers to the right, and `words` to the left.
 
-    On a narrow terminal cells are folded, but for those of the columns in `whole`.
+    On a narrow terminal words are folded, but for those of the columns in `whole`; where there is
+    no room for that either, every row is a block of lines.
     """
     rows = list(rows)
     lines = _align(columns, rows, words)
@@ -119,13 +124,43 @@ def print_table(
         if rows:
             out.print("\n".join(lines[1:]))
         return
+    is_folded = [name in words and name not in whole for name in columns]
+    shown = zip(*rows, strict=True) if rows else ((),) * len(columns)
+    widths = [
+        _least_width(name, cells, is_folded=folded)
+        for name, cells, folded in zip(columns, shown, is_folded, strict=True)
+    ]
+    if sum(widths) + 2 * len(widths) - 2 > out.width:
+        _print_blocks(columns, rows, title)
+        return
     table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for name in columns:
+    for name, width, folded in zip(columns, widths, is_folded, strict=True):
+        head = name if folded else "\n".join(textwrap.wrap(name, width))
         side = "left" if name in words else "right"
-        table.add_column(name, justify=side, overflow="fold", no_wrap=name in whole)  # type: ignore[arg-type]
+        table.add_column(head, justify=side, overflow="fold", no_wrap=not folded)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*row)
     out.print(table)
+
+
+def _least_width(name: str, cells: Sequence[str], *, is_folded: bool) -> int:
+    """The columns below which a column cannot be read."""
+    if is_folded:
+        return min(_FOLDED, max(map(cell_len, (name, *cells))))
+    lines = (line for cell in cells for line in printable(redact(cell)).split("\n"))
+    return max(map(cell_len, (*name.split(), *lines)))
+
+
+def _print_blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None) -> None:
+    """A block of lines a row: its first cell, and beneath it the others, each with its name."""
+    if title is not None:
+        out.print(title, style="bold")
+    width = max(map(len, columns[1:]), default=0)
+    for first, *rest in rows:
+        out.print(f"{columns[0]} {first}", style="bold")
+        for name, cell in zip(columns[1:], rest, strict=True):
+            if cell:
+                out.print(f"  {name:{width}}  {cell}")
 
 
 def _align(
