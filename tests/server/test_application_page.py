@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -447,3 +448,23 @@ def test_ten_thousand_recordings_with_two_hundred_thousand_picks_are_scrolled(
         names = "[...document.querySelectorAll('.row-name')].map((one) => one.textContent)"
         wait(driver, f"return {names}.includes({seen!r})")
         assert len(texts(driver, ".strip-row")) < 60
+
+
+def test_a_run_is_started_as_it_was_forecast(page: SimpleNamespace):
+    """A forecast is of one budget over all recordings chosen, and a folder is none of them."""
+    driver = see(page, page.base)
+    button = (
+        "return [...document.querySelectorAll('button')].find((one) => one.textContent === '{}')"
+    )
+    wait(driver, button.format("New run …")).click()
+    wait(driver, "return document.querySelector('dialog option')")
+    assert all(name.endswith(".mp4") for name in texts(driver, "dialog option"))
+    driver.execute_script(
+        "for (const one of document.querySelectorAll('dialog option')) one.selected = true;"
+        "window.asked = [];"
+        "window.fetch = (path, options) => { window.asked.push([path, options.body]);"
+        " return Promise.reject(new Error('not here')); };"
+    )
+    wait(driver, button.format("Forecast")).click()
+    path, body = wait(driver, "return window.asked[0]")
+    assert (path, json.loads(body)["across"]) == ("/api/forecasts", True)

@@ -12,10 +12,11 @@ export async function offerRun(place, go) {
   Object.assign(list, { multiple: true, size: Math.min(10, Math.max(3, sources.length)) });
   list.append(...sources.map((one) => { const option = make("option", "", one.name); option.value = one.id; option.selected = sources.length === 1; return option; }));
   const field = (words, input) => make("label", "field", make("span", "", words), input);
-  const budget = make("input"), name = make("input");
+  const budget = make("input"), across = make("input"), name = make("input");
   budget.value = "25%";
+  Object.assign(across, { type: "checkbox", checked: true }); // what is forecast is what is started
   name.placeholder = "after the first recording";
-  const wish = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, name: name.value });
+  const wish = () => ({ sources: [...list.selectedOptions].map((option) => option.value), budget: budget.value, across: across.checked, name: name.value });
   const forecast = make("button", "", "Forecast"), start = make("button", "", "Start"), close = make("button", "", "Close");
   forecast.type = start.type = close.type = "button";
   start.disabled = true; // what it costs comes first
@@ -24,7 +25,8 @@ export async function offerRun(place, go) {
   start.addEventListener("click", () => begin(wish(), dialog, go).catch(tell));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
-  form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget), field("Name", name), told, make("div", "tools", forecast, start, close));
+  form.append(make("h2", "", "New run"), field("Recordings", list), field("Budget: a share of the windows, calls, or price=0.4", budget),
+    make("label", "", across, " one budget over all recordings, as it is forecast, and not one each"), field("Name", name), told, make("div", "tools", forecast, start, close));
   form.addEventListener("submit", (event) => event.preventDefault());
   dialog.append(form);
   place.append(dialog);

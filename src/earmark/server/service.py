@@ -6,6 +6,7 @@ import hashlib
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -36,7 +37,8 @@ class Service:
     @cached_property
     def sources(self) -> dict[str, Source]:
         """What a new run may work on: recordings below the folders that are served."""
-        places = {"\n".join(one.uris): one for one in self.plan.sources()}  # which stay here
+        found = (one for one in self.plan.sources() if not Path(one.uris[0]).is_dir())
+        places = {"\n".join(one.uris): one for one in found}  # which stay here
         return {
             hashlib.sha256(place.encode("utf-8", "replace")).hexdigest()[:16]: one
             for place, one in places.items()
