@@ -12,7 +12,7 @@ from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.coverage_forecast import forecast
+from reckoning import forecast
 
 PLAN = {"budget": "20%", "across": True, "model": "m1"}
 

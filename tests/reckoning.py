@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, Pick
+from earmark.selection.pick import gains
 
 CURVES = {
     "brief": Survival((0.0, 0.5), (1.0, 0.0)),
@@ -38,6 +41,16 @@ def worth(windows: Windows, chosen: Iterable[int]) -> float:
         if ahead and ahead[0] < len(reach):
             total += rate * float(reach[ahead[0]])
     return total
+
+
+def forecast(windows: Windows, chosen: ArrayLike) -> float:
+    """The share of actions that picks of the `chosen` windows are expected to touch.
+
+    nan where no action is expected at all.
+    """
+    actions = float(windows.rates.sum())
+    ordered = np.sort(np.asarray(chosen, dtype=np.intp))
+    return float(gains(windows, ordered).sum()) / actions if actions else math.nan
 
 
 def best_of_all(windows: Windows) -> list[float]:

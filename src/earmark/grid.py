@@ -151,8 +151,8 @@ class Grid:
 
     @property
     def per_call(self) -> int:
-        """Steps in a window."""
-        return 1 if self.placement == "grid" else max(1, round(self.length / STEP))
+        """Steps in a window that is placed freely."""
+        return max(1, round(self.length / STEP))
 
     def count(self, duration: float) -> int:
         """Windows of the grid in `duration` seconds, `ceil(T / w)`; the last may be cut short.
@@ -208,7 +208,7 @@ class Grid:
         A last window that is cut short holds as much less of its rate. On the grid the instant of
         a window is its loudest moment where the `level` is given.
         """
-        if self.per_call > 1:
+        if self.placement == "free" and self.per_call > 1:
             return self._score_steps(scores, duration, rates, survival)
         pooled, instants = self.pool(scores, duration)
         if level is not None:

@@ -55,10 +55,6 @@ class Span:
         """Whether the two share more than nothing; touching ends do not count."""
         return max(self.start, other.start) < min(self.end, other.end)
 
-    def contains(self, time: float) -> bool:
-        """Whether `time` lies in `[start, end)`."""
-        return self.start <= time < self.end
-
 
 def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) -> str:
     """A time as a clock shows it: to the nearest tenth, or the whole second it lies in.

@@ -27,12 +27,13 @@ def misses(units: list[float], *, density: float = math.log(0.1)) -> tuple[Miss,
 
 
 def test_the_range_is_that_of_the_misses_and_the_recording_counts_as_one_more() -> None:
-    error = ForecastError(misses=misses([n / 10 for n in range(1, 10)]))
-    told = error.range(0.5, actions=100.0, duration=1000.0, confidence=0.75)
-    # 75 % of ten, the tenth being the recording at hand.
-    assert told.high - told.expected == pytest.approx(0.8 * spread(0.5, 100.0), rel=1e-6)
+    error = ForecastError(misses=misses([n / 10 for n in range(1, 12)]))
+    told = error.range(0.5, actions=100.0, duration=1000.0)
+    # 80 % of twelve, the twelfth being the recording at hand.
+    assert told.high - told.expected == pytest.approx(1.0 * spread(0.5, 100.0), rel=1e-6)
     assert not told.is_unlike
-    most = error.range(0.5, actions=100.0, duration=1000.0, confidence=0.95)
+    few = ForecastError(misses=misses([0.1, 0.2, 0.3]))
+    most = few.range(0.5, actions=100.0, duration=1000.0)
     assert (most.low, most.high, most.is_unlike) == (0.0, 1.0, True)
 
 
@@ -101,11 +102,6 @@ def test_every_window_or_none_is_no_forecast() -> None:
         for certain in (0.0, 1.0):
             told = error.range(certain, actions=100.0, duration=1000.0)
             assert (told.low, told.expected, told.high) == (certain, certain, certain)
-
-
-def test_a_confidence_is_a_share() -> None:
-    with pytest.raises(ValueError, match="between 0 % and 100 %, not 100%"):
-        ForecastError().range(0.5, actions=1.0, duration=1.0, confidence=1.0)
 
 
 def test_a_forecast_is_told_with_its_range_and_confidence() -> None:

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from drawing import windows
 from earmark.grid import Windows
 from earmark.selection import Budget
-from earmark.selection.coverage_forecast import forecast
 from earmark.selection.coverage_ladder import calls_for, ladder
-from reckoning import CURVES, best_together, rated, recordings, solved, worth
+from reckoning import CURVES, best_together, forecast, rated, recordings, solved, worth
 
 
 def test_a_forecast_is_the_share_of_expected_actions() -> None:

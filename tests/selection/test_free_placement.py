@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 from earmark.gate.rates import RankRates
 from earmark.grid import Grid, Windows
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.coverage_forecast import forecast
 from earmark.selection.omissions import left_out
 from earmark.selection.pick import explain
 from earmark.selection.price_search import spend
 from earmark.selection.rules.coverage import lines
 from earmark.selection.rules.strata import Strata
 from earmark.timeline import Track
-from reckoning import CURVES
+from reckoning import CURVES, forecast
 
 PER_CALL = 4
 

@@ -24,7 +24,7 @@ CERTAIN = 1e-9
 """A forecast no further from all is no forecast: every window is called on."""
 
 CONFIDENCE = 0.8
-"""Of a range, unless another is asked for."""
+"""Of every range."""
 
 UNMEASURED = "how sure that is was not measured"
 """Why a forecast has no range."""
@@ -46,7 +46,7 @@ class ForecastRange:
     low: float
     expected: float
     high: float
-    confidence: float
+    confidence: float = CONFIDENCE
     """Share of recordings for which it lies between `low` and `high`."""
     is_unlike: bool = False
     """Whether too few recordings like this one have been met to say more than all that can be: 0 to
@@ -110,13 +110,10 @@ class ForecastError:
         counts = tuple(Miscount(**each) for each in kept.get("miscounts", ()))
         return cls(kept["intercept"], kept["slope"], kept["density"], misses, counts)
 
-    def range(
-        self, forecast: float, *, actions: float, duration: float, confidence: float = CONFIDENCE
-    ) -> ForecastRange:
+    def range(self, forecast: float, *, actions: float, duration: float) -> ForecastRange:
         """What a `forecast` of coverage means in a recording that is expected to hold `actions`."""
-        _check_confidence(confidence)
         if not 0 < forecast < 1 - CERTAIN:  # no call, or one on every window
-            return ForecastRange(forecast, forecast, forecast, confidence)
+            return ForecastRange(forecast, forecast, forecast)
         density = log_density(actions, duration)
         odds = log_odds(forecast)
         leaning = self.intercept + self.slope * odds + self.density * density
@@ -130,32 +127,27 @@ class ForecastError:
             # What a recording just like this one counts, as far as those that are alike tell.
             budgets = len(met) / len(np.unique(met[:, 0]))
             own = budgets * weights.sum() / max(float(alike.sum()), 1e-12)
-            units = quantile(met[:, 2], weights, own=own, confidence=confidence)
+            units = quantile(met[:, 2], weights, own=own)
         if math.isinf(units):
-            return ForecastRange(0.0, expected, 1.0, confidence, is_unlike=True)
+            return ForecastRange(0.0, expected, 1.0, is_unlike=True)
         side = units * spread(expected, actions)
-        return ForecastRange(
-            max(0.0, expected - side), expected, min(1.0, expected + side), confidence
-        )
+        return ForecastRange(max(0.0, expected - side), expected, min(1.0, expected + side))
 
-    def count(
-        self, actions: float, duration: float, *, confidence: float = CONFIDENCE
-    ) -> ForecastRange | None:
+    def count(self, actions: float, duration: float) -> ForecastRange | None:
         """Between what the number of actions is to lie where `actions` are expected.
 
         None where nobody has measured how far such numbers are off.
         """
-        _check_confidence(confidence)
         if not self.miscounts:
             return None
         met = np.array([(each.density, each.units) for each in self.miscounts])
         alike = likeness(met[:, 0], log_density(actions, duration))
-        units = quantile(met[:, 1], alike, own=1.0, confidence=confidence)
+        units = quantile(met[:, 1], alike, own=1.0)
         if math.isinf(units):
-            return ForecastRange(0.0, actions, max(actions, duration), confidence, is_unlike=True)
+            return ForecastRange(0.0, actions, max(actions, duration), is_unlike=True)
         factor = math.exp(units * count_spread(actions))
         low, high = (1 + actions) / factor - 1, (1 + actions) * factor - 1
-        return ForecastRange(max(0.0, low), actions, high, confidence)
+        return ForecastRange(max(0.0, low), actions, high)
 
     def forecast_for(self, expected: float, *, actions: float, duration: float) -> float:
         """The forecast from which on `expected` coverage is to be expected; at most 1."""
@@ -166,25 +158,20 @@ class ForecastError:
         return 1 / (1 + math.exp(-lean / self.slope))
 
 
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"a confidence lies between 0 % and 100 %, not {confidence:.0%}")
-
-
 def likeness(densities: FloatArray, density: float) -> FloatArray:
     """How much recordings of such log-densities count where one of `density` is at hand."""
     alike: FloatArray = np.exp(-0.5 * ((densities - density) / ALIKE) ** 2)
     return alike
 
 
-def quantile(units: FloatArray, weights: FloatArray, *, own: float, confidence: float) -> float:
-    """The error that `confidence` of recordings keep to, one of weight `own` being worse than all.
+def quantile(units: FloatArray, weights: FloatArray, *, own: float) -> float:
+    """The error that `CONFIDENCE` of recordings keep to, one of weight `own` being worse than all.
 
     Infinite where that one alone outweighs the rest.
     """
     order = np.argsort(units)
     reached: FloatArray = np.cumsum(weights[order])
-    place = int(np.searchsorted(reached, confidence * (reached[-1] + own)))
+    place = int(np.searchsorted(reached, CONFIDENCE * (reached[-1] + own)))
     return float(units[order[place]]) if place < len(units) else math.inf
 
 

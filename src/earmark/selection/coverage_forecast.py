@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Heard
-from earmark.grid import Windows
 from earmark.selection.allocation import Choice
-from earmark.selection.pick import gains
-
-
-def forecast(windows: Windows, chosen: ArrayLike) -> float:
-    """The share of actions that picks of the `chosen` windows are expected to touch.
-
-    nan where no action is expected at all.
-    """
-    actions = float(windows.rates.sum())
-    ordered = np.sort(np.asarray(chosen, dtype=np.intp))
-    return float(gains(windows, ordered).sum()) / actions if actions else math.nan
 
 
 def foretell(heard: Heard, choice: Choice, actions: float) -> float | None:
