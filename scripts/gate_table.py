@@ -148,7 +148,7 @@ def judge(
     crossed = {case.recording: [case] for case in crossed_cases(scores, material)}
     rows = {name: forecast_rows(case) for name, case in crossed.items()}
     counts = {name: count_rows(case) for name, case in crossed.items()}
-    stored = OperatingPoints.of(gate)
+    stored = OperatingPoints.of(gate.points)
     missed = measure_misses(scores, material, stored, gate.misses["thresholds"])
     lost = dict(zip(sorted(material), missed.shares, strict=True))
     for names in group(material).values():

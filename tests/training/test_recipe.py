@@ -198,9 +198,9 @@ def test_the_gate_as_it_ships_reaches_its_recall_on_fresh_recordings(tmp_path: P
             > 2 * math.sqrt(recall * (1 - recall) * sum(1 / size for size in sizes))
         ]
 
-    assert misses(OperatingPoints.of(trained.gate)) == []
+    assert misses(OperatingPoints.of(trained.gate.points)) == []
     for other in trained.by_seed.values():  # heads of the gate, but not the gate
-        assert misses(OperatingPoints.of(other))[-2:] == [0.9, 0.87]
+        assert misses(OperatingPoints.of(other.points))[-2:] == [0.9, 0.87]
 
 
 def faint(recordings: int, *, seed: int) -> Material:

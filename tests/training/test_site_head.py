@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate, default_gate
 from earmark.gate.rates import FittedRates
 from earmark.grid import Grid
@@ -141,8 +140,7 @@ def test_many_answers_teach_a_head_and_the_card_says_so(heard, tmp_path):
     site = Gate.load(tmp_path / "site.gate")
     assert "head and rates fitted anew by 90 answers and 0 corrections in 3" in site.card.data
     assert site.card.settings["adapted"][0]["learnt"] == found.learnt
-    points = OperatingPoints.of(site)
-    assert points.at_recall(0.9).on <= points.at_recall(0.87).on
+    assert site.episodes(recall=0.9).on <= site.episodes(recall=0.87).on
     other = made(9)
     scores = np.concatenate(
         [track.values for track in site.scorer([Track(other.features.astype(np.float32))])]

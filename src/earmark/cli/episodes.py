@@ -14,7 +14,6 @@ from earmark.cli.plan import parse_share
 from earmark.errors import EarmarkError
 from earmark.gate.episodes import Episodes, OperatingPoints
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.recall_promise import Misses, promise
 from earmark.gate.score_cache import cache_at
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
@@ -85,14 +84,13 @@ def episodes(
 
 def operating_point(gate: Gate, recall: str, guarantee: str | None, confidence: str) -> Episodes:
     """The rule that was asked for; a promise, or what stands in for it, is told on stderr."""
-    points = OperatingPoints.of(gate)
+    points = OperatingPoints.of(gate.points)
     if guarantee is None:
         wanted, least = parse_share(recall), points.on[-1][0]
         if wanted < least:
             warn(f"the gate's lowest operating point is {least:.0%} recall, so that is used")
         return points.at_recall(wanted)
-    shares = {"recall": parse_share(guarantee), "confidence": parse_share(confidence)}
-    given = promise(Misses(**gate.misses), **shares)
+    given = gate.promise(recall=parse_share(guarantee), confidence=parse_share(confidence))
     err.print(
         f"promise: {given.recall:.0%} recall on average over recordings like the "
         f"{given.recordings} development ones, with {given.confidence:.0%} confidence "

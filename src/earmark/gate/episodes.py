@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from earmark.gate.gate import Gate
 from earmark.timeline import HOP, FloatArray, Span, Track, merge
 
 SHORTEST = 0.15
@@ -77,9 +77,9 @@ class OperatingPoints:
     """Steps of the median filter."""
 
     @classmethod
-    def of(cls, gate: Gate) -> OperatingPoints:
-        """Those of `gate`."""
-        return cls(**{**gate.points, "on": tuple(map(tuple, gate.points["on"]))})
+    def of(cls, kept: Mapping[str, Any]) -> OperatingPoints:
+        """Those that a gate keeps as plain values."""
+        return cls(**{**kept, "on": tuple(map(tuple, kept["on"]))})
 
     def threshold(self, recall: float) -> float:
         """The highest threshold whose development recall is at least `recall`."""

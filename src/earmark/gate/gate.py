@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from earmark.gate.survival import Survival
 from earmark.media.atomic_file import replacing
 from earmark.models.onnx_session import shared_session
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
+
+if TYPE_CHECKING:
+    from earmark.gate.episodes import Episodes
+    from earmark.gate.recall_promise import Promise
 
 LAYOUT = 3
 """Of the file; raised when its meaning changes."""
@@ -317,6 +321,18 @@ class Gate:
             separation=self.separation,
             shows_loudest=bool(self.card.settings.get("context_channels")),
         )
+
+    def episodes(self, *, recall: float) -> Episodes:
+        """The rule for episodes that reached `recall` of the development actions."""
+        from earmark.gate.episodes import OperatingPoints  # of no use to one who only listens
+
+        return OperatingPoints.of(self.points).at_recall(recall)
+
+    def promise(self, *, recall: float, confidence: float = 0.95) -> Promise:
+        """The operating point whose recall is promised, see `earmark.gate.recall_promise`."""
+        from earmark.gate.recall_promise import Misses, promise
+
+        return promise(Misses(**self.misses), recall=recall, confidence=confidence)
 
 
 @cache

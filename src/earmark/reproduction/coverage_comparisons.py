@@ -34,7 +34,6 @@ from earmark.evaluation.score_sources import (
 from earmark.evaluation.tables import figures
 from earmark.evaluation.tables.coverage_tables import coverage_table, occupancies, paired_table
 from earmark.evaluation.tables.table import p_value, percent
-from earmark.gate.episodes import OperatingPoints
 from earmark.gate.frontline_registry import frontline_named, gate_of
 from earmark.grid import Grid
 from earmark.media import open_recording
@@ -422,7 +421,7 @@ def _point_rows(
     if gate is None:
         why = f"{line} has no stored operating point; give a .gate file first"
         return [not_run("moments retained, %", 80.0, why)]
-    rule = OperatingPoints.of(gate).at_recall(material.plan.recall)
+    rule = gate.episodes(recall=material.plan.recall)
     (total,) = count_setting(scored(source, line, names), rule, window=material.plan.window)
     n, told = f"{len(names)} clips", f"stored for a dev recall of {100 * material.plan.recall:g} %"
     return [

@@ -29,7 +29,7 @@ from earmark.evaluation.paper.published_numbers import ENCODER, RULE, TRANSFER, 
 from earmark.evaluation.score_sources import AnnotatedScores
 from earmark.evaluation.tables.table import Cells, Table, p_value, percent
 from earmark.features.pretrained.segments import SURE
-from earmark.gate.episodes import CLOSED_GAP, SHORTEST, OperatingPoints
+from earmark.gate.episodes import CLOSED_GAP, SHORTEST
 from earmark.gate.gate import Gate
 from earmark.grid import Grid
 from earmark.media.atomic_file import replacing
@@ -192,7 +192,7 @@ def make_transfer(given: Given) -> Made:
             continue
         found[encoder] = []
         for gate in gates:
-            rule = OperatingPoints.of(gate).at_recall(given.plan.recall)
+            rule = gate.episodes(recall=given.plan.recall)
             found[encoder] += count_setting(score_gate(gate, judged), rule, window=4.0)
     if any(" " in name for name in absent):
         why = "its weights are unpublished; the table `ablation` trains such a head"

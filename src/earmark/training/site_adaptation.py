@@ -255,7 +255,7 @@ def _with_new_head(heard: Sequence[Reheard], base: Gate, watch: Watch) -> Candid
 
     def make() -> Gate:
         assert isinstance(taught.scoring, SiteHead)
-        points, misses = operating_points(taught.crossed, OperatingPoints.of(base))
+        points, misses = operating_points(taught.crossed, OperatingPoints.of(base.points))
         made = with_head(base, taught.scoring)
         made = replace(made, points=asdict(points), misses=asdict(misses))
         return replace(made, rates=taught.rates)
