@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawing import picked, windows
+from earmark.selection.pick import best_first
 from earmark.selection.rules.facility import Facility
-from earmark.selection.rules.rank import Rank, best_first, normalise, top_up
+from earmark.selection.rules.rank import Rank, normalise, top_up
 from earmark.selection.rules.separated import MinimumSeparation
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import Pick, explain, gains
+from earmark.selection.pick import Pick, best_first, explain, gains
 from earmark.selection.result import LeftOut
-from earmark.selection.rules.rank import best_first
 from earmark.timeline import FloatArray, IndexArray, format_clock
 
 

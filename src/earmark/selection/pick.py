@@ -43,6 +43,11 @@ def allowance(windows: Windows, budget: int) -> int:
     return min(budget, windows.calls)
 
 
+def best_first(scores: FloatArray) -> IndexArray:
+    """Windows from the best score down, ties to the earlier one."""
+    return np.argsort(-scores, kind="stable")
+
+
 def gains(windows: Windows, chosen: IndexArray) -> FloatArray:
     """Expected new actions of each of `chosen`, in increasing order of window.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import Pick, allowance
-from earmark.selection.rules.rank import best_first, explain_by_rank, normalise, top_up
+from earmark.selection.pick import Pick, allowance, best_first
+from earmark.selection.rules.rank import explain_by_rank, normalise, top_up
 from earmark.timeline import FloatArray
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import Pick, allowance, explain
+from earmark.selection.pick import Pick, allowance, best_first, explain
 from earmark.timeline import FloatArray, IndexArray
 
 
@@ -19,11 +19,6 @@ class Rank:
         """The `budget` best windows."""
         chosen = best_first(windows.scores)[: allowance(windows, budget)]
         return explain_by_rank(windows, chosen)
-
-
-def best_first(scores: FloatArray) -> IndexArray:
-    """Windows from the best score down, ties to the earlier one."""
-    return np.argsort(-scores, kind="stable")
 
 
 def normalise(scores: FloatArray) -> FloatArray:

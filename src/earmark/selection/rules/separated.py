@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.pick import Pick, allowance, explain
-from earmark.selection.rules.rank import best_first
+from earmark.selection.pick import Pick, allowance, best_first, explain
 
 
 @dataclass(frozen=True, slots=True)
