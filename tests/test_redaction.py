@@ -9,7 +9,8 @@ import pytest
 from earmark.captioning.model_choice import ModelChoice
 from earmark.errors import UnreadableFile, summarise
 from earmark.media import Source, find
-from earmark.media.source import Shard, as_place, from_root, name_of
+from earmark.media.shard import Shard
+from earmark.media.source import as_place, from_root, name_of
 from earmark.redaction import RedactingFilter, SecretFilter, is_redacted, redact, redact_url
 
 SIGNED = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIA&X-Amz-Date=20260101T000000Z"

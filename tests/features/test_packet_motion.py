@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from earmark.features.packet_motion import Packets
-from earmark.media import VideoPackets
+from earmark.media.video_packets import VideoPackets
 
 
 def packets(sizes: np.ndarray, *, fps: float = 25.0, key_every: int = 50) -> VideoPackets:

@@ -16,7 +16,7 @@ from earmark.ledger.records import PickRow
 from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.media import Source
-from earmark.media.source import Shard
+from earmark.media.shard import Shard
 from earmark.pipeline.batch import import_batch
 from earmark.pipeline.caption import caption
 from earmark.pipeline.preview import preview

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import as_track
-from earmark.media import Meter, Recording, VideoPackets
+from earmark.media import Meter, Recording
+from earmark.media.video_packets import VideoPackets
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
 
 

@@ -3,7 +3,6 @@
 from earmark.media.audio_timeline import Sound
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, FrameStats
-from earmark.media.packet_index import VideoPackets
 from earmark.media.recording import Recording
 from earmark.media.recording_description import open_recording
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
@@ -21,7 +20,6 @@ __all__ = [
     "Recording",
     "Sound",
     "Source",
-    "VideoPackets",
     "VideoTrack",
     "find",
     "open_recording",

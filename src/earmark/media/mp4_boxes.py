@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -215,8 +216,12 @@ def _parse(storage: Storage, stretch: range, *, within: bytes) -> Iterator[Mp4Bo
 
 def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
     found: dict[bytes, range] = {}
-    for leaf in _leaves(trak):  # the first of a kind: QuickTime has a second hdlr for the data
-        found.setdefault(leaf.kind, leaf.body)
+    boxes = deque(trak.children)
+    while boxes:  # the first of a kind: QuickTime has a second hdlr for the data
+        box = boxes.popleft()
+        boxes.extendleft(reversed(box.children))
+        if not box.children:
+            found.setdefault(box.kind, box.body)
     # Version, times, number, duration and 20 bytes more, then the matrix, whose first row is
     # (cosine, sine, 0) in 16.16; times and durations take 8 bytes in version 1, 4 in version 0.
     header = _read(storage, found.get(b"tkhd"), 96).ljust(96, b"\0")
@@ -233,12 +238,6 @@ def _read_trak(storage: Storage, trak: Mp4Box, movie_ticks: int) -> Trak:
         edits=tuple((duration / movie_ticks, start) for duration, start, _ in lines),
         tables=found,
     )
-
-
-def _leaves(box: Mp4Box) -> Iterator[Mp4Box]:
-    """The boxes in a box that do not hold boxes, at any depth."""
-    for child in box.children:
-        yield from _leaves(child) if child.children else (child,)
 
 
 def _clock(storage: Storage, body: range | None) -> int:

@@ -18,7 +18,6 @@ from earmark.errors import UnreadableFile
 from earmark.media.mp4_boxes import Trak, walk
 from earmark.media.source import place_of
 from earmark.media.storage import Storage
-from earmark.timeline import FloatArray
 
 Ints = NDArray[np.int64]
 
@@ -60,22 +59,6 @@ class PacketIndex:
             end = first + max(1, int(np.searchsorted(sizes, limit_bytes, side="right")))
             yield slice(first, end)
             first = end
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VideoPackets:
-    """Sizes of a recording's video packets, read from the index without a byte of video.
-
-    In presentation order: `times` never decrease.
-    """
-
-    times: FloatArray
-    """When each picture is shown, in seconds on the recording's clock."""
-    sizes_bytes: Ints
-    is_key: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.times)
 
 
 def check_fragments(storage: Storage) -> None:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
 from earmark.media.audio_decoder import decode_runs
 from earmark.media.audio_timeline import Sound, lay_runs
-from earmark.media.container import moving_pictures, open_media
 from earmark.media.frame import Frame
 from earmark.media.frame_reader import FrameReader, FrameStats
-from earmark.media.packet_index import VideoPackets
 from earmark.media.read_ahead import read_ahead
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.sound_process import decode_apart, is_worth_a_process
-from earmark.media.source import Source, place_of
+from earmark.media.source import Source
 from earmark.media.storage import Meter
+
+if TYPE_CHECKING:
+    from earmark.media.video_packets import VideoPackets
 
 _NOTHING_TO_HEAR = (
     "so there is nothing to listen to; choose windows by motion with `--frontline packets` "
@@ -122,9 +120,9 @@ class Recording:
                 f"{self.name} {why}, so motion cannot be read from it; listen instead "
                 "(`--frontline energy`), or remux it to MP4"
             )
-        meter = meter if meter is not None else Meter()
-        files = [_video_columns(part, meter) for part in self.parts if part.video]
-        return VideoPackets(*map(np.concatenate, zip(*files, strict=True)))
+        from earmark.media.video_packets import read_video_packets
+
+        return read_video_packets(self.parts, meter if meter is not None else Meter())
 
     def frames(self, times: Sequence[float], *, stats: FrameStats | None = None) -> list[Frame]:
         """The picture shown at each of `times`, in the order asked; `MediaError` without pictures.
@@ -179,18 +177,3 @@ class Recording:
             for part, uri in zip(plain["parts"], source.uris, strict=True)
         ]
         return cls(**{**plain, "source": source, "parts": tuple(parts)})
-
-
-def _video_columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
-    """Times, sizes and which are keys, of the video packets of one file as they are shown."""
-    with open_media(part.uri, meter, version=part.version, index_only=True) as file:
-        stream = moving_pictures(file.container)
-        if stream is None:
-            raise MediaError(
-                f"{place_of(part.uri)} has no pictures any more; it changed while in use"
-            )
-        index = file.index_of(stream)
-        shown = np.flatnonzero(index.is_shown)
-        order = shown[np.argsort(index.stamps[shown], kind="stable")]
-        times = index.stamps[order] / index.ticks_a_second + part.shift
-        return times, index.sizes[order].astype(np.int64), index.is_key[order]

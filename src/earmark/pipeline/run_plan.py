@@ -23,7 +23,7 @@ from earmark.gate.score_cache import ScoreCache
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
 from earmark.media import Source, find
-from earmark.media.source import Shard, from_root
+from earmark.media.source import from_root
 from earmark.models import ModelStore
 from earmark.selection import (
     Budget,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from earmark.evidence.picture_evidence import PictureEvidence
     from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.sound_names import SoundNamer
+    from earmark.media.shard import Shard
     from earmark.selection.cost_forecast import Forecast
 
 Paths = Sequence[str | Path | Source]
@@ -321,6 +322,8 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         length = chosen.pop("window", grid.length)
         chosen["grid"] = Grid(length, chosen.pop("placement", grid.placement))
     if isinstance(chosen.get("shard"), str):
+        from earmark.media.shard import Shard
+
         chosen["shard"] = Shard.parse(chosen["shard"])
     if isinstance(chosen.get("cache"), str | Path):
         chosen["cache"] = ScoreCache(Path(chosen["cache"]))
