@@ -9,7 +9,8 @@ import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
 from earmark.features.energy import Energy, EnergyVariance
-from earmark.features.log_mel import Floor, FloorMel, Flux, LogMel
+from earmark.features.flux import Flux
+from earmark.features.log_mel import Floor, FloorMel, LogMel
 from earmark.features.spectrum import (
     IN_CACHE,
     SILENCE_DB,

@@ -1,4 +1,4 @@
-"""Encoders over log-mel spectra: onsets, levels against the recent past and the noise floor."""
+"""Encoders over log-mel spectra: levels against the recent past and the noise floor."""
 
 from __future__ import annotations
 
@@ -8,32 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from earmark.features.encoder import SoundEncoder, as_track
-from earmark.features.spectrum import QUIET, SPECTRA, mel_weights, on_one_thread, power_spectra
+from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
 
 FINE = 64
 """Mel bands whose logarithms are averaged into `FloorMel.bands`: a tone fills only one of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flux(SoundEncoder):
-    """Onset strength: the rise of the log-mel spectrum over 10 ms, meaned over the bands.
-
-    Falls count as nothing. A step takes its strongest 10 ms.
-    """
-
-    bands: int = 40
-
-    def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
-        """The spectral flux of `sound`; the first 10 ms have nothing to rise from and are 0."""
-        weights, before = mel_weights(self.bands), None
-        for power, first in power_spectra(sound):
-            levels = np.log(on_one_thread(power.reshape(-1, len(weights)), weights) + QUIET)
-            start = levels[:1] if before is None else before
-            rises = np.diff(levels, axis=0, prepend=start).clip(0).mean(axis=1)
-            before = levels[-1:]
-            yield as_track(rises.reshape(-1, SPECTRA).max(axis=1), first)
 
 
 @dataclass(frozen=True, slots=True)
