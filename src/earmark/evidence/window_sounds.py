@@ -47,7 +47,9 @@ def sounds_in(
     """What is heard in each of `spans`: the names of its sounds, its level, and what is said."""
     return {
         span: WindowSounds(
-            names.get(span, ()), level_words(level, span) if level else (), said_in(span, said)
+            names.get(span, ()),
+            level_words(level, span) if level else (),
+            said_in(span, said) if said else (),
         )
         for span in spans
     }

@@ -36,6 +36,9 @@ _OPTIONS = {"format_whitelist": ",".join(_FORMATS.split()), "protocol_whitelist"
 themselves. Playlists and session descriptions open files and sockets, so none is among them, and
 no protocol is, so that whatever a format asks for is not opened."""
 
+_STILL = Disposition.attached_pic
+"""Of a stream that is no moving pictures: the cover of an album."""
+
 MOST_PIXELS = 1 << 27
 """Of one picture: four of 8K."""
 
@@ -156,18 +159,13 @@ def _read_tracks(storage: Storage) -> Tracks:
 def _open_indexed(storage: Storage, tracks: Tracks, *, index_only: bool) -> MediaFile:
     if index_only and tracks.description:
         bare = _open_container(io.BytesIO(tracks.description), storage)
-        if all(stream.id in tracks.traks for stream in bare.streams if _is_media(stream)):
+        streams = (*bare.streams.audio, *bare.streams.video)
+        if all(one.id in tracks.traks or one.disposition & _STILL for one in streams):
             return MediaFile(bare, storage, tracks)
         bare.close()
         reason = "its index and its tracks do not agree"
         tracks = replace(tracks, traks={}, access_reason=reason)
     return MediaFile(_open_container(_ByteFile(storage), storage), storage, tracks)
-
-
-def _is_media(stream: Stream) -> bool:
-    """Whether a stream is sound or moving pictures; the cover of an album is neither."""
-    is_still = bool(stream.disposition & Disposition.attached_pic)
-    return stream.type in ("audio", "video") and not is_still
 
 
 def _open_container(file: object, storage: Storage) -> InputContainer:
@@ -226,7 +224,7 @@ def packets_of(container: InputContainer, *streams: Stream) -> Iterator[Packet[A
 
 def moving_pictures(container: InputContainer) -> VideoStream | None:
     """The first stream of moving pictures; the cover of an album is not one."""
-    return next((stream for stream in container.streams.video if _is_media(stream)), None)
+    return next((one for one in container.streams.video if not one.disposition & _STILL), None)
 
 
 def decode_packet(

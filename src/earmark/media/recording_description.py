@@ -96,7 +96,8 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
             parts.append(_describe(file, uri, start))
             keys.append(file.storage.key())
             container = container or file.container.format.name
-            began = began if len(parts) > 1 else _began(file)
+            told = file.container.metadata.get("creation_time")
+            began = _began(told) if told and len(parts) == 1 else began
             reason = reason if reason and parts[-1].has_index else file.tracks.access_reason
     _check_track(source, parts, audio_track)
     return Recording(
@@ -114,13 +115,13 @@ def open_recording(source: Source | str | Path, *, audio_track: int = 0) -> Reco
     )
 
 
-def _began(file: MediaFile) -> str:
-    """When a file says that it began, in ISO 8601 to the second; empty where it does not.
+def _began(told: str) -> str:
+    """The time that a file tells, in ISO 8601 to the second; empty where it cannot be meant.
 
     Cameras whose clock was never set say 1904 or 1970.
     """
     try:
-        said = datetime.fromisoformat(file.container.metadata.get("creation_time", ""))
+        said = datetime.fromisoformat(told)
     except ValueError:
         return ""
     return said.isoformat(timespec="seconds") if said.year > _FIRST_YEAR else ""
@@ -151,8 +152,9 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         raise UnreadableFile(f"{place_of(uri)} holds no packets; copy the whole file again")
     begin, end = bounds(extents.values(), extents.get(pictures.index) if pictures else None)
     zero = 0.0 if file.tracks.traks else zero_of(file, begin)
-    _check_clock(file, end - zero, has_pictures=pictures is not None)
-    duration = max(0.0, end - zero)
+    duration, size = max(0.0, end - zero), file.storage.size_bytes
+    if not end - zero <= min(_LONGEST, 60.0 + size / _LEAST_BYTES_A_SECOND[pictures is not None]):
+        raise _damaged_clock(file, end - zero)
     index = file.tracks.index
     marks = read_marks(file.storage, index, duration=duration) if index else ()
     return Part(
@@ -163,22 +165,19 @@ def _describe(file: MediaFile, uri: str, start: float) -> Part:
         has_index=bool(file.tracks.traks),
         audio_tracks=tuple(_describe_audio(stream, extents) for stream in audio),
         video=_describe_video(file, pictures, extents) if pictures else None,
-        size_bytes=file.storage.size_bytes,
+        size_bytes=size,
         version=file.storage.version,
         promised=0.0 if index else promised(file.container),
         marks=marks,
     )
 
 
-def _check_clock(file: MediaFile, seconds: float, *, has_pictures: bool) -> None:
-    """Make sure that the bytes of a file may last for `seconds`."""
-    size = file.storage.size_bytes
-    if not seconds <= min(_LONGEST, 60.0 + size / _LEAST_BYTES_A_SECOND[has_pictures]):
-        hours = f"{seconds / 3600:,.1f}".removesuffix(".0")
-        raise UnreadableFile(
-            f"{place_of(file.storage.uri)} has damaged timestamps: {size:,} bytes cannot "
-            f"last {hours} h; remux it, or convert what plays of it"
-        )
+def _damaged_clock(file: MediaFile, seconds: float) -> UnreadableFile:
+    hours = f"{seconds / 3600:,.1f}".removesuffix(".0")
+    return UnreadableFile(
+        f"{place_of(file.storage.uri)} has damaged timestamps: {file.storage.size_bytes:,} bytes "
+        f"cannot last {hours} h; remux it, or convert what plays of it"
+    )
 
 
 def _describe_audio(stream: AudioStream, extents: dict[int, Extent]) -> AudioTrack:
