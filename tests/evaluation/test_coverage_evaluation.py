@@ -273,6 +273,14 @@ def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):
         find_media([tmp_path / "nowhere"])
 
 
+def test_a_folder_without_media_has_none_and_a_dead_link_is_none(tmp_path: Path):
+    with pytest.raises(AnnotationError, match="there are no media at"):
+        find_media([tmp_path])
+    (tmp_path / "a.wav").write_bytes(b"")
+    (tmp_path / "b.wav").symlink_to("gone.wav")
+    assert list(find_media([tmp_path])) == ["a"]
+
+
 def test_the_middle_minute():
     assert middle_minute(200.0) == Span(70.0, 130.0)
     assert middle_minute(30.0) == Span(0.0, 30.0)

@@ -14,9 +14,12 @@ from earmark.media.source import name_of
 def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
     """Recordings by name: the file's name without its suffix, the first chapter's of several."""
     found: dict[str, Source] = {}
+    given = {str(path) for path in paths}
     for source in find([str(path) for path in paths]):
-        if "://" not in source.uris[0] and not Path(source.uris[0]).exists():
-            raise AnnotationError(f"there are no media at {source.path}")
+        if "://" not in source.uris[0] and not Path(source.uris[0]).is_file():
+            if source.uris[0] in given:
+                raise AnnotationError(f"there are no media at {source.path}")
+            continue  # below a folder: a link that leads nowhere, or a folder that is shut
         name = Path(name_of(source.uris[0])).stem
         if name in found:
             raise AnnotationError(
