@@ -52,6 +52,7 @@ def earmark_says(*words: object, code: int = 0, env: dict[str, str] | None = Non
 
 def caption(film: Path, run: Path, server, *words: str, **more) -> str:
     asked = ("--vlm", server.url, "--model", MODEL, "--no-cache", "-f", "energy", "--no-sounds")
+    asked += ("--concurrency", "1")  # so that pictures come in the order of their windows
     return earmark_says("caption", film, "--run", run, *asked, "--no-pictures", *words, **more)
 
 
