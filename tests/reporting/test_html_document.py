@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from earmark.reporting.html_document import assemble, embed_image, embed_json, escape
+from earmark.reporting.html_document import assemble, embed_image, embed_json
+from earmark.selection.notebook import escape
 from report_runs import HOSTILE
 
 

@@ -12,7 +12,8 @@ from earmark.errors import LedgerError
 from earmark.evaluation.tables.figures import can_draw, png
 from earmark.evaluation.tables.table import Table
 from earmark.media.atomic_file import replacing
-from earmark.reporting.html_document import assemble, embed_image, escape
+from earmark.reporting.html_document import assemble, embed_image
+from earmark.selection.notebook import escape
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

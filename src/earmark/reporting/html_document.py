@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 from typing import Any
+
+from earmark.selection.notebook import escape
 
 _FRAME = """<!doctype html>
 <html lang="en">
@@ -60,15 +61,6 @@ def assemble(
     )
 
 
-def escape(text: str) -> str:
-    """`text` as it can stand in a body, or in a quoted attribute: nothing in it is markup.
-
-    >>> escape("<b>'&'</b>")
-    '&lt;b&gt;&#x27;&amp;&#x27;&lt;/b&gt;'
-    """
-    return html.escape(_encodable(text), quote=True)
-
-
 def embed_image(data: bytes, kind: str = "image/jpeg") -> str:
     """The address of a picture that lies in the page itself."""
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
@@ -83,11 +75,7 @@ def embed_json(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return _encodable(text)
-
-
-def _encodable(text: str) -> str:
-    """Without halves of surrogate pairs: they are no characters, and UTF-8 cannot hold them."""
+    # Halves of surrogate pairs are no characters, and UTF-8 cannot hold them.
     return text.encode("utf-8", "replace").decode()
 
 

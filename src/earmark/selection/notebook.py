@@ -88,7 +88,13 @@ def to_data_frame(rows: Iterable[Mapping[str, object]], columns: Sequence[str]) 
 
 
 def escape(text: str) -> str:
-    """`text` with nothing in it that is markup, and nothing that UTF-8 cannot hold."""
+    """`text` as it can stand in a body, or in a quoted attribute: nothing in it is markup.
+
+    Nor anything that UTF-8 cannot hold.
+
+    >>> escape("<b>'&'</b>")
+    '&lt;b&gt;&#x27;&amp;&#x27;&lt;/b&gt;'
+    """
     return escape_markup(text.encode("utf-8", "replace").decode())
 
 

@@ -27,8 +27,9 @@ from earmark.evaluation.tables.table import Cells, Table, p_value
 from earmark.evidence.face_blur import FaceBlur
 from earmark.media import Frame, Recording, open_recording
 from earmark.media.atomic_file import replacing
-from earmark.reporting.html_document import embed_image, escape
+from earmark.reporting.html_document import embed_image
 from earmark.reporting.text_format import counted
+from earmark.selection.notebook import escape
 
 ACROSS = 320
 """Pixels across of the largest picture on the page."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from earmark.evaluation.metrics.coverage_counts import dash
 from earmark.reporting.csv_rows import write_csv
-from earmark.reporting.html_document import escape
+from earmark.selection.notebook import escape
 
 LONGEST = 36
 """Characters of a cell that is kept on one line; a column with a longer one is set as text."""
