@@ -92,6 +92,24 @@ def test_the_steps_of_a_cell_share_its_values(weights):
     assert (finer[:6] == finer[0]).all() and (finer[5] != finer[6]).any()
 
 
+@pytest.mark.parametrize("seconds", [0.3, 5.0, 75.0])
+def test_cells_heard_side_by_side_are_those_heard_one_after_the_other(weights, seconds):
+    encoder, sound = YAMNet(cell=24, weights=weights), noise(seconds).astype(np.float32)
+    asked: list[int] = []
+
+    def all_but_the_first(cells: np.ndarray) -> np.ndarray:
+        asked.append(len(cells))
+        return np.arange(1, len(cells))
+
+    rows = features(encoder, sound)[::24]  # (cells, CLASSES)
+    last = 0
+    for first, _, places, logits in encoder.hear_cells(blocks(sound, 5_000), all_but_the_first):
+        assert first == last
+        np.testing.assert_array_equal(logits, rows[first + places])
+        last = first + len(places) + 1
+    assert last == len(rows) == sum(asked)
+
+
 def test_logits_are_the_files_own_to_half_its_rounding(weights):
     """Against the file's output, which it rounds to 1/256 after rounding logits to 0.347."""
     from ai_edge_litert.interpreter import Interpreter

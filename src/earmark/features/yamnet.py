@@ -15,8 +15,11 @@ computed here too, as the file does and three times as fast.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -27,6 +30,7 @@ from earmark.features.encoder import STEP, as_track, cut
 from earmark.features.sound_tags import SoundTagger
 from earmark.features.spectrum import on_one_thread
 from earmark.media import Sound
+from earmark.media.child_process import cores
 from earmark.models import ModelStore
 from earmark.models.litert import borrow, class_names, open_network
 from earmark.timeline import FloatArray, IndexArray, Track
@@ -51,9 +55,15 @@ SHAPE = (96, 64)
 AT_ONCE = 4
 """Patches whose spectra are made together, which then stay in the cache."""
 
+WORTH_A_THREAD, MOST_THREADS = 8, 4
+"""Patches that a thread is worth being asked for, and as many threads as help."""
+
 CLASSES, WIDTH = 521, 1024
 
 Reads = Literal["logits", "activity", "embedding"]
+
+_Begun = tuple[int, int, IndexArray, list[Future[FloatArray]]]
+"""A stretch of sound: its first cell, its steps, the cells that are heard, and their logits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +122,29 @@ class YAMNet(SoundTagger):
 
         Which is for `wanted` to say, given the samples of every cell in it, `(cells, samples)`.
         """
+        waiting: deque[_Begun] = deque()  # one of them is heard while the next one is read
+        with ThreadPoolExecutor(_threads()) as pool:
+            for begun in self._begin(sound, wanted, pool):
+                waiting.append(begun)
+                if len(waiting) > 1:
+                    yield _finish(waiting.popleft())
+            yield from map(_finish, waiting)
+
+    def _begin(
+        self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray], pool: Executor
+    ) -> Iterator[_Begun]:
+        """What `hear_cells` gives of each stretch; its logits are being made."""
+        width = self.cell * STEP
+        before = (PATCH - width) // 2
         for patches, steps, first in _cells(sound, self.cell):
-            width = self.cell * STEP
-            before = (PATCH - width) // 2
             places = wanted(patches[:, before : before + width])
-            with borrow(_QuantizedNetwork, self._file()) as network:
-                logits = network.logits(network.listen(patches[places]))
-            yield first // self.cell, steps, places, logits
+            shares = np.array_split(places, min(_threads(), 1 + len(places) // WORTH_A_THREAD))
+            parts = [pool.submit(self._logits, patches[own]) for own in shares]
+            yield first // self.cell, steps, places, parts
+
+    def _logits(self, patches: FloatArray) -> FloatArray:
+        with borrow(_QuantizedNetwork, self._file()) as network:
+            return network.logits(network.listen(patches))
 
     def _read(self, network: _QuantizedNetwork, rows: FloatArray) -> FloatArray:
         """What is asked for, one row a cell, of embeddings in whole numbers."""
@@ -190,6 +216,16 @@ class _QuantizedNetwork:
         products = on_one_thread(rows, self._weights)
         logits = products * (self._scale * self._weights_scale) + self._biases
         return logits.astype(np.float32)
+
+
+def _threads() -> int:
+    """Threads to hear patches with: one where a batch has a process on every core already."""
+    return 1 if current_process().daemon else min(MOST_THREADS, cores())
+
+
+def _finish(begun: _Begun) -> tuple[int, int, IndexArray, FloatArray]:
+    first, steps, places, parts = begun
+    return first, steps, places, np.concatenate([part.result() for part in parts])
 
 
 def _cells(sound: Iterable[Sound], cell: int) -> Iterator[tuple[FloatArray, int, int]]:
