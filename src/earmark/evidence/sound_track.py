@@ -58,6 +58,10 @@ def logit(share: float) -> float:
     return math.log(share / (1 - share))
 
 
+def _probability(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float32)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class SoundEvent:
     """A named sound, from when until when."""
@@ -91,11 +95,6 @@ class SoundTrack:
     classes: NDArray[np.int16]
     logits: NDArray[np.float32]
 
-    @property
-    def probabilities(self) -> FloatArray:
-        """One an entry."""
-        return np.asarray(1 / (1 + np.exp(-self.logits)), dtype=np.float32)
-
     def names_in(self, span: Span, *, most: int = 3, least: float = 0.2) -> tuple[str, ...]:
         """What is heard in `span`, likeliest first, by each class's likeliest cell there."""
         first = int(span.start / self.hop + 1e-6)
@@ -111,7 +110,7 @@ class SoundTrack:
     def strongest(self, weights: FloatArray) -> Track:
         """The greatest of probability times weight in each cell; one weight a class."""
         values = np.zeros(self._count, dtype=np.float32)
-        np.maximum.at(values, self.cells, self.probabilities * weights[self.classes])
+        np.maximum.at(values, self.cells, _probability(self.logits) * weights[self.classes])
         return Track(values, hop=self.hop)
 
     def mean_logits(self, shares: FloatArray) -> Track:
@@ -130,14 +129,16 @@ class SoundTrack:
         A broad sound that lies within one of its kinds is left out: a drill is a tool anyway.
         """
         found: list[SoundEvent] = []
-        for number in np.unique(self.classes).tolist():
+        places = np.flatnonzero(self.logits >= logit(OFF) - 0.01)  # a fifth of all; rounded below
+        classes = self.classes[places]
+        for number in np.unique(classes).tolist():
             if number < self.names.index(BACKGROUND):
-                found += self._events_of(number)
+                found += self._events_of(number, places[classes == number])
         return sorted(_without_broader(found))
 
-    def _events_of(self, number: int) -> Iterator[SoundEvent]:
-        own = self.classes == number
-        cells, likely = self.cells[own], self.probabilities[own]
+    def _events_of(self, number: int, own: IndexArray) -> Iterator[SoundEvent]:
+        """Of the entries `own`, all of one class, those that make events."""
+        cells, likely = self.cells[own], _probability(self.logits[own])
         cells, likely = cells[likely >= OFF], likely[likely >= OFF]
         if likely.max(initial=0.0) < ON:
             return
@@ -220,14 +221,13 @@ class SoundTracker:
 
     def track(self) -> SoundTrack:
         """What was noted."""
-        empty = np.zeros(0)
         return SoundTrack(
             self.encoder.classes,
             self.encoder.cell * HOP,
             self._steps * HOP,
-            np.concatenate([*self._cells, empty]).astype(np.intp),
-            np.concatenate([*self._classes, empty]).astype(np.int16),
-            np.concatenate([*self._logits, empty]).astype(np.float32),
+            np.concatenate([np.zeros(0, np.intp), *self._cells]),
+            np.concatenate([np.zeros(0, np.int16), *self._classes]),
+            np.concatenate([np.zeros(0, np.float32), *self._logits]),
         )
 
     def _note(self, heard: tuple[int, int, IndexArray, FloatArray]) -> None:
