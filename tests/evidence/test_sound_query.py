@@ -24,6 +24,7 @@ def test_a_drill_is_found_by_its_name_and_so_is_what_takes_it_in(words):
 
 def test_a_broad_word_finds_its_kinds():
     found = match_sounds("tools", NAMES)
+    assert next(iter(found)) == "Tools"
     assert {"Tools", "Drill", "Hammer", "Power tool"} == set(found)
     assert found["Hammer"].reason == "a kind of tools"
 
@@ -70,6 +71,16 @@ def test_nothing_is_meant_by_nothing_and_by_other_words():
 
 def test_words_are_stemmed_as_search_does():
     assert stems("Rinsing, ceramic-tiles!") == ["rins", "ceram", "tile"]
+
+
+@pytest.mark.slow
+def test_what_is_meant_itself_is_told_before_its_kinds():
+    require_yamnet()
+    found = match_sounds(
+        "someone speaks", class_names(ModelStore().find("yamnet")), require_minilm()
+    )
+    assert next(iter(found)) == "Speech"
+    assert "Conversation" in found
 
 
 @pytest.mark.slow

@@ -54,6 +54,7 @@ def match_sounds(
             means = "means much the same as" if weight >= SAME else "is nearest in meaning to"
             if name not in wider:
                 found.setdefault(name, SoundMatch(name, weight, f"{means} {words!r}"))
+    direct = set(found)
     surest = max((match.weight for match in found.values()), default=0.0)
     for name, match in list(found.items()):
         if match.weight < max(surest, SAME):  # a guess has no kinds, and is a kind of nothing
@@ -64,7 +65,11 @@ def match_sounds(
         for broad in broader(name) & set(names):
             said = f"takes in {name.lower()}"
             found.setdefault(broad, SoundMatch(broad, WIDER * match.weight, said))
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1].weight, pair[1].reason, pair[0])))
+
+    def place(match: SoundMatch) -> tuple[float, bool, str, str]:
+        return -match.weight, match.name not in direct, match.reason, match.name
+
+    return {match.name: match for match in sorted(found.values(), key=place)}
 
 
 def likeness(words: str, names: Sequence[str], encoder: SentenceEncoder) -> FloatArray:
