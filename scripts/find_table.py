@@ -1,6 +1,7 @@
 """How much `find` finds for how many calls, and how often its range of what was missed holds.
 
     python scripts/find_table.py ../shared/data --recordings 12
+    python scripts/find_table.py ../shared/data --recordings 12 --classes 6
     python scripts/find_table.py ../shared/data --recordings 12 --ranges 400
 
 Truth are the annotated sound events of one class (EPIC-SOUNDS, in DATA/epic), in the recordings of
@@ -8,9 +9,11 @@ DATA/resound or of `--media DIR`: EPIC-KITCHENS-100's own sound, say. An event i
 window that touches it is asked about. Beside `find`: calls evenly spaced, and the windows that
 `select` would caption, searched afterwards by a search that misses nothing.
 
-With `--ranges` so many times a class, one, three or all of the recordings and 5 to 40 calls are
-drawn, and the moments that were missed (windows in a row that hold the class, none of them asked
-about or joined to one that was) are held against the range that is told.
+With `--classes` every class of which there are so many events is looked for by its own name, and
+the means over all of them are told. With `--ranges` so many times a class, one, three or all of the
+recordings and 5 to 40 calls are drawn, and the moments that were missed (windows in a row that hold
+the class, none of them asked about or joined to one that was) are held against the range that is
+told.
 """
 
 from __future__ import annotations
@@ -139,24 +142,52 @@ def finder(question: str, listener: SoundListener) -> NamedSounds:
     return made
 
 
-def print_recall(heard: list[Heard], truths: Truths, listener: SoundListener) -> None:
-    """One row a question and a rule."""
-    windows = [one.windows for one in heard]
+def questions(truths: Truths, fewest: int) -> dict[str, str]:
+    """What is looked for, by class: those of `QUESTIONS`, or every class with so many events."""
+    if not fewest:
+        return QUESTIONS
+    counts: dict[str, int] = {}
+    for (label, _), spans in sorted(truths.items()):
+        counts[label] = counts.get(label, 0) + len(spans)
+    return {each: QUESTIONS.get(each, each) for each in counts if counts[each] >= fewest}
+
+
+def print_recall(
+    heard: list[Heard], truths: Truths, listener: SoundListener, asking: dict[str, str]
+) -> None:
+    """One row a question and a rule, and the mean of each rule."""
     print("class | question | events | rule | " + " | ".join(map(str, CALLS)))
-    for label, question in QUESTIONS.items():
+    even_and_select = {
+        (name, calls): [
+            {pick.window for pick in choice.picks}
+            for choice in allocate(
+                rule, [one.windows for one in heard], Budget(count=calls), across=True
+            )
+        ]
+        for name, rule in (("select", Coverage()), ("even", Strata()))
+        for calls in CALLS
+    }
+    every: dict[str, list[list[float]]] = {"find": [], "select": [], "even": []}
+    for label, question in asking.items():
         meant = finder(question, listener)
         truth = [truths.get((label, one.name), []) for one in heard]
-        rows: dict[str, list[str]] = {"find": [], "select": [], "even": []}
-        for calls in CALLS:
-            asked = find(targets(heard, meant), truth, calls)
-            rows["find"].append(f"{recall(asked, truth):.2f}")
-            for name, rule in (("select", Coverage()), ("even", Strata())):
-                chosen = allocate(rule, windows, Budget(count=calls), across=True)
-                asked = [{pick.window for pick in choice.picks} for choice in chosen]
-                rows[name].append(f"{recall(asked, truth):.2f}")
-        for name, cells in rows.items():
-            count = sum(map(len, truth))
-            print(f"{label} | {question} | {count} | {name} | {' | '.join(cells)}", flush=True)
+        for name, rows in every.items():
+            rows.append(
+                [
+                    recall(
+                        find(targets(heard, meant), truth, calls)
+                        if name == "find"
+                        else even_and_select[name, calls],
+                        truth,
+                    )
+                    for calls in CALLS
+                ]
+            )
+            told = " | ".join(f"{cell:.2f}" for cell in rows[-1])
+            print(f"{label} | {question} | {sum(map(len, truth))} | {name} | {told}", flush=True)
+    for name, rows in every.items():
+        told = " | ".join(f"{cell:.3f}" for cell in np.mean(rows, axis=0))
+        print(f"mean of {len(rows)} | | | {name} | {told}", flush=True)
 
 
 def missed(one: TargetWindows, truth: list[Span]) -> int:
@@ -210,6 +241,7 @@ def main() -> None:
     parser.add_argument("--media", type=Path, help="where the recordings are [DATA/resound]")
     parser.add_argument("--recordings", type=int, default=12)
     parser.add_argument("--first", type=int, default=0, help="place of the first one taken")
+    parser.add_argument("--classes", type=int, default=0, help="all with so many events")
     parser.add_argument("--ranges", type=int, default=0, help="trials of the range")
     parser.add_argument("--cache", type=Path, default=None)
     said = parser.parse_args()
@@ -221,7 +253,7 @@ def main() -> None:
     if said.ranges:
         print_ranges(heard, truths, listener, said.ranges)
     else:
-        print_recall(heard, truths, listener)
+        print_recall(heard, truths, listener, questions(truths, said.classes))
 
 
 if __name__ == "__main__":
