@@ -57,17 +57,17 @@ class Span:
 
 
 def format_clock(seconds: float, *, tenths: bool = True, hours: bool = False) -> str:
-    """A time as a clock shows it: to the nearest tenth, or the whole second it lies in.
+    """A time as a clock shows it: to the nearest tenth, or the whole second that lies in.
 
     >>> format_clock(3725.46), format_clock(59.96), format_clock(59.96, tenths=False)
-    ('1:02:05.5', '1:00.0', '0:59')
+    ('1:02:05.5', '1:00.0', '1:00')
 
     Args:
         seconds: 0 or more.
         tenths: Whether tenths of a second are shown.
         hours: Whether hours are shown where there are none.
     """
-    whole, tenth = divmod(round(seconds * 10), 10) if tenths else (int(seconds), 0)
+    whole, tenth = divmod(round(seconds * 10), 10)
     minutes, second = divmod(whole, 60)
     hour, minute = divmod(minutes, 60)
     head = f"{hour}:{minute:02d}" if hour or hours else f"{minute}"

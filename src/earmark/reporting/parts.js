@@ -18,7 +18,7 @@ export const share = (part, all) => (all > 0 ? Math.min(1, part / all) : 0);
 export const percent = (part, all) => (all > 0 ? `${((100 * part) / all).toFixed(part / all < 0.1 ? 1 : 0)}%` : "–");
 
 export function clock(seconds) {
-  const total = Math.max(0, Math.floor(seconds + 1e-6));
+  const total = Math.max(0, Math.floor(Math.round(seconds * 10) / 10)); // as the command line, which shows tenths
   const [hours, minutes, rest] = [Math.floor(total / 3600), Math.floor(total / 60) % 60, total % 60];
   const two = (value) => String(value).padStart(2, "0");
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
