@@ -28,7 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from earmark.captioning.limits import Tally
+from earmark.captioning.usage import Tally
 from earmark.distributed.ray_backend import RayBackend
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.gate.frontline import EVERYDAY

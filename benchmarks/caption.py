@@ -22,10 +22,11 @@ import av
 import numpy as np
 
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Failure, Limits
+from earmark.captioning.limits import Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure
 from earmark.media import Frame, FrameStats, Recording, find, open_recording
 from earmark.media.demo_scene import make_scene
 from earmark.timeline import Span

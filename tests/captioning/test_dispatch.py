@@ -19,9 +19,10 @@ import pytest
 
 from earmark.captioning import chat_protocol
 from earmark.captioning.dispatch import AHEAD, dispatch
-from earmark.captioning.limits import CURRENCY, Failure, Limits, Tally, UsageCounter
+from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import CallRejected, CallTimeout, EarmarkError, UnreadableAnswer, UnreadableFile
 from fault_server import fault_server
 from stills import ask_about

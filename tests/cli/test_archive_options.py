@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from earmark.captioning.limits import CURRENCY, Tally
+from earmark.captioning.limits import CURRENCY
 from earmark.captioning.llama_cpp import LocalCaptioner
+from earmark.captioning.usage import Tally
 from earmark.cli.app import app
 from earmark.cli.caption import tell_totals
 from earmark.errors import BackendError, LedgerError

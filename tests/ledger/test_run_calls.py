@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from earmark.captioning.limits import Failure, Limits, Tally
+from earmark.captioning.limits import Limits
 from earmark.captioning.question import Question
 from earmark.captioning.request import Task
+from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_calls import CallRecorder, Tasks

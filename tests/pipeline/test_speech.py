@@ -22,7 +22,7 @@ from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import speech_to_mute
-from earmark.pipeline.listen import forget_speech, keep_speech
+from earmark.pipeline.keep_evidence import forget_speech, keep_speech
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.export_formats import export
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from earmark.captioning.limits import Tally
+from earmark.captioning.usage import Tally
 from earmark.errors import BackendError
 from earmark.reporting.progress import Progress
 from earmark.reporting.progress_display import exposition, serve_metrics

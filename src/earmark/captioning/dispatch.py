@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.limits import Failure, Limits, Tally, UsageCounter
+from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure, Tally, UsageCounter
 from earmark.errors import CallError, CallTimeout, MediaError, UnreadableAnswer
 
 logger = logging.getLogger(__name__)

@@ -1,12 +1,13 @@
-"""How hard to ask, what calls have taken so far, and when to stop."""
+"""How hard to ask, how much may be spent, and when to stop."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from earmark.captioning.request import Answer, Request
+if TYPE_CHECKING:
+    from earmark.captioning.request import Answer, Request
 
 CURRENCY = "(in the currency of your prices)"
 """What stands behind every amount that is printed: prices carry no currency of their own."""
@@ -66,127 +67,3 @@ class Limits:
         """
         doubled = min(self.longest_wait, FIRST_WAIT * 2.0 ** (attempt - 1))
         return max(doubled * rng.uniform(0.5, 1.0), retry_after or 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A request that was asked and not answered."""
-
-    request: Request
-    reason: str
-    """One line for a person."""
-    attempts: int
-    """Times it was sent; 0 where its pictures could not be decoded."""
-    prompt_tokens: int = 0
-    """What it cost all the same, as far as the server said."""
-    completion_tokens: int = 0
-    is_guessed: bool = False
-    """Whether the server did not say, and the most it can have cost is counted."""
-
-    @property
-    def tokens(self) -> tuple[int, int]:
-        """In and out."""
-        return self.prompt_tokens, self.completion_tokens
-
-
-@dataclass(slots=True)
-class Tally:
-    """What has been asked so far, and what came of it."""
-
-    calls: int = 0
-    """Requests settled: answered, failed, and those that had no pictures to show."""
-    answered: int = 0
-    failed: int = 0
-    attempts: int = 0
-    """Times a server was asked, retries included."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    guessed: int = 0
-    """Attempts whose server counts no tokens: the most they can have taken is counted."""
-    spend: float = 0.0
-    failures_in_a_row: int = 0
-    last_reason: str = ""
-    stopped: str | None = None
-    """Which limit ended the run before its requests did, in a line; None if none did."""
-    written: int = 0
-    """Requests that went into batch files: their answers come later."""
-    files: tuple[str, ...] = ()
-    """The batch files."""
-    calls_before: int = 0
-    """What earlier processes of the same run have taken: the caps count it, nothing else does."""
-    tokens_before: int = 0
-    spend_before: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        """In and out together."""
-        return self.prompt_tokens + self.completion_tokens
-
-    def fail(self, failure: Failure) -> None:
-        """Count a request that stays unanswered; never sent, it says nothing of the server."""
-        self.calls += 1
-        self.failed += 1
-        self.failures_in_a_row += failure.attempts > 0
-        self.last_reason = failure.reason
-
-
-@dataclass(slots=True)
-class UsageCounter:
-    """What has been spent, and whether there is room for more."""
-
-    limits: Limits
-    tally: Tally
-    most_taken: int = 0
-    """Tokens in, by any call so far; what one took another may take."""
-    most_given: int = 0
-    """And out."""
-
-    def obstacle(self, held: Sequence[Request], request: Request) -> str | None:
-        """Why `request` may not be sent beside those `held`, in a line; None if it may."""
-        limits, tally = self.limits, self.tally
-        if limits.most_failures is not None and tally.failures_in_a_row >= limits.most_failures:
-            return f"{tally.failures_in_a_row} calls in a row failed, the last: {tally.last_reason}"
-        calls = tally.calls_before + tally.calls + len(held)
-        if limits.max_calls is not None and calls >= limits.max_calls:
-            return f"the cap on calls, {limits.max_calls}, is reached"
-        if limits.max_tokens is None and limits.max_spend is None:
-            return None
-        reserves = [self._reserve(other) for other in (*held, request)]
-        taken, given = (sum(counts) for counts in zip(*reserves, strict=True))
-        tokens, spend = tally.tokens_before + tally.tokens, tally.spend_before + tally.spend
-        if limits.max_tokens is not None and tokens + taken + given > limits.max_tokens:
-            return f"the cap of {limits.max_tokens} tokens is reached: {tokens} are spent"
-        if limits.max_spend is not None and spend + limits.price(taken, given) > limits.max_spend:
-            return f"the cap of {limits.max_spend:g} {CURRENCY} is reached: {spend:.4f} is spent"
-        return None
-
-    def _reserve(self, request: Request) -> tuple[int, int]:
-        """Tokens set aside; models count in ways of their own."""
-        taken, given = request.most_tokens
-        return max(taken, self.most_taken), max(given, self.most_given)
-
-    def count(self, request: Request, outcome: Answer | Failure | None) -> None:
-        """Count one outcome, or none of an attempt that broke off.
-
-        Where the server does not say what it took, its reserve.
-        """
-        tally, taken, given = self.tally, None, None
-        if outcome is not None:
-            tally.attempts += outcome.attempts
-            taken, given = outcome.prompt_tokens, outcome.completion_tokens
-        if isinstance(outcome, Failure):
-            tally.guessed += outcome.is_guessed
-            tally.fail(outcome)
-        elif outcome is not None:
-            tally.calls += 1
-            tally.answered += 1
-            tally.failures_in_a_row = 0
-        if taken is None or given is None or min(taken, given) < 0:
-            tally.guessed += 1
-            taken, given = self._reserve(request)
-        else:
-            self.most_taken = max(self.most_taken, taken)
-            self.most_given = max(self.most_given, given)
-        tally.prompt_tokens += taken
-        tally.completion_tokens += given
-        tally.spend += self.limits.price(taken, given)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from earmark.captioning.captioner import Captioner
 from earmark.errors import EarmarkError
 from earmark.models.registry import Registry
 from earmark.redaction import redact_url
+
+if TYPE_CHECKING:
+    from earmark.captioning.captioner import Captioner
 
 CONTEXT = 4096
 """Tokens of a conversation with a model that runs here, unless its pictures need more."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.limits import Limits, Tally
+from earmark.captioning.limits import Limits
 from earmark.captioning.request import Task
+from earmark.captioning.usage import Tally
 from earmark.captioning.wrapped_captioner import EvidenceCaptioner
 from earmark.distributed.worker_pool import WorkerPool
 from earmark.ledger.run_calls import CallRecorder

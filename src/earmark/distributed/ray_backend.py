@@ -25,8 +25,9 @@ from typing import Any
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
-from earmark.captioning.limits import Limits, Tally
+from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request, Task
+from earmark.captioning.usage import Tally
 from earmark.distributed.worker_process import ATTEMPTS
 from earmark.errors import (
     BackendError,

@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from earmark.captioning.limits import Failure, Limits, Tally
+from earmark.captioning.limits import Limits
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
+from earmark.captioning.usage import Failure, Tally
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError
 from earmark.gate.survival import Survival

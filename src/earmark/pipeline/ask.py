@@ -7,8 +7,8 @@ from contextlib import closing
 from functools import partial
 from itertools import tee
 
-from earmark.captioning.limits import Failure
 from earmark.captioning.request import Request, Task
+from earmark.captioning.usage import Failure
 from earmark.ledger.records import PickFrames
 from earmark.ledger.run_calls import CallRecorder
 from earmark.media.prefetch import (

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from earmark.captioning.captioner import Captioner
-from earmark.captioning.limits import Tally
 from earmark.captioning.question import Question
 from earmark.captioning.request import Task
+from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from earmark.captioning.limits import Tally
 from earmark.captioning.question import Question
 from earmark.captioning.request import Request, Task
+from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import sounds_in

@@ -11,10 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from earmark.captioning.limits import Failure, Limits, UsageCounter
+from earmark.captioning.limits import Limits
 from earmark.captioning.openai_batch import read_batch, write_batch
 from earmark.captioning.question import Question
 from earmark.captioning.request import Answer, Request, Task
+from earmark.captioning.usage import Failure, UsageCounter
 from earmark.errors import LedgerError, MediaError
 from earmark.evidence.picture_evidence import PictureEvidence, picture_evidence
 from earmark.ledger.ledger import Ledger

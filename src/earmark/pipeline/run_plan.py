@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from earmark.captioning.captioner import Captioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
@@ -39,6 +38,7 @@ from earmark.selection.round_schedule import Rounds
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
+    from earmark.captioning.captioner import Captioner
     from earmark.evidence.picture_evidence import PictureEvidence
     from earmark.evidence.sound_listener import SoundListener
     from earmark.evidence.sound_names import SoundNamer

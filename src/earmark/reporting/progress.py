@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from earmark.redaction import redact
 
 if TYPE_CHECKING:
-    from earmark.captioning.limits import Tally
+    from earmark.captioning.usage import Tally
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from earmark.captioning.limits import Tally
+from earmark.captioning.usage import Tally
 from earmark.gate.forecast_error import ForecastRange, as_range
 from earmark.ledger.records import RecordingRow, Totals
 from earmark.ledger.run_reader import Run

@@ -19,9 +19,10 @@ import numpy as np
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.dispatch import dispatch
 from earmark.captioning.hand_crop import HandCrop
-from earmark.captioning.limits import Failure, Limits
+from earmark.captioning.limits import Limits
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.request import Answer, Request
+from earmark.captioning.usage import Failure
 from earmark.errors import MediaError, NoAudioStream
 from earmark.evaluation.metrics.significance import mcnemar
 from earmark.evaluation.paper.captions import (
