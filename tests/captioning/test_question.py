@@ -10,6 +10,7 @@ import pytest
 
 from earmark.captioning.prompt import Prompt
 from earmark.captioning.question import Question
+from earmark.captioning.request import Request
 from earmark.evidence.window_sounds import WindowSounds
 from earmark.selection import Pick
 from earmark.timeline import Span
@@ -39,7 +40,7 @@ def test_frames_are_evenly_spaced_within_the_window(frames: int, instant: float)
 def test_names_are_said_and_all_words_are_kept_for_searching():
     question = Question(Prompt("From $start to $end.\nHeard: $tags."), answer_tokens=99)
     sounds = WindowSounds(names=("chopping",), words=("loud",))
-    request = question.request("kitchen", PICK, sounds, "qwen")
+    request = Request.about("kitchen", PICK, question, sounds, "qwen")
     assert request.prompt == "From 0:00:08.0 to 0:00:12.0.\nHeard: chopping."
     assert request.tags == ("chopping", "loud")
     assert (request.recording, request.span, request.times) == ("kitchen", Span(8.0, 12.0), (9.25,))

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 from earmark.captioning.prompt import Prompt
-from earmark.captioning.request import Answer
 from earmark.evidence.word_stems import stems
 
 TITLE = "caption_and_activity"
@@ -81,10 +80,12 @@ def read_activity(words: str) -> dict[str, Any]:
     return {"caption": caption or words, "activity": activity if active else "", "active": active}
 
 
-def activity_of(answer: Answer) -> str | None:
-    """What `answer` says is being done: empty where nothing is, None where it does not say."""
-    data = answer.data
-    if answer.kind != "caption" or not isinstance(data, Mapping):
+def activity_of(data: Any) -> str | None:
+    """What the JSON of an answer says is being done.
+
+    Empty where nothing is, None where it does not say.
+    """
+    if not isinstance(data, Mapping):
         return None
     activity, active = data.get("activity"), data.get("active")
     if active is False:
@@ -92,11 +93,6 @@ def activity_of(answer: Answer) -> str | None:
     if isinstance(activity, str):
         return "" if active is not True and NONE.search(activity) else activity.strip()
     return None
-
-
-def stored_activity(data: str | None) -> str | None:
-    """`activity_of` an answer of which only the JSON was kept."""
-    return None if data is None else activity_of(Answer("", "", data=json.loads(data)))
 
 
 def same_activity(first: str, last: str) -> bool:

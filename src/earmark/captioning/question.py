@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from earmark.captioning.activity import with_activity
 from earmark.captioning.prompt import Prompt
-from earmark.captioning.request import Request
-from earmark.evidence.window_sounds import WindowSounds
-from earmark.selection import Pick
-from earmark.timeline import Span
 
 if TYPE_CHECKING:
     from earmark.evidence.face_blur import FaceBlur
+    from earmark.selection.pick import Pick
 
 
 def read_temperature(text: str) -> float | None:
@@ -82,24 +79,6 @@ class Question:
             return tuple(even)
         nearest = min(even, key=lambda time: abs(time - pick.instant))
         return tuple(time + (pick.instant - nearest) / 2 for time in even)
-
-    def request(self, recording: str, pick: Pick, sounds: WindowSounds, model: str) -> Request:
-        """The question about `pick`, without its frames."""
-        span, times = Span(pick.start, pick.end), self.times(pick)
-        return Request(
-            recording=recording,
-            span=span,
-            times=times,
-            prompt=self.prompt.render(span, times=times, tags=sounds.names, said=sounds.said),
-            model=model,
-            tokens=self.tokens,
-            tags=sounds.tags,
-            schema=self.prompt.schema,
-            answer_tokens=self.answer_tokens,
-            temperature=self.temperature,
-            blur=self.blur,
-            is_looked_at=self.is_looked_at,
-        )
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Question:

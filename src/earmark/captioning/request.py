@@ -15,7 +15,10 @@ from earmark.timeline import Span
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
+    from earmark.captioning.question import Question
     from earmark.evidence.face_blur import FaceBlur
+    from earmark.evidence.window_sounds import WindowSounds
+    from earmark.selection.pick import Pick
 
 Form = Literal["images", "video", "none"]
 """How the frames travelled: one by one, as one video, or not at all."""
@@ -95,6 +98,27 @@ class Request:
     """In all frames together."""
     pictures: tuple[Picture, ...] = field(default=(), compare=False, repr=False)
     """The same, ready to be sent: encoded while others are waited for, not while they wait."""
+
+    @classmethod
+    def about(
+        cls, recording: str, pick: Pick, question: Question, sounds: WindowSounds, model: str
+    ) -> Request:
+        """What `model` is asked about `pick`, without its frames."""
+        span, times, prompt = pick.span, question.times(pick), question.prompt
+        return cls(
+            recording=recording,
+            span=span,
+            times=times,
+            prompt=prompt.render(span, times=times, tags=sounds.names, said=sounds.said),
+            model=model,
+            tokens=question.tokens,
+            tags=sounds.tags,
+            schema=prompt.schema,
+            answer_tokens=question.answer_tokens,
+            temperature=question.temperature,
+            blur=question.blur,
+            is_looked_at=question.is_looked_at,
+        )
 
     @property
     def identity(self) -> str:

@@ -21,7 +21,7 @@ from dataclasses import asdict, astuple, replace
 
 import numpy as np
 
-from earmark.captioning.activity import stored_activity
+from earmark.captioning.activity import activity_of
 from earmark.captioning.request import FREE, Answer
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
@@ -275,7 +275,7 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             " JOIN answers ON call = calls.id WHERE recordings.id = ? AND kind = 'caption'",
             recording,
         )
-        return {identity: stored_activity(data) for identity, data in rows}
+        return {identity: activity_of(json.loads(data or "null")) for identity, data in rows}
 
     def spent(self) -> Spent:
         """What the calls of this run have taken so far, whichever process made them."""

@@ -176,7 +176,7 @@ class PickRow:
     @property
     def activity(self) -> str | None:
         """What the answer says is being done: empty for nothing, None where it does not say."""
-        return activity_of(self.kept.answer) if self.kept else None
+        return activity_of(self.kept.answer.data) if self.kept else None
 
     @property
     def span(self) -> Span:

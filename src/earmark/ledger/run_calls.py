@@ -87,7 +87,7 @@ def requests_about(
     level = heard.level if heard else None
     said = list(run.evidence(recording, kinds=("said",)))
     for row in rows:
-        yield question.request(recording, row.pick, row.sounds(level, said), model)
+        yield Request.about(recording, row.pick, question, row.sounds(level, said), model)
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from earmark.captioning.captioner import Captioner
 from earmark.captioning.question import Question
-from earmark.captioning.request import Task
+from earmark.captioning.request import Request, Task
 from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
@@ -46,7 +46,7 @@ def quote_window(run: Run, recording: str, time: float, plan: Plan, model: str) 
         ValueError: the run does not know the recording, or there is no window at that time.
     """
     pick = window_at(_heard(run, recording), time)
-    request = _question(run, plan).request(recording, pick, WindowSounds(), model)
+    request = Request.about(recording, pick, _question(run, plan), WindowSounds(), model)
     kept = run.answers(recording, pick.span)
     return WindowQuote(
         span=pick.span,
@@ -79,7 +79,7 @@ def ask_window(
     namer = plan.with_evidence().namer if described.get("sounds") else None
     ((names, _),) = name_sounds(namer, [(opened, [pick.span])], InProcessBackend().map)
     sounds = sounds_in([pick.span], level=heard.level, names=names)[pick.span]
-    request = question.request(recording, pick, sounds, captioner.model)
+    request = Request.about(recording, pick, question, sounds, captioner.model)
     with Ledger(folder, described, blur=question.blur) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
         waiting = ledger.unanswered([request])

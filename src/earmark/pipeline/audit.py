@@ -282,7 +282,7 @@ def _tasks(run: Run, draws: Sequence[Draw], asking: Plan, model: str) -> Iterato
         sounds = sounds_in(spans, level=None, names=names)
         for one in own:
             pick = picks[one.start]
-            requests[one] = question.request(key, pick, sounds[pick.span], model)
+            requests[one] = Request.about(key, pick, question, sounds[pick.span], model)
     for one in draws:
         yield Task(recordings[one.recording], requests[one])
 

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from earmark.captioning.request import Request
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
 from earmark.ledger.ledger import Ledger
@@ -172,9 +173,9 @@ def _paid_windows(
     ((names, _),) = name_sounds(job.plan.namer, [(recording, spans)], job.backend.map)
     sounds = sounds_in(spans, level=None, names=names, said=speech)
     said = job.ledger.said(recording.key)
-    paid = []
+    paid, question = [], job.plan.question
     for pick in picks:
-        request = job.plan.question.request(recording.key, pick, sounds[pick.span], job.model)
+        request = Request.about(recording.key, pick, question, sounds[pick.span], job.model)
         if request.identity in answered or pick.span in gone:
             activity = said.get(request.identity)
             paid.append(Seen(grid.window_at(pick.start), activity, pick.start))
@@ -211,7 +212,7 @@ def _keep_choice(
         round=turn.number,
     )
     made = (
-        tasks.question.request(recording.key, pick, sounds[pick.span], tasks.model)
+        Request.about(recording.key, pick, tasks.question, sounds[pick.span], tasks.model)
         for pick in choice.picks
     )
     waiting = tasks.ledger.unanswered(made)

@@ -349,7 +349,7 @@ class _Search:
         tags = {span: each.tags for span, each in sounds.items()}
         self.ledger.choose(one.key, picks, tags=tags, rule="find")
         made = (
-            tasks.question.request(one.key, pick, sounds[pick.span], tasks.model)
+            Request.about(one.key, pick, tasks.question, sounds[pick.span], tasks.model)
             for pick in picks
             if one.windows.window_at(pick.start) in new
         )

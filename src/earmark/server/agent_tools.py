@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from earmark.captioning.question import Question
+from earmark.captioning.request import Request
 from earmark.errors import EarmarkError, LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.evidence.window_sounds import WindowSounds
@@ -204,7 +205,7 @@ class AgentTools:
 
     def _pictures(self, row: RecordingRow, pick: Pick, question: Question) -> list[bytes]:
         self.check_held([path for path, _ in row.files])
-        request = question.request(row.id, pick, WindowSounds(), "")
+        request = Request.about(row.id, pick, question, WindowSounds(), "")
         (decoded,) = prefetch([FrameRequest(open_again(row), request.times)])
         if not decoded.frames:
             raise EarmarkError(decoded.failure)

@@ -256,7 +256,7 @@ def forecast_of(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
 def any_request(plan: Plan, question: Question) -> Request:
     """What `question` asks of some window: the most that a call takes is known from it."""
     window = Pick(0, 0.0, plan.listening.grid.length, 0.0, 0.0, 0.0, 0.0, "")
-    return question.request("", window, WindowSounds(), "")
+    return Request.about("", window, question, WindowSounds(), "")
 
 
 if __name__ == "__main__":

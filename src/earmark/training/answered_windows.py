@@ -186,7 +186,7 @@ def _activity(answer: Answer) -> str | None:
     An answer to a schema of the user's own does not say.
     """
     if answer.data is not None:
-        return activity_of(answer)
+        return activity_of(answer.data)
     read: str = read_activity(answer.text)["activity"]
     return read
 
