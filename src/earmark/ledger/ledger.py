@@ -31,6 +31,8 @@ from earmark.grid import Windows
 from earmark.ledger.records import Call, CallRow, PickFrames, RecordingRow, Spent
 from earmark.ledger.row_values import (
     ADD_RECORDING,
+    COARSE,
+    EXACT,
     FAIL_RECORDING,
     SPENT,
     answer_values,
@@ -41,7 +43,6 @@ from earmark.ledger.row_values import (
     keep_tags,
     now,
     number_of,
-    pack,
     replace_evidence,
     rounds_of_answered,
     tags_of,
@@ -138,8 +139,9 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         """
         sketch = level.sketched() if level is not None else None
         grid = (windows.length, windows.duration, windows.calls, float(np.sum(windows.rates)))
-        arrays = map(pack, (windows.scores, windows.instants, windows.rates))
-        drawn = (pack(sketch.values, "<f4"), sketch.hop) if sketch else (None, None)
+        measured = (windows.scores, windows.instants, windows.rates)
+        arrays = (values.astype(EXACT).tobytes() for values in measured)
+        drawn = (sketch.values.astype(COARSE).tobytes(), sketch.hop) if sketch else (None, None)
         odd = json.dumps(map_texts(warnings), ensure_ascii=False)
         about = (sound_bytes, access, odd, windows.per_call, audio_track)
         with self._transaction() as database:

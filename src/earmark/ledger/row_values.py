@@ -28,8 +28,9 @@ logger = logging.getLogger(__name__)
 MOST_TOKENS = 1 << 40
 """More than any call takes, and few enough that a database adds up a million of them."""
 
-EXACT = "<f8"
-"""What selection reads again must be what it read before, to the last bit."""
+EXACT, COARSE = "<f8", "<f4"
+"""What selection reads again must be what it read before, to the last bit; what is drawn need not.
+Little-endian on any machine."""
 
 
 def remember_plan(database: sqlite3.Connection, plan: Mapping[str, Any]) -> int:
@@ -230,13 +231,8 @@ def forecast_values(forecast: ForecastRange | float | None) -> tuple[float | Non
     return forecast.expected, forecast.low, forecast.high, confidence
 
 
-def pack(values: FloatArray, kind: str = EXACT) -> bytes:
-    """The numbers as little-endian bytes: one blob a recording instead of a row a window."""
-    return np.ascontiguousarray(values, dtype=kind).tobytes()
-
-
 unpack: Callable[[bytes], FloatArray] = partial(np.frombuffer, dtype=EXACT)
-"""The numbers `pack` was given; read-only."""
+"""The numbers of a recording's windows, read-only: one blob instead of a row a window."""
 
 
 def as_count(value: int | None) -> int | None:

@@ -27,7 +27,7 @@ from earmark.ledger.records import (
     StoredAnswer,
     Totals,
 )
-from earmark.ledger.row_values import split_tags, unpack
+from earmark.ledger.row_values import COARSE, split_tags, unpack
 from earmark.ledger.schema import FILE, clearly, connect
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
@@ -206,7 +206,7 @@ class Run(AbstractContextManager["Run"]):
             return None
         window, *arrays, duration, level, hop, sound_bytes, access, warnings, per_call, key = row
         scores, rates, instants = map(unpack, arrays)
-        track = Track(np.frombuffer(level, "<f4"), hop=hop) if level is not None else None
+        track = Track(np.frombuffer(level, COARSE), hop=hop) if level is not None else None
         about = (sound_bytes, access, tuple(json.loads(warnings)), per_call, key)
         return HeardRow(recording, window, scores, rates, instants, duration, track, *about)
 
