@@ -38,8 +38,8 @@ from earmark.ledger.run_merge import merge
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.caption import caption
 from earmark.pipeline.run_plan import make_plan
-from earmark.reporting.archive_index import write_report
 from earmark.reporting.export_formats import export
+from earmark.reporting.run_report import write_report
 from fault_server import FaultServer, fault_server
 from making import make_video
 

@@ -28,7 +28,7 @@ from earmark.ledger.run_reader import Run
 from earmark.media import Source, open_recording
 from earmark.pipeline.forget import forget, search_files
 from earmark.pipeline.run_plan import make_plan
-from earmark.reporting.archive_index import MOST_ON_A_PAGE, write_report
+from earmark.reporting.run_report import MOST_ON_A_PAGE, write_report
 from earmark.selection.pick import Pick
 from earmark.timeline import Span
 from making import make_video

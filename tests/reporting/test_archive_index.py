@@ -18,7 +18,8 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange, Miss, log_
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.reporting.archive_index import MOST_ON_A_PAGE, curve, write_index, write_report
+from earmark.reporting.archive_index import curve, write_index
+from earmark.reporting.run_report import MOST_ON_A_PAGE, write_report
 from earmark.timeline import Span
 
 HOSTILE = 's3://b/<img src=x onerror="document.title=1">.mp4'

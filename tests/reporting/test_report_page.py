@@ -12,8 +12,8 @@ import pytest
 from drawing import windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
-from earmark.reporting.archive_index import write_report
 from earmark.reporting.report_page import link_to, write_page
+from earmark.reporting.run_report import write_report
 from earmark.timeline import Track
 from ledger_runs import PLAN, answer, call, fill, open_run, row
 from report_runs import HOSTILE, tell_many

@@ -23,11 +23,11 @@ from earmark.pipeline.batch import export_batch, import_batch
 from earmark.pipeline.clips import bundle as write_bundle
 from earmark.pipeline.clips import highlights as write_highlights
 from earmark.pipeline.run_plan import Plan, make_plan
-from earmark.reporting.archive_index import write_report
 from earmark.reporting.console import emit, emit_json, err, out, print_table, warn
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.run_overview import overview
+from earmark.reporting.run_report import write_report
 from earmark.reporting.text_format import counted
 from earmark.timeline import format_clock
 

@@ -26,8 +26,8 @@ from earmark.pipeline.keep_evidence import forget_speech, keep_sounds, keep_spee
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
-from earmark.reporting.archive_index import write_report
 from earmark.reporting.progress import Progress
+from earmark.reporting.run_report import write_report
 from earmark.reporting.run_result import CaptionResult
 from earmark.selection.round_schedule import turns
 

@@ -32,9 +32,9 @@ from earmark.media.atomic_file import replacing
 from earmark.media.content_file import files_of
 from earmark.media.source import as_place, name_of
 from earmark.media.source_listing import SUFFIXES
-from earmark.reporting.archive_index import PAGES, write_report
 from earmark.reporting.html_document import embed_json
-from earmark.reporting.report_page import pictures_of
+from earmark.reporting.report_page import PAGES, pictures_of
+from earmark.reporting.run_report import write_report
 from earmark.search.meaning_index import FILE as MEANINGS
 
 PAGE, SAVED_PLAN = "report.html", "plan.json"

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,39 +15,25 @@ from urllib.parse import quote
 
 from earmark.gate.forecast_error import CONFIDENCE, ForecastError, as_range
 from earmark.grid import Windows
+from earmark.ledger.records import HeardRow
 from earmark.ledger.run_reader import Run
 from earmark.ledger.run_summaries import RecordingSummary, read_summaries
-from earmark.media.atomic_file import remove_stale, replacing
+from earmark.media.atomic_file import replacing
 from earmark.reporting.report_page import (
+    PAGES,
     describe_run,
+    forecast_of,
     name_of,
-    pictures_of,
     save_page,
     write_page,
-    write_recording,
 )
 from earmark.reporting.run_overview import overview_of
 from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.coverage_ladder import ladder
 from earmark.version import VERSION
 
-MOST_ON_A_PAGE = 24
-"""Recordings told on one page; with more, each gets its own and an index leads to them."""
-
-PAGES = "recordings"
-"""Folder of the recordings' pages, beside the index."""
-
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 """Of the windows, for which coverage is forecast."""
-
-
-def write_report(run: Run, path: Path, *, title: str | None = None) -> Path:
-    """Write what `run` did to `path`: one page, or an index and a page a recording if many."""
-    for folder in (path.parent, path.parent / PAGES, pictures_of(path)):
-        remove_stale(folder)
-    if len(run.recordings()) <= MOST_ON_A_PAGE:
-        return write_page(run, path, title=title)
-    return write_index(run, path, title=title)
 
 
 def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
@@ -154,6 +141,9 @@ def _write_pages(
         now[name] = [edition, *row.values()]
         is_told = isinstance(before, dict) and before.get(name) == now[name]
         if summary.totals.failed or not is_told or not (folder / name).exists():
-            write_recording(run, heading, summary, folder / name)
+            about, heard = summary.recording, run.heard(summary.recording.id)
+            own = {"title": about.title, "totals": asdict(summary.totals), "missed": []}
+            own["coverage"] = forecast_of(run, about, heard or HeardRow(about.id))
+            write_page(run, folder / name, rows=[about], heading=heading | own)
     with replacing(noted) as scratch:
         scratch.write_text(json.dumps(now), encoding="utf-8")

@@ -27,7 +27,6 @@ from earmark.gate.forecast_error import ForecastRange, as_count, as_range, how_s
 from earmark.grid import Grid
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow, Totals
 from earmark.ledger.run_reader import Run
-from earmark.ledger.run_summaries import RecordingSummary
 from earmark.media.atomic_file import replacing
 from earmark.redaction import is_redacted
 from earmark.reporting.html_document import assemble
@@ -43,6 +42,9 @@ MOST_POINTS = 4000
 
 MOST_EMBEDDED = 1000
 """Picks whose pictures lie in the page itself: some ten megabytes."""
+
+PAGES = "recordings"
+"""Folder of the pages of recordings, beside the index of an archive."""
 
 MOST_TEXT = 4000
 """Characters of a caption on the page; the run and its exports have all of them."""
@@ -61,27 +63,37 @@ def write_page(
     *,
     title: str | None = None,
     files: Mapping[str, Files] | None = None,
+    rows: Sequence[RecordingRow] | None = None,
+    heading: dict[str, Any] | None = None,
 ) -> Path:
     """Write the page of `run` to `path`, whole or not at all.
 
     Recordings in which something happened come first, else by path. Very many pictures go to a
-    folder beside the page. Of each recording its own files are played, or `files` by its id.
+    folder beside the page.
+
+    Args:
+        run: What is told of.
+        path: Where the page is to lie.
+        title: What it is called, if not as the run is.
+        files: What is played of each recording, by its id; its own files if not given.
+        rows: The recordings it tells of, if not all.
+        heading: What it begins with, if not as `describe_run` has it.
     """
-    return _save(run, path, describe_run(run, title), run.recordings(), files)
-
-
-def write_recording(
-    run: Run, heading: dict[str, Any], summary: RecordingSummary, path: Path
-) -> Path:
-    """Write a page about one recording of `run`, as `summary` says, to `path`.
-
-    It begins as that of the run, whose `heading` is given, but with what is its own.
-    """
-    row = summary.recording
-    heard = run.heard(row.id) or HeardRow(row.id)
-    own = {"title": row.title, "totals": asdict(summary.totals), "missed": []}
-    coverage = forecast_of(run, row, heard)
-    return _save(run, path, heading | own | {"coverage": coverage}, [row], None)
+    heading = heading or describe_run(run, title)
+    is_large = heading["totals"]["picks"] > MOST_EMBEDDED
+    album = PictureFiles(pictures_of(path)) if is_large else None
+    told = [(row, overview_of(run, row)) for row in (run.recordings() if rows is None else rows)]
+    recordings = []
+    for row, overview in sorted(told, key=lambda pair: not pair[1].has_something):
+        links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
+        found = [each for each in links if each[0]] if files is None else files.get(row.id, ())
+        recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(found)})
+    pictures = f"{quote(album.folder.name)}/" if album else ""
+    data = heading | {"pictures": pictures, "recordings": recordings}
+    save_page(path, "page", data, has_files=is_large)
+    if album is not None:
+        album.remove_others()
+    return path
 
 
 def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
@@ -96,29 +108,6 @@ def describe_run(run: Run, title: str | None = None) -> dict[str, Any]:
         "coverage": say_forecast(totals.coverage(error), totals.actions(error)),
         "missed": [asdict(missed) for missed in run.failed_recordings()],
     }
-
-
-def _save(
-    run: Run,
-    path: Path,
-    heading: dict[str, Any],
-    rows: Sequence[RecordingRow],
-    files: Mapping[str, Files] | None,
-) -> Path:
-    is_large = heading["totals"]["picks"] > MOST_EMBEDDED
-    album = PictureFiles(pictures_of(path)) if is_large else None
-    told = [(row, overview_of(run, row)) for row in rows]
-    recordings = []
-    for row, overview in sorted(told, key=lambda pair: not pair[1].has_something):
-        links = ((link_to(file, beside=path.parent), start) for file, start in row.files)
-        found = [each for each in links if each[0]] if files is None else files.get(row.id, ())
-        recordings.append(_plain_recording(run, row, overview, album) | {"files": tuple(found)})
-    pictures = f"{quote(album.folder.name)}/" if album else ""
-    data = heading | {"pictures": pictures, "recordings": recordings}
-    save_page(path, "page", data, has_files=is_large)
-    if album is not None:
-        album.remove_others()
-    return path
 
 
 def pictures_of(path: Path) -> Path:
