@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from earmark.grid import Windows
-from earmark.selection import envelope
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
 from earmark.selection.rule import ArchiveRule, Rule, Weights, is_blind
@@ -89,13 +88,15 @@ def _calls(
     rule: Rule, many: Collection[Windows], budget: Budget, across: bool, weights: Weights
 ) -> Iterable[int]:
     """The calls of each recording, for a rule that knows one at a time."""
+    if budget.price is None and not across:
+        return (budget.calls(windows.calls) for windows in many)
+    from earmark.selection import envelope  # only where such a rule has a price, or shares calls
+
     alike = [1.0] * len(many) if weights is None else weights
     if budget.price is not None:
         return envelope.share_calls(rule, many, alike, envelope.at_price(budget.price))
-    if across:
-        calls = budget.calls(sum(windows.calls for windows in many))
-        return envelope.share_calls(rule, many, alike, envelope.within(calls))
-    return (budget.calls(windows.calls) for windows in many)
+    calls = budget.calls(sum(windows.calls for windows in many))
+    return envelope.share_calls(rule, many, alike, envelope.within(calls))
 
 
 def _choice(
