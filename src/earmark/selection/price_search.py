@@ -82,9 +82,9 @@ class Bracket:
         every: Paths = [np.arange(len(line), dtype=np.int32) for line in self.lines]
         lengths = np.array([len(line) for line in self.lines], dtype=np.intp)
         actions = np.array([line.rates.sum() for line in self.lines], dtype=float)
-        worth = np.array([line.most for line in self.lines], dtype=float)
+        extra = [0.0 if line.bonus is None else line.bonus.sum() for line in self.lines]
         self.low = Side(none, np.zeros(count, np.intp), np.zeros(count), unknown.copy())
-        self.high = Side(every, lengths, worth, unknown.copy())
+        self.high = Side(every, lengths, actions + np.array(extra), unknown.copy())
         self.settled, self.stalled = np.zeros(groups, bool), np.zeros(groups, np.intp)
         self.leaning = np.zeros(groups, np.intp)
         self.windows, self.actions = self.total(lengths), self.total(actions)

@@ -50,11 +50,6 @@ class Line:
     calls: int = 0
     """Of a full scan; the search itself does not ask."""
 
-    @property
-    def most(self) -> float:
-        """What picking every window is worth."""
-        return float(self.rates.sum() + (0.0 if self.bonus is None else self.bonus.sum()))
-
     def __len__(self) -> int:
         return len(self.rates)
 
@@ -69,8 +64,8 @@ def solve(lines: Sequence[Line], prices: FloatArray) -> tuple[Paths, FloatArray]
     for batch in _batches(lines):
         columns = _Columns.of([lines[place] for place in batch], prices[batch])
         best, steps = columns.advance()
-        values[batch] = columns.at_end(best)
-        for place, path in zip(batch.tolist(), columns.trace(best, steps), strict=True):
+        values[batch], traced = columns.trace(best, steps)
+        for place, path in zip(batch.tolist(), traced, strict=True):
             paths[place] = path
     return paths, values
 
@@ -175,19 +170,14 @@ class _Columns:
             block[:, longest - 1 - step] = total
         return block
 
-    def at_end(self, best: FloatArray) -> FloatArray:
-        """The value of each recording's best path."""
-        depth, count = self.reach.shape
-        values: FloatArray = best[depth - 1 + self.lengths, np.arange(count)]
-        return values
-
-    def trace(self, best: FloatArray, steps: NDArray[np.integer]) -> Paths:
-        """The picks of each recording's best path, found from its end backwards."""
+    def trace(self, best: FloatArray, steps: NDArray[np.integer]) -> tuple[FloatArray, Paths]:
+        """The value of each recording's best path, and its picks, found from its end backwards."""
         depth, count = self.reach.shape
         last_pick = _last_rise(best)
         backwards = []
-        column = np.arange(count)
-        row = last_pick[depth - 1 + self.lengths, column]
+        column, ends = np.arange(count), depth - 1 + self.lengths
+        values: FloatArray = best[ends, column]
+        row = last_pick[ends, column]
         taken = np.zeros(count, dtype=np.intp)
         while len(column):
             inside = row >= depth
@@ -195,7 +185,7 @@ class _Columns:
             backwards.append((column, row))
             taken[column] += 1
             row = last_pick[row - depth + steps[row, column], column]
-        return _gather(backwards, taken, depth)
+        return values, _gather(backwards, taken, depth)
 
 
 def _last_rise(best: FloatArray) -> NDArray[np.int32]:
