@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from earmark.selection.stopping import Sightings
 
 ADD_A_MODEL = (
-    "no model was asked, so there are no captions; to add them run the same command "
+    "no model was asked, so there are no captions; to add them run {command} "
     "with --gguf MODEL.gguf (the shortest way), or --vlm URL --model NAME"
 )
 
@@ -115,13 +115,13 @@ def show_preview(cost: Preview, format: Format) -> None:
         emit_json(asdict(cost))
         return
     out.print(
-        f"{cost.calls} calls to make ({cost.kept} answers are kept already) of {cost.windows} "
-        f"windows; at most {cost.tokens:,} tokens{as_spend(cost.money)}"
+        f"{counted(cost.calls, 'call')} to make ({counted(cost.kept, 'answer')} kept already) "
+        f"of {counted(cost.windows, 'window')}; at most {cost.tokens:,} tokens{as_spend(cost.money)}"
     )
 
 
-def show(done: CaptionResult, format: Format) -> None:
-    """What the run has come to; the last line is where to look."""
+def show(done: CaptionResult, format: Format, *, command: str = "the same command") -> None:
+    """What the run has come to; `command` goes on with it."""
     totals, tally = done.totals, done.tally
     if format is Format.json:
         plain = {"run": str(done.folder), "report": str(done.page), "missed": done.missed}
@@ -142,7 +142,7 @@ def show(done: CaptionResult, format: Format) -> None:
     is_asked = totals.answered or totals.failed or tally.stopped or tally.written
     if totals.picks and not is_asked:
         tell_missing_evidence()
-        out.print(ADD_A_MODEL)
+        out.print(ADD_A_MODEL.format(command=command))
 
 
 def tell_missing_evidence() -> None:

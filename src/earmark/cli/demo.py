@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +58,8 @@ def demo(
     compare(scene, budget)
     tell_evidence()
     tell_hammering(scene, done)
-    show_outcome(done, Format.table)
+    words = ["earmark", "caption", str(path), "--budget", budget, "--run", str(done.folder)]
+    show_outcome(done, Format.table, command=f"`{shlex.join(words)}`")
 
 
 def tell_evidence() -> None:
