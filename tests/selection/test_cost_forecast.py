@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -63,6 +64,11 @@ def test_a_forecast_shows_itself_in_a_notebook():
     assert "<small>" not in page, "a share has no clock"
     assert "calls for what was asked" not in page
     assert "5 calls for what was asked" in ladder_of(half, none, goal=half)._repr_html_()
+    several = replace(ladder_of(half), recordings=2)._repr_html_()
+    assert ("one over all recordings" in page, "one over all recordings" in several) == (
+        False,
+        True,
+    )
     assert repr(ladder_of(half)) == "Forecast(recordings=1, windows=10, budgets=1, failures=0)"
     assert ", goal=5, " in repr(ladder_of(half, goal=half))
 

@@ -114,9 +114,10 @@ def show_preview(cost: Preview, format: Format) -> None:
     if format is Format.json:
         emit_json(asdict(cost))
         return
+    most = f"at most {cost.tokens:,} tokens{as_spend(cost.money)}"
     out.print(
         f"{counted(cost.calls, 'call')} to make ({counted(cost.kept, 'answer')} kept already) "
-        f"of {counted(cost.windows, 'window')}; at most {cost.tokens:,} tokens{as_spend(cost.money)}"
+        f"of {counted(cost.windows, 'window')}; {most}"
     )
 
 

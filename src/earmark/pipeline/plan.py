@@ -41,6 +41,8 @@ def plan(
 ) -> Plan:
     """The plan that `earmark.caption` executes, with a forecast of what budgets reach and cost.
 
+    Each budget of the forecast is one over all recordings: spend it with `across=True`.
+
     Args:
         paths: Files, folders, globs and addresses; the plan's own if not given.
         plan: Every choice; or give them one by one as `choices`, see `make_plan`.

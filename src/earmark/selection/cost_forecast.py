@@ -136,6 +136,7 @@ class Forecast:
         ]
         title = f"{format_clock(self.duration)}, {self.windows} windows of {self.window:g} s"
         goal = [f"{self.goal.calls} calls for what was asked"] if self.goal else []
+        goal += ["each budget is one over all recordings (across=True)"] * (self.recordings > 1)
         failed = write_table([asdict(failure) for failure in self.failures])
         held = as_count(self.actions, self.actions_range)
         return write_section(title, held, write_table(rows), *goal, failed)
