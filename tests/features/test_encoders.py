@@ -9,8 +9,9 @@ import pytest
 
 from earmark.features.encoder import SAMPLE_RATE, STEP
 from earmark.features.energy import Energy, EnergyVariance
+from earmark.features.floor_mel import Floor, FloorMel
 from earmark.features.flux import Flux
-from earmark.features.log_mel import Floor, FloorMel, LogMel
+from earmark.features.log_mel import LogMel
 from earmark.features.spectrum import (
     IN_CACHE,
     SILENCE_DB,

@@ -15,7 +15,7 @@ import pytest
 
 from earmark.distributed.worker_process import WorkerProcesses
 from earmark.errors import BackendError, InternalError, UnreadableFile
-from earmark.features.log_mel import FloorMel
+from earmark.features.floor_mel import FloorMel
 from earmark.media import Meter, Recording, Source, open_recording
 from earmark.media.audio_decoder import decode_runs
 from earmark.media.audio_timeline import lay_runs

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from earmark.features.log_mel import FloorMel
+from earmark.features.floor_mel import FloorMel
 from earmark.timeline import CLOCK_RATE
 from earmark.training.made_recordings import LASTS, LENGTH, TOOLS, TrainingRecording, make_recording
 from earmark.training.recipe import make_recordings

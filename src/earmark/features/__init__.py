@@ -16,7 +16,7 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
         "flux": "earmark.features.flux:Flux",
         "variance": "earmark.features.energy:EnergyVariance",
         "log-mel": "earmark.features.log_mel:LogMel",
-        "floor-mel": "earmark.features.log_mel:FloorMel",
+        "floor-mel": "earmark.features.floor_mel:FloorMel",
         "packets": "earmark.features.packet_motion:Packets",
         "yamnet": "earmark.features.yamnet:YAMNet",
         "frame-difference": "earmark.features.motion:FrameDifference",
