@@ -13,6 +13,7 @@ from earmark.errors import NoVideoIndex
 from earmark.media import Meter, Source, open_recording
 from earmark.media.container import open_media
 from earmark.media.inspection import inspect
+from earmark.media.packet_index import read_packets
 from making import AudioPlan, make_video, whole_sound
 
 CLICKS = (0.5, 1.25, 3.0)
@@ -36,7 +37,7 @@ def test_the_tables_agree_with_libav(media, name, options):
     path = str(media(name, **options))
     with open_media(path, Meter()) as file:
         for stream in file.container.streams:
-            index = file.index_of(stream)
+            index = read_packets(file.storage, file.tracks.traks[stream.id])
             entries = list(stream.index_entries)
             assert index.positions.tolist() == [entry.pos for entry in entries]
             assert index.sizes.tolist() == [entry.size for entry in entries]
@@ -64,7 +65,12 @@ def test_a_cut_by_edit_list_is_not_shown(media, tmp_path):
     with open_media(str(path), Meter()) as file:
         stream = file.container.streams.video[0]
         shown = [not entry.is_discard for entry in stream.index_entries]
-        assert file.index_of(stream).is_shown[-len(shown) :].tolist() == shown
+        assert (
+            read_packets(file.storage, file.tracks.traks[stream.id])
+            .is_shown[-len(shown) :]
+            .tolist()
+            == shown
+        )
 
 
 def test_several_edits_are_left_to_libav(media, tmp_path):
@@ -92,7 +98,8 @@ def test_zeroed_video_sounds_the_same(media, tmp_path, layout):
     path = media("zero.mp4", layout=layout, audio=AudioPlan(CLICKS, noise=0.05), b_frames=2)
     data = bytearray(path.read_bytes())
     with open_media(str(path), Meter()) as file:
-        index = file.index_of(file.container.streams.video[0])
+        (stream,) = file.container.streams.video
+        index = read_packets(file.storage, file.tracks.traks[stream.id])
     for position, size in zip(index.positions.tolist(), index.sizes.tolist(), strict=True):
         data[position : position + size] = bytes(size)
     zeroed = tmp_path / "zero.mp4"

@@ -29,6 +29,7 @@ from earmark.media.container import (
     packets_of,
     read_only,
 )
+from earmark.media.packet_index import read_packets
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import Meter, Storage
@@ -149,7 +150,7 @@ def _decode_demuxed(file: MediaFile, stream: AudioStream, meter: Meter) -> Itera
 
 
 def _decode_indexed(file: MediaFile, stream: AudioStream, meter: Meter) -> Iterator[AudioFrame]:
-    index = file.index_of(stream)
+    index = read_packets(file.storage, file.tracks.traks[stream.id])
     decode, time_base = stream.codec_context.decode, Fraction(1, index.ticks_a_second)
     for batch in index.batches(_BATCH_BYTES):
         pieces = _read_pieces(file.storage, index.positions[batch], index.sizes[batch])

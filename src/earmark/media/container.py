@@ -19,10 +19,8 @@ from av.video.stream import VideoStream
 from earmark.errors import MediaError, UnreadableFile, summarise
 from earmark.media.mp4_boxes import Mp4Box, Trak, check_places, describe, read_boxes, read_traks
 from earmark.media.packet_index import (
-    PacketIndex,
     check_fragments,
     find_obstacle,
-    read_packets,
 )
 from earmark.media.source import is_remote, place_of
 from earmark.media.storage import LocalStorage, Meter, Storage, changed
@@ -75,10 +73,6 @@ class MediaFile:
     container: InputContainer
     storage: Storage
     tracks: Tracks
-
-    def index_of(self, stream: Stream) -> PacketIndex:
-        """The packets of one stream of a file that has an index."""
-        return read_packets(self.storage, self.tracks.traks[stream.id])
 
 
 def open_storage(uri: str, meter: Meter) -> Storage:

@@ -8,7 +8,7 @@ import numpy as np
 
 from earmark.media.audio_decoder import JITTER
 from earmark.media.container import open_media
-from earmark.media.packet_index import PacketIndex
+from earmark.media.packet_index import PacketIndex, read_packets
 from earmark.media.recording import Recording
 from earmark.media.recording_part import Part
 from earmark.media.recording_warnings import list_warnings
@@ -58,7 +58,7 @@ def _inspect_part(recording: Recording, part: Part) -> Inspection:
         index_bytes = len(file.tracks.index.whole) if file.tracks.index else 0
         streams, packet_bytes = file.container.streams.audio, 0
         if track < len(streams):
-            index = file.index_of(streams[track])
+            index = read_packets(file.storage, file.tracks.traks[streams[track].id])
             packet_bytes = index.size_bytes
             if not part.track(track).codec.startswith("pcm"):  # raw packets may last any time
                 warnings += _about_stamps(index)

@@ -25,6 +25,7 @@ from earmark.errors import NoAudioStream, UnreadableFile
 from earmark.media.audio_decoder import SOUND_RATES
 from earmark.media.container import MediaFile, moving_pictures, open_media, open_storage, packets_of
 from earmark.media.highlight_marks import read_marks
+from earmark.media.packet_index import read_packets
 from earmark.media.recording import Recording
 from earmark.media.recording_part import AudioTrack, Part, VideoTrack
 from earmark.media.source import Source, place_of
@@ -235,7 +236,7 @@ def measure(file: MediaFile, streams: list[Stream]) -> dict[int, Extent]:
     if file.tracks.traks:
         extents = {}
         for stream in streams:
-            index = file.index_of(stream)
+            index = read_packets(file.storage, file.tracks.traks[stream.id])
             if shown := int(index.is_shown.sum()):
                 extents[stream.index] = Extent(index.start, index.end, shown, index.missing_packets)
         return extents

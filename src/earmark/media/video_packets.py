@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from earmark.errors import MediaError
 from earmark.media.container import moving_pictures, open_media
-from earmark.media.packet_index import Ints
+from earmark.media.packet_index import Ints, read_packets
 from earmark.media.recording_part import Part
 from earmark.media.source import place_of
 from earmark.media.storage import Meter
@@ -48,7 +48,7 @@ def _columns(part: Part, meter: Meter) -> tuple[NDArray[Any], ...]:
             raise MediaError(
                 f"{place_of(part.uri)} has no pictures any more; it changed while in use"
             )
-        index = file.index_of(stream)
+        index = read_packets(file.storage, file.tracks.traks[stream.id])
         shown = np.flatnonzero(index.is_shown)
         order = shown[np.argsort(index.stamps[shown], kind="stable")]
         times = index.stamps[order] / index.ticks_a_second + part.shift

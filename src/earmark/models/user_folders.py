@@ -30,4 +30,4 @@ def cache_folder() -> Path:
 
 def model_store(folder: Path | None = None) -> ModelStore:
     """The model store in `folder`, else the user's own."""
-    return ModelStore.at(folder or cache_folder() / "models")
+    return ModelStore((folder or cache_folder() / "models").expanduser())
