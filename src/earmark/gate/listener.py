@@ -174,8 +174,8 @@ def listen_to_any(
 def look_instead(heard: Heard, fallback: Frontline) -> Heard:
     """What `fallback` sees where nothing was heard, and says that it did.
 
-    `heard` as it is where it finds nothing to tell apart either: a recording without an index, a
-    camera that spends the same on every moment.
+    `heard` as it is where there is no index to read; with a word more where that tells nothing
+    apart either, as of a camera that spends the same on every moment.
     """
     try:
         seen = listen(heard.recording, fallback)
