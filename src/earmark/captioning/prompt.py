@@ -97,7 +97,8 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise EarmarkError(f"cannot read the prompt or schema {path}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise EarmarkError(f"cannot read the prompt or schema {path}: {why}") from error
 
 
 def _read_schema(path: Path) -> Mapping[str, Any]:

@@ -81,7 +81,8 @@ def read_jsonl(path: Path) -> list[tuple[int, dict[str, Any]]]:
         with path.open(encoding="utf-8") as file:
             lines = list(file)  # not `splitlines`: a caption may hold a separator that ends no line
     except (OSError, UnicodeDecodeError) as error:
-        raise EarmarkError(f"cannot read {path}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise EarmarkError(f"cannot read {path}: {why}") from error
     entries = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
