@@ -362,11 +362,15 @@ def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         picks = list(run.picks("one"))
     with Ledger(folder, plan) as ledger:
         spans = [Span(3.0, 9.5), Span(20.0, 31.0), picks[0].span, Span(40.0, 42.0)]
+        spans += [Span(50.0, 52.0), Span(52.0, 54.0), Span(54.0, 56.0)]
         said = [
             ("heard", "Power tool", "yamnet track"),
             ("heard", "Drill", "yamnet track"),
             ("read", "Hämmer & rinsing-agent 5%", "ocr"),
             ("said", "hand me the drills, the rinsed ones", "whisper"),
+            ("read", "EXIT", "ocr"),
+            ("read", "EXIT", "ocr"),
+            ("read", "exit 5", "ocr"),
         ]
         entries = [
             EvidenceEntry(span, kind, text, 0.75, origin)
@@ -383,6 +387,7 @@ WORDS = [
     "power-tool",
     "hammers",
     "rins",
+    "exit",
     "rinse hand",
     "5",
     '"nail',

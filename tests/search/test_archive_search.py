@@ -86,6 +86,19 @@ def test_what_tells_of_one_moment_is_one_result_that_says_what_agrees(tmp_path):
     assert "0:02.0 - 0:09.0\n  caption: A hand drills a board.\n  heard: Drill (0.80" in said
 
 
+def test_the_same_of_windows_side_by_side_is_one_moment(tmp_path):
+    with open_run(tmp_path) as ledger:
+        spans = [Span(0.0, 4.0), Span(4.0, 8.0), Span(12.0, 16.0), Span(16.0, 20.0)]
+        texts = ["car", "car", "car", "red car"]
+        seen = [
+            EvidenceEntry(span, "seen", text, 0.8, "d")
+            for span, text in zip(spans, texts, strict=True)
+        ]
+        ledger.keep_evidence("a", seen, kinds=["seen"])
+    found = sorted(each.span for each in search(tmp_path, "car"))
+    assert found == [Span(0.0, 8.0), Span(12.0, 16.0), Span(16.0, 20.0)]
+
+
 def test_evidence_that_was_replaced_is_not_found(run):
     with Ledger(run, {"another": "plan"}) as ledger:
         ledger.keep_evidence("a", (), kinds=["said"])

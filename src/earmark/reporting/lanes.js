@@ -77,11 +77,16 @@ function findHits(recording, query) {
 /** The hits as moments: tags of a window tell nothing where something else is found there. */
 function asMoments(hits) {
   const groups = [];
-  let end = -Infinity;
+  let end = -Infinity, ends = new Map(); // the same said of windows side by side is one moment too
   for (const hit of hits.sort((a, b) => a.start - b.start || a.end - b.end)) {
-    if (hit.start >= end) groups.push([]);
+    const said = `${hit.kind} ${hit.text}`;
+    if (hit.start >= end && !(ends.get(said) >= hit.start)) {
+      groups.push([]);
+      [end, ends] = [hit.end, new Map()];
+    }
     groups.at(-1).push(hit);
-    end = hit.start >= end ? hit.end : Math.max(end, hit.end);
+    end = Math.max(end, hit.end);
+    ends.set(said, hit.end);
   }
   return groups.map((own) => {
     const told = own.filter(({ kind }) => kind !== "tags"), telling = told.length ? told : own;

@@ -203,22 +203,25 @@ def search_words(runs: Iterable[Run], words: str, *, most: int) -> list[FoundMom
 
 
 def as_moments(run: Path, hits: Iterable[SearchHit]) -> list[FoundMoment]:
-    """What was found in `run` as moments, by recording and time: what overlaps is one of them.
+    """What was found in `run` as moments, by recording and time.
 
-    A sound that is heard in a window is part of the track of it.
+    What overlaps is one of them, and so is the same said of windows side by side. A sound that is
+    heard in a window is part of the track of it.
     """
     every = list(hits)
     tracks = {(hit.recording, hit.text) for hit in every if hit.model == SOUND_TRACK}
     groups: list[list[SearchHit]] = []
-    end, recording = 0.0, ""
+    end, recording, ends = 0.0, "", dict[tuple[str, str], float]()
     for hit in sorted(every, key=lambda hit: (hit.recording, hit.span)):
         if _is_repeated(hit, tracks):
             continue
-        if hit.recording != recording or hit.span.start >= end:
+        said = hit.kind, hit.told
+        goes_on = hit.span.start < end or ends.get(said, -1.0) >= hit.span.start
+        if hit.recording != recording or not goes_on:
             groups.append([])
-            end, recording = 0.0, hit.recording
+            end, recording, ends = 0.0, hit.recording, {}
         groups[-1].append(hit)
-        end = max(end, hit.span.end)
+        end, ends[said] = max(end, hit.span.end), hit.span.end
     return [
         FoundMoment(run, tuple(sorted(own, key=lambda hit: (hit.kind == "tags", hit.rank))))
         for own in groups
