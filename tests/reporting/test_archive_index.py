@@ -56,6 +56,7 @@ def test_the_index_adds_up_to_the_run(archive):
     for column in ("windows", "picks", "answered", "failed"):
         assert sum(row[column] for row in rows) == getattr(totals, column)
     assert sum(row["spend"] for row in rows) == pytest.approx(totals.spend)
+    assert ["Heard", ["Hammer 1× in 1 recording"]] in told["overview"]
     assert all((archive / row["page"].replace("%20", " ")).is_file() for row in rows[1:])
 
 
@@ -210,6 +211,14 @@ def names(driver: Any) -> list[str]:
         "return [...document.querySelectorAll('#rows a')].map((link) => link.textContent)"
     )
     return found
+
+
+@pytest.mark.slow
+def test_it_says_first_what_happened(archive, driver):
+    driver.get((archive / "report.html").as_uri())
+    first = driver.find_element("id", "overview")
+    assert "Hammer 1× in 1 recording" in first.text
+    assert first.location["y"] < driver.find_element("id", "totals").location["y"]
 
 
 @pytest.mark.slow

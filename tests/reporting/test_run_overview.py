@@ -16,7 +16,13 @@ from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import CallRow, RecordingRow
 from earmark.ledger.run_reader import Run
-from earmark.reporting.run_overview import SOUNDS_MEANT, fold_repeats, overview, seen_moments
+from earmark.reporting.run_overview import (
+    SOUNDS_MEANT,
+    fold_repeats,
+    overview,
+    seen_moments,
+    total_lines,
+)
 from earmark.selection.pick import explain
 from earmark.timeline import Span, Track
 
@@ -118,6 +124,19 @@ def test_a_moment_that_was_seen_lasts_as_long_as_the_sound_that_is_meant_in_it(t
     assert look(tmp_path / "b", yes, []) == (Span(124.0, 128.0), lone)
     assert look(tmp_path / "c", {30: True, 32: True}, ["Drill"]) == (Span(120.0, 132.0),)
     assert look(tmp_path / "d", {30: False}, ["Drill"]) == ()
+
+
+def test_many_recordings_are_told_together(folder, tmp_path):
+    with Run(folder) as run:
+        told = dict(total_lines(overview(run)))
+    assert told["Active"][0].endswith(" of 2 h 0 min")
+    assert told["Heard"] == ("Power tool 3× in 1 recording",)
+    assert told["Speech"] == ("in 1 recording",)
+    assert "Found" not in told
+    look(tmp_path / "seen", {31: True, 75: True, 100: False}, ["Drill"])
+    with Run(tmp_path / "seen") as run:
+        assert dict(total_lines(overview(run)))["Found"] == ("“a drill” 2× in 1 recording",)
+    assert list(total_lines([])) == []
 
 
 def test_the_command_says_the_same(folder):

@@ -27,7 +27,7 @@ from earmark.reporting.report_page import (
     save_page,
     write_page,
 )
-from earmark.reporting.run_overview import overview_of
+from earmark.reporting.run_overview import RecordingOverview, overview_of, total_lines
 from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.coverage_ladder import ladder
 from earmark.version import VERSION
@@ -43,13 +43,15 @@ def write_index(run: Run, path: Path, *, title: str | None = None) -> Path:
     """
     heading, error = describe_run(run, title), run.forecast_error()
     summaries = list(read_summaries(run))
-    rows = [_plain(run, summary) for summary in summaries]
+    overviews = [overview_of(run, summary.recording) for summary in summaries]
+    rows = [_plain(run, *pair) for pair in zip(summaries, overviews, strict=True)]
     _write_pages(run, heading, list(zip(summaries, rows, strict=True)), path.parent / PAGES)
     plain = heading | {
         "columns": list(rows[0]) if rows else [],
         "recordings": [list(row.values()) for row in rows],
         "curve": curve(run, error),
         "sure": MEASURED if error else "",
+        "overview": list(total_lines(overviews)),
     }
     return save_page(path, "index", plain)
 
@@ -97,9 +99,9 @@ def page_name(summary: RecordingSummary) -> str:
     return f"{safe[:40]}-{summary.recording.id[:10]}.html"
 
 
-def _plain(run: Run, summary: RecordingSummary) -> dict[str, Any]:
+def _plain(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> dict[str, Any]:
     row, totals = summary.recording, summary.totals
-    active, choice = overview_of(run, row).active, run.choice(row.id)
+    active, choice = overview.active, run.choice(row.id)
     share, told = choice.forecast, choice.forecast_range
     return {
         "name": row.title,

@@ -13,6 +13,11 @@ function head() {
   $("made").textContent = `earmark ${run.version}`;
 }
 
+function overview() {
+  $("overview").hidden = !run.overview.length;
+  $("overview").append(listTold(run.overview));
+}
+
 function totals() {
   const t = run.totals;
   $("totals").append(
@@ -165,6 +170,7 @@ function columns() {
 }
 
 head();
+overview();
 totals();
 new ResizeObserver(forecast).observe($("totals"));
 missed();

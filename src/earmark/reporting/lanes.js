@@ -1,13 +1,7 @@
 // ---- what happened, in words ------------------------------------------------------------------
 
 function makeOverview(recording) {
-  const list = make("dl");
-  for (const [place, [heading, said]] of recording.overview.entries()) {
-    const isLong = heading === "Activities" || heading === "Heard";
-    const told = isLong ? make("ul", "", ...said.map((each) => make("li", "", each))) : said.join(", ");
-    list.append(make("dt", "", heading), make("dd", place || isLong ? "" : "lead", told));
-  }
-  return make("section", "", run.recordings.length > 1 ? make("h2", "", recording.name) : null, list);
+  return make("section", "", run.recordings.length > 1 ? make("h2", "", recording.name) : null, listTold(recording.overview));
 }
 
 const MOST_OVERVIEWS = 6;

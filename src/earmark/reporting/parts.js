@@ -69,6 +69,17 @@ export function drawFlag(pen, x, top, foot) {
   pen.fillRect(x, top, 6, 5);
 }
 
+/** What happened as a list: headings, and what is told under each; the first in large letters. */
+export function listTold(lines) {
+  const list = make("dl");
+  for (const [place, [heading, said]] of lines.entries()) {
+    const isLong = heading === "Activities" || heading === "Heard";
+    const told = isLong ? make("ul", "", ...said.map((each) => make("li", "", each))) : said.join(", ");
+    list.append(make("dt", "", heading), make("dd", place || isLong ? "" : "lead", told));
+  }
+  return list;
+}
+
 /** The moments as buttons; nothing where there are none. */
 export function makeMarks(marks, onClick) {
   if (!marks.length) return null;

@@ -150,6 +150,43 @@ class RecordingOverview:
             yield "Activities", _first(told, MOST_ACTIVITIES, "… and {} more")
 
 
+def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What is told of many recordings together, each with its heading."""
+    if sought := [one.sought for one in every if one.sought]:
+        yield "Found", (_in_all(sought),)
+    if heard := [one for one in every if one.active is not None]:
+        active, whole = (sum(lasts) for lasts in zip(*map(_lasts, heard), strict=True))
+        yield "Active", (f"{lasting(active)} of {lasting(whole)}",)
+    times: dict[str, list[int]] = defaultdict(list)
+    for one in every:
+        for tally in one.sounds:
+            times[tally.name].append(len(tally.spans))
+    if times:
+        often = sorted(times, key=lambda name: (-len(times[name]), -sum(times[name]), name))
+        told = (f"{name} {sum(times[name])}× in {_recordings(times[name])}" for name in often)
+        yield "Heard", _first(told, MOST_SOUNDS, "{} other sounds")
+    if spoken := [one for one in every if one.speech]:
+        yield "Speech", (f"in {_recordings(spoken)}",)
+
+
+def _in_all(sought: Sequence[SoughtThing]) -> str:
+    """What was looked for in several recordings, and how often it was seen."""
+    seen = [one for one in sought if one.seen]
+    if not seen:
+        asked = counted(sum(one.asked for one in sought), "window")
+        return f"“{sought[0].question}” in none of {asked} asked about"
+    count = sum(len(one.seen) for one in seen)
+    return f"“{seen[0].question}” {count}× in {_recordings(seen)}"
+
+
+def _lasts(one: RecordingOverview) -> tuple[float, float]:
+    return one.active or 0.0, one.duration
+
+
+def _recordings(some: Sequence[object]) -> str:
+    return counted(len(some), "recording")
+
+
 def clock(seconds: float) -> str:
     """A time as a clock shows it, without tenths."""
     return format_clock(seconds, tenths=False)
