@@ -52,8 +52,6 @@ COMPARED = 10_000
 SOUNDS_MEANT = "sounds meant by "
 """Begins the name of the note that lists the sounds a question means, before the question."""
 
-SPEECH = frozenset({"Speech"}) | narrower("Speech")
-
 
 @dataclass(frozen=True, slots=True)
 class SoundTally:
@@ -230,9 +228,10 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     entries = list(run.evidence(recording.id, kinds=("heard", "said")))
     tracked = [entry for entry in entries if entry.origin == SOUND_TRACK]
     sounds = tracked or [entry for entry in entries if entry.kind == "heard"]
-    named = [entry for entry in sounds if entry.text not in SPEECH]
+    speech = {"Speech", *narrower("Speech")} if sounds else set()
+    named = [entry for entry in sounds if entry.text not in speech]
     said = [entry.span for entry in entries if entry.kind == "said"]
-    spoken = said or [entry.span for entry in sounds if entry.text in SPEECH]
+    spoken = said or [entry.span for entry in sounds if entry.text in speech]
     windows = _active_windows(heard, [entry.span for entry in sounds] + said)
     answered = [row for row in run.picks(recording.id) if row.kept]
     plan, has_listened = run.plan(), heard.level is not None or bool(sounds or said)
