@@ -75,8 +75,6 @@ def make_encoder(kind: Callable[..., Made], text: str, *, detects: bool = False)
 def moved(encoder: Encoder, options: Mapping[str, str]) -> Encoder:
     """The same encoder on another machine: `PLACES` alone may change."""
     made: Any = encoder
-    if not options:
-        return encoder
     for option in options:
         if option not in PLACES:
             raise ValueError(

@@ -295,7 +295,9 @@ class Gate:
                 f"{', '.join(card.encoder_options) or 'no options'}; there are "
                 f"{', '.join(ENCODERS)}"
             )
-        made = moved(kind(**card.encoder_options), places or {})
+        made: Encoder = kind(**card.encoder_options)
+        if places:
+            made = moved(made, places)
         if made.channels != card.channels or card.clock_rate != CLOCK_RATE:
             raise ModelMismatch(
                 f"this gate wants {card.channels} channels at {card.clock_rate} Hz and "

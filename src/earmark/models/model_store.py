@@ -57,10 +57,11 @@ class ModelStore:
 
     def state(self, name: str) -> State:
         """Whether it is here, judged by its size alone: hashing it takes as long as reading it."""
-        size, path = MODELS.named(name).size_bytes, self.path(name)
+        model = MODELS.named(name)
+        path = self.folder / model.file
         if not path.is_file():
             return "absent"
-        return "here" if size in (None, path.stat().st_size) else "damaged"
+        return "here" if model.size_bytes in (None, path.stat().st_size) else "damaged"
 
     def find(self, name: str) -> Path:
         """The file of a checkpoint that is here.

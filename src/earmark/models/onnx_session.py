@@ -28,7 +28,5 @@ def open_session(model: Path | bytes, *, threads: int | None = 1) -> Any:
         raise ModelMismatch(f"{name} is cut off or no ONNX model: {reason}") from error
 
 
-@lru_cache(maxsize=8)
-def shared_session(model: bytes) -> Any:
-    """The session of the bytes `model` on one thread; the same bytes share one a process."""
-    return open_session(model)
+shared_session = lru_cache(maxsize=8)(open_session)
+"""The same, kept: of the same bytes there is one session a process."""
