@@ -252,10 +252,10 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         Each call becomes the one its pick is shown with, whether it was answered just now, under
         an earlier plan, or not yet.
         """
-        every = list(wanted)
+        every = [(call.identity, call) for call in wanted]
         with self._transaction() as database:
             answered = self._register(database, every)
-        return [call for call in every if call.identity not in answered]
+        return [call for identity, call in every if identity not in answered]
 
     def answered(self, recording: str) -> list[CallRow]:
         """The calls about `recording` that a model has answered, under any plan."""
@@ -293,14 +293,15 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             raise LedgerError(
                 f"no room left for the run in {self.folder}: free some space and run it again"
             )
+        identity = call.identity
         begin = (
             "UPDATE calls SET state = iif(state = 'answered', state, 'in flight'),"
             " asked = asked + 1, reserve_tokens = ?, reserve_spend = ? WHERE identity = ?"
         )
         with self._transaction() as database:
-            if not database.execute(begin, (*reserve, call.identity)).rowcount:
-                self._register(database, [call])
-                database.execute(begin, (*reserve, call.identity))
+            if not database.execute(begin, (*reserve, identity)).rowcount:
+                self._register(database, [(identity, call)])
+                database.execute(begin, (*reserve, identity))
 
     def withdraw(self, call: Call) -> None:
         """Note that a call began and was not sent after all."""
@@ -377,12 +378,16 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
 
         self._surely(write)
 
-    def _register(self, database: sqlite3.Connection, calls: Sequence[Call]) -> set[str]:
-        """Make each call that of its pick under the present plan; those answered, by identity.
+    def _register(
+        self, database: sqlite3.Connection, calls: Sequence[tuple[str, Call]]
+    ) -> set[str]:
+        """Make each call, which comes with its identity, that of its pick under the present plan.
 
-        Tags take no caption's place: a pick that a model has answered keeps the last answer.
+        Returns the identities of those answered. Tags take no caption's place: a pick that a model
+        has answered keeps the last answer.
         """
-        numbers = {name: number_of(database, name) for name in {call.recording for call in calls}}
+        names = {call.recording for _, call in calls}
+        numbers = {name: number_of(database, name) for name in names}
         database.execute(
             "CREATE TEMP TABLE IF NOT EXISTS wanted"
             ' (identity TEXT, recording INTEGER, "start" REAL, "end" REAL, model TEXT)'
@@ -391,8 +396,8 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         database.executemany(
             "INSERT INTO wanted VALUES (?, ?, ?, ?, ?)",
             (
-                (call.identity, numbers[call.recording], call.span.start, call.span.end, call.model)
-                for call in calls
+                (identity, numbers[call.recording], call.span.start, call.span.end, call.model)
+                for identity, call in calls
             ),
         )
         database.execute(
