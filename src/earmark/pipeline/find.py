@@ -40,6 +40,7 @@ from earmark.pipeline.keep_evidence import keep_sounds
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
+from earmark.redaction import redact
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_overview import SOUNDS_MEANT, seen_moments
 from earmark.reporting.text_format import counted
@@ -248,7 +249,8 @@ class _Search:
             )
         )
         self.matches = {name: each for one in finders for name, each in one.matches.items()}
-        ledger.note(f"{SOUNDS_MEANT}{question}", json.dumps(list(self.matches)))
+        meant = f"{SOUNDS_MEANT}{redact(question)}"  # as the plan keeps it
+        ledger.note(meant, json.dumps(list(self.matches)))
         if not self.matches:
             why = "no sound that has a name means it" if finders else "sounds have no names here"
             self.notes.append(f"{why}: windows are chosen by how much seems to go on in them")
