@@ -23,7 +23,7 @@ from earmark.media import Recording
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import as_measured, foretell
+from earmark.selection.coverage_forecast import foretell
 from earmark.selection.pick import explain
 from earmark.selection.round_schedule import WHOLE, Turn
 from earmark.timeline import Span
@@ -199,9 +199,7 @@ def _keep_choice(
     sounds = sounds_in(spans, level=heard.level, names=names, said=speech)
     said = Heard(recording, "", SILENCE, heard.level, heard.access, 0, 0.0, heard.warnings)
     actions = float(heard.rates.sum())
-    share = foretell(said, choice, actions)
-    error = tasks.error if choice.rule_used == "coverage" else None
-    told = as_measured(share, error, actions=actions, duration=heard.duration)
+    share, told = foretell(said, choice, tasks.error, actions=actions, duration=heard.duration)
     tasks.ledger.choose(
         recording.key,
         choice.picks,

@@ -13,7 +13,7 @@ from earmark.pipeline.listen import listen_each
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import as_measured, foretell
+from earmark.selection.coverage_forecast import foretell
 from earmark.selection.omissions import left_out
 from earmark.selection.result import Chosen, Selection
 
@@ -55,14 +55,8 @@ def _chosen(plan: Plan, scored: ScoredRecording, choice: Choice, explain: int) -
     has_count = not plan.across and plan.budget.price is None
     chaptered = len(recording.parts) > 1
     expected = float(windows.rates.sum())
-    share = foretell(heard, choice, expected)
     error, duration = plan.listening.frontline.error, windows.duration
-    told = as_measured(
-        share,
-        error if choice.rule_used == "coverage" else None,
-        actions=expected,
-        duration=duration,
-    )
+    share, told = foretell(heard, choice, error, actions=expected, duration=duration)
     return Chosen(
         path=recording.source.path,
         duration=recording.duration,
