@@ -444,3 +444,16 @@ def test_the_disk_reserve_is_real_bytes(tmp_path: Path):
     stat = (tmp_path / "run.reserve").stat()
     assert stat.st_size == RESERVE_BYTES
     assert stat.st_blocks * 512 >= RESERVE_BYTES
+
+
+def test_a_folder_that_is_opened_later_is_no_failure_any_more(tmp_path: Path):
+    with Ledger(tmp_path / "run", PLAN) as ledger:
+        for path in ("/card/shut", "/card/shut.mp4", "/card/other"):
+            ledger.fail_recording(path, path, "cannot be opened")
+        ledger.add(replace(row("a"), path="/card/shut/a.mp4"))
+        ledger.drop_opened_folders()
+        with ledger.run() as run:
+            assert [one.path for one in run.failed_recordings()] == [
+                "/card/other",
+                "/card/shut.mp4",
+            ]

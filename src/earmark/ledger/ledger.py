@@ -34,6 +34,7 @@ from earmark.ledger.row_values import (
     COARSE,
     EXACT,
     FAIL_RECORDING,
+    OPENED_FOLDERS,
     SPENT,
     answer_values,
     as_amount,
@@ -105,6 +106,11 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         with self._transaction() as database:
             place = (redact_url(as_text(recording)), as_place(path))
             database.execute(FAIL_RECORDING, (*place, *texts))
+
+    def drop_opened_folders(self) -> None:
+        """Let go of failures of folders that could not be read, where recordings in them are."""
+        with self._transaction() as database:
+            database.execute(OPENED_FOLDERS)
 
     def note(self, name: str, value: str) -> None:
         """Keep `value` under `name`, in place of what was there."""

@@ -105,6 +105,13 @@ ON CONFLICT (id) DO UPDATE SET failure = excluded.failure, name = excluded.name,
 """
 """Takes the id, path and name of a recording, and why there is no more of it."""
 
+OPENED_FOLDERS = """
+UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND NOT is_replaced AND EXISTS (
+    SELECT 1 FROM present AS held
+    WHERE held.path > recordings.path || '/' AND held.path < recordings.path || '0')
+"""
+"""Of folders that could not be read, those whose recordings are here: `0` follows `/`."""
+
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:
     """What a recording is called within the database."""

@@ -162,5 +162,6 @@ def listen_and_store(
                 warnings=one.heard.warnings,
                 audio_track=recording.audio_track,
             )
+    ledger.drop_opened_folders()
     ordered = (found[one] for one in sources if one in found)
     return {one.key: one for one in ordered}, len(sources) - len(found)
