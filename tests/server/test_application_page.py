@@ -168,6 +168,14 @@ def test_a_recording_shows_its_forecast_with_its_range(page: SimpleNamespace):
     assert driver.execute_script(script) == pytest.approx([0.25, 0.625], abs=0.01)
 
 
+def test_a_recording_says_first_what_happened(page: SimpleNamespace):
+    driver = see(page, page.scene)
+    (told,) = texts(driver, ".overview")
+    assert "Activities" in told
+    above, below = (driver.find_element("css selector", name) for name in (".overview", ".totals"))
+    assert above.location["y"] < below.location["y"]
+
+
 def test_what_was_marked_on_the_camera_leads_there(page: SimpleNamespace):
     driver = see(page, page.scene)
     assert texts(driver, ".marks button") == ["0:07", "0:31"]

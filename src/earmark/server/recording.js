@@ -1,5 +1,5 @@
 // One recording: the video, the time line, the picks, and what people say of them.
-import { clock, foretold, lasting, make, makeMarks, plural } from "./parts.js";
+import { clock, foretold, lasting, listTold, make, makeMarks, plural } from "./parts.js";
 import { at, author, call, follow, inRecording, say, tell } from "./api.js";
 import { archiveAddress } from "./archive.js";
 import { TimeLine } from "./timeline.js";
@@ -38,6 +38,7 @@ class RecordingView {
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
       ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
+      detail.overview.length ? make("section", "overview", listTold(detail.overview)) : "",
       make("section", "totals", foretold(detail.coverage)),
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),

@@ -15,6 +15,7 @@ from earmark.ledger.records import ChoiceRow, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
 from earmark.media.source import name_of
 from earmark.reporting.report_page import forecast_of, scale_curve
+from earmark.reporting.run_overview import overview_of
 from earmark.selection.pick import Pick
 from earmark.server.archive_view import shrink
 from earmark.server.media_stream import why_not
@@ -48,6 +49,8 @@ class RecordingDetail:
     """Actions that it is expected to hold."""
     coverage: dict[str, Any]
     """The forecast in numbers and words: share, range, sure, words, actions."""
+    overview: list[tuple[str, tuple[str, ...]]]
+    """What happened, in lines, each with its heading."""
     choice: ChoiceRow
     warnings: list[str]
     parts: list[MediaPart]
@@ -127,6 +130,7 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
         windows=len(heard.scores),
         expected=float(np.sum(heard.rates)),
         coverage=forecast_of(run, row, heard),
+        overview=list(overview_of(run, row).lines()),
         choice=run.choice(row.id),
         warnings=list(heard.warnings),
         parts=[
