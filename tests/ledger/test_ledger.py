@@ -452,7 +452,7 @@ def test_a_folder_that_is_opened_later_is_no_failure_any_more(tmp_path: Path):
             ledger.fail_recording(path, path, "cannot be opened")
         ledger.add(replace(row("a"), path="/card/shut/a.mp4"))
         ledger.drop_opened_folders()
-        with ledger.run() as run:
+        with Run(ledger.folder) as run:
             assert [one.path for one in run.failed_recordings()] == [
                 "/card/other",
                 "/card/shut.mp4",
