@@ -144,6 +144,7 @@ def test_a_stretch_of_a_recording_has_its_lanes(served: SimpleNamespace):
     picks = served.client.get(f"{place}/picks").json()
     assert picks["total"] == len(whole["picks"])
     assert HOSTILE in [pick["caption"] for pick in picks["picks"]]
+    assert any("said “pass me the <b>hammer</b>”" in pick["evidence"] for pick in picks["picks"])
     found = served.client.get(f"{place}/picks", params={"words": "water"}).json()
     assert 0 < found["total"] < picks["total"]
     pick = picks["picks"][0]["pick"]

@@ -158,9 +158,11 @@ class RecordingView {
       card.append(image);
     }
     const when = button("moment", `${clock(start)} – ${clock(end)}`, () => { this.choose(place); this.goTo(start, true); }, `Play at ${clock(start)}`);
-    const text = each.failure ? make("p", "failure", `Failed: ${each.failure}`) : make("p", each.caption === null ? "unasked" : "caption", each.caption ?? "Caption not asked");
+    const unasked = each.evidence ? null : make("p", "unasked", "Caption not asked"); // evidence stands where a caption would
+    const text = each.failure ? make("p", "failure", `Failed: ${each.failure}`) : each.caption === null ? unasked : make("p", "caption", each.caption);
+    const evidence = each.evidence ? make("p", "evidence-line", each.evidence) : null;
     const tags = make("ul", "tags", ...each.tags.map((tag) => make("li", "", tag)));
-    const body = make("div", "pick-body", when, text, each.tags.length ? tags : null, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
+    const body = make("div", "pick-body", when, text, evidence, each.tags.length ? tags : null, make("p", "quiet", [reason, each.model, each.note].filter(Boolean).join(" · ")));
     body.append(make("div", "judge", ...(each.caption === null ? [] : this.judge(each, place)), this.clip(start, end)));
     body.lastChild.setAttribute("role", "group");
     body.lastChild.setAttribute("aria-label", `The pick at ${clock(start)}`);

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import LedgerError
+from earmark.evidence.evidence_line import describe_evidence
 from earmark.ledger.corrections import Correction, read_corrections
 from earmark.ledger.records import ChoiceRow, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -63,6 +64,8 @@ class PickView:
     pick: Pick
     status: str
     tags: list[str]
+    evidence: str
+    """What is known of it without a vision model, in a line."""
     caption: str | None
     model: str
     failure: str | None
@@ -189,6 +192,7 @@ def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
         pick=row.pick,
         status=row.status,
         tags=list(row.tags),
+        evidence=describe_evidence(run.evidence(row.recording, within=row.span)),
         caption=row.caption,
         model=answer.model if answer else "",
         failure=row.failure,
