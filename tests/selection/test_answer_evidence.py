@@ -10,16 +10,8 @@ import pytest
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
-from earmark.selection.answer_evidence import (
-    NOTHING,
-    Gap,
-    GapFactors,
-    RevisedWindows,
-    Seen,
-    Trials,
-    find_gaps,
-    fit_scales,
-)
+from earmark.selection.answer_evidence import NOTHING, Gap, RevisedWindows, Seen, find_gaps
+from earmark.selection.gap_factors import GapFactors, Trials, fit_scales
 from earmark.selection.hidden_activity import KINDS, KnownActivities, likely_kinds
 from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
