@@ -84,3 +84,13 @@ def test_where_answers_tell_nothing_auto_is_one_round():
         play_rounds([many], [said], Budget(count=24), Rounds(count))[0] for count in (1, None)
     )
     assert [pick.start for pick in auto] == [pick.start for pick in once]
+
+
+def test_rounds_leave_the_ends_of_a_silent_recording_as_one_round_lays_them():
+    """Nothing is known beyond the outermost answers: no call is moved there, or from there."""
+    many, said = windows(160), [f"a{place // 12}" for place in range(160)]
+    once, again = (
+        play_rounds([many], [said], Budget(count=24), Rounds(count))[0] for count in (1, 3)
+    )
+    assert [pick.start for pick in again] != [pick.start for pick in once]
+    assert (again[0].start, again[-1].start) == (once[0].start, once[-1].start)

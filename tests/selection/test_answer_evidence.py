@@ -11,11 +11,12 @@ from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.selection import Budget, Coverage, allocate
 from earmark.selection.answer_evidence import NOTHING, Gap, RevisedWindows, Seen, find_gaps
-from earmark.selection.gap_factors import GapFactors, Trials, fit_scales
+from earmark.selection.gap_factors import GapFactors, Trials, fit_factors
 from earmark.selection.hidden_activity import KINDS, KnownActivities, likely_kinds
 from earmark.selection.pick import gains
 from earmark.selection.round_schedule import Rounds, Turn
 from earmark.selection.stopping import Asking, as_answered, sight
+from earmark.timeline import FloatArray
 
 FACTORS = GapFactors(
     (1.0, 10.0),
@@ -59,7 +60,7 @@ def test_a_stretch_between_answers_that_differ_expects_most():
     (found,) = revised("a....a....b....-....-")
     same, differ, half, empty = (found.rates[place] for place in (2, 7, 12, 17))
     assert differ > half > same > empty
-    assert (found.rates[[0, 5, 10]] == 0.5).all()
+    assert found.rates[[0, 5, 10]] == pytest.approx(0.5)
 
 
 def test_as_much_is_expected_between_answers_as_before():
@@ -80,7 +81,7 @@ def test_answers_that_are_all_alike_change_next_to_nothing(drawing):
 
 def test_beside_an_answer_that_does_not_say_nothing_is_known():
     (found,) = revised("a....?....b....b")
-    assert found.rates[2] == found.rates[7] == 0.5
+    assert found.rates[[2, 7]] == pytest.approx(0.5)
     assert [gap.kind for gap in revised("a....?....b....b").gaps[0]] == ["same"]
 
 
@@ -88,7 +89,7 @@ def test_beside_an_answer_that_does_not_say_nothing_is_known():
     ("drawing", "tells"),
     [
         ("a....b....c....d....e....e....f....g....h....i....j....k", False),
-        ("....".join(["a....a....a....b....-....-....-....-....c....c....c....d"] * 3), True),
+        ("....".join("aaaab------ccccdeeeef------gggghiiiij------kkkkl"), True),
         ("a....a....b", False),
     ],
 )
@@ -211,14 +212,19 @@ def test_where_nothing_is_heard_answers_must_tell_more():
 
 def scales(*drawings: str, factors: GapFactors = FACTORS) -> dict[str, float]:
     """What the factors of each kind are multiplied by in a run of these recordings."""
+    return dict(zip(KINDS, fitted(*drawings, factors=factors)[0].scales, strict=True))
+
+
+def fitted(*drawings: str, factors: GapFactors = FACTORS) -> tuple[GapFactors, FloatArray]:
+    """The factors in a run of these recordings, and how far they hold in each."""
     said = [known(drawing) for drawing in drawings]
     habits = likely_kinds(said)[2]
     trials = [
-        Trials.of(number, windows(len(drawing)), one, first)
+        trial
         for number, (drawing, one) in enumerate(zip(drawings, said, strict=True))
-        for first in (0, 1)
+        for trial in Trials.pair(number, windows(len(drawing)), one)
     ]
-    return dict(zip(KINDS, fit_scales(factors, trials, habits).scales, strict=True))
+    return fit_factors(factors, trials, habits)
 
 
 def known(drawing: str) -> KnownActivities:
@@ -236,21 +242,68 @@ def test_what_ends_tell_is_learnt_from_the_answers_between_them():
 
 
 def test_few_answers_leave_the_factors_as_they_were_fitted():
-    assert fit_scales(FACTORS, [], likely_kinds([])[2]) is FACTORS
+    assert fit_factors(FACTORS, [], likely_kinds([])[2])[0] is FACTORS
+    assert fitted("a....b")[0] is FACTORS
     assert all(0.8 < scale < 1.25 for scale in scales("a....b....-").values())
+
+
+GOES_ON = "....".join("aaaaaaaaabcdefffffffffghijkkkkkkkklmnopppppppp")
+TAKES_TURNS = "....".join("abbabaabbabaababbabaabbaabbabaabb")
+"""A letter every fifth window: work that goes on, and two kinds of it that take turns."""
+
+
+def test_where_two_kinds_of_work_take_turns_ends_that_agree_tell_nothing():
+    """Left-out answers are as often new between two of a kind as between others."""
+    _, holds = fitted(*[GOES_ON, TAKES_TURNS] * 8)
+    assert (holds[::2] > 0.8).all()
+    assert (holds[1::2] < 0.2).all()
+    many = revised(*[GOES_ON, TAKES_TURNS] * 8)
+    factors = [[gap.factor for gap in row] for row in many.gaps[:2]]
+    assert max(factors[0]) > 1.5 * min(factors[0])
+    assert max(factors[1]) < 1.1 * min(factors[1])
+    assert fitted(TAKES_TURNS)[1] < 0.5 < fitted(GOES_ON)[1], "alone too"
+
+
+def test_what_holds_less_keeps_its_mean():
+    many = revised(*[GOES_ON, TAKES_TURNS] * 8)
+    after = sum(gap.expected * gap.factor * many.level for row in many.gaps for gap in row)
+    assert after == pytest.approx(sum(gap.expected for row in many.gaps for gap in row))
+    own = [np.mean([gap.factor for gap in row]) for row in many.gaps[:2]]
+    assert own[1] < 1, "as if the factors held, though they are all alike"
+
+
+def test_something_new_may_bear_the_name_of_an_end():
+    """Of seven answers four say a: between two of them three of seven new ones are told apart."""
+    one, other = Trials.pair(0, windows(36), known("a....b....a....c....a....b....a....-"))
+    assert one.told_apart == pytest.approx([3 / 7, 3 / 7, 3 / 7])
+    assert other.told_apart == pytest.approx([4 / 7, 4 / 7, 5 / 7])
+    only, _ = Trials.pair(0, windows(11), known("a....a....a"))
+    assert only.told_apart == pytest.approx([0.02])
+
+
+def test_nothing_tells_one_end_of_a_silent_recording_from_the_other():
+    """Beyond the outermost answers as much is expected at either end, wherever these lie."""
+    drawing = f".....{GOES_ON}....."
+    answers, plain = seen(drawing), windows(len(drawing))
+    (found,) = RevisedWindows([plain], [answers], agree=equal, factors=FACTORS)
+    reach = plain.reach[1:6]
+    lost = np.append(reach, np.zeros(5 - len(reach)))
+    assert found.rates[-5:] == pytest.approx(found.rates[:5] * (1 - lost[::-1]))
+    heard = windows(len(drawing), heard=True)
+    (found,) = RevisedWindows([heard], [answers], agree=equal, factors=FACTORS)
+    assert found.rates[-5:] == pytest.approx(found.rates[:5])
 
 
 def test_an_answer_is_tried_against_those_on_either_side_of_it():
     """Of five answers the second and fourth lie between the others; the fourth alone is new."""
     drawing = "a....a....a....b....c"
-    one = Trials.of(0, windows(len(drawing)), known(drawing), 0)
+    one, other = Trials.pair(0, windows(len(drawing)), known(drawing))
     assert one.ends.places.tolist() == [0, 10, 20]
     assert one.is_new.tolist() == [0.0, 1.0]
     assert one.apart == pytest.approx([10 / known(drawing).length] * 2)
     alone, among = (windows(21, owned=owned) for owned in ((0, 10), (0, 5, 10)))
     more = gains(among, np.array([0, 5, 10])).sum() - gains(alone, np.array([0, 10])).sum()
     assert one.expected[0] == pytest.approx(1 - np.exp(-more))
-    other = Trials.of(0, windows(len(drawing)), known(drawing), 1)
     assert other.is_new.tolist() == [0.0]
 
 

@@ -51,7 +51,10 @@ def test_the_rounds_spend_every_call_once(planned, count):
 
 
 def test_a_part_is_spread_over_the_whole():
-    assert spread(range(8), 4) == [1, 3, 5, 7]
+    """From one end to the other: of what lies beyond the outermost answers none tells anything."""
+    assert spread(range(8), 4) == [0, 2, 5, 7]
+    assert spread(range(9), 5) == [0, 2, 4, 6, 8]
+    assert spread(range(9), 2) == [0, 8]
     assert spread("abc", 1) == ["b"]
     assert spread("abc", 9) == list("abc")
     assert spread("abc", 0) == spread("", 3) == []

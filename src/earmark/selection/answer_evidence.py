@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from earmark.grid import Windows
-from earmark.selection.gap_factors import FITTED, GapFactors, Trials, fit_scales
+from earmark.selection.gap_factors import FITTED, GapFactors, Trials, fit_factors
 from earmark.selection.hidden_activity import KINDS, Agreement, KnownActivities, likely_kinds
 from earmark.selection.pick import gains
 from earmark.timeline import FloatArray, IndexArray
@@ -74,8 +74,9 @@ def find_gaps(
     pairs = enumerate(zip(many, seen, strict=True))
     found = [_Stretches.of(number, *pair, agree) for number, pair in pairs]
     kinds, evidence, habits = likely_kinds([row.said for row in found])
-    factors = fit_scales(factors, [one for row in found for one in row.trials], habits)
-    gaps = [row.gaps(of_row, factors) for row, of_row in zip(found, kinds, strict=True)]
+    factors, holds = fit_factors(factors, [one for row in found for one in row.trials], habits)
+    rows = zip(found, kinds, holds.tolist(), strict=True)
+    gaps = [row.gaps(of_row, factors, hold) for row, of_row, hold in rows]
     is_heard = any(row.is_heard for row in found)
     return gaps, evidence - (LEAST_EVIDENCE if is_heard else UNHEARD_EVIDENCE)
 
@@ -93,7 +94,7 @@ class _Stretches:
     """First and last window, start and end, and new actions expected."""
     is_heard: bool
     """Whether the sound tells one window from another."""
-    trials: list[Trials]
+    trials: Sequence[Trials]
 
     @classmethod
     def of(
@@ -119,16 +120,22 @@ class _Stretches:
         number = np.cumsum(says)[:-1][taken] - 1
         lists = tuple(each.tolist() for each in columns)
         is_heard = len(np.unique(rates[:-1])) > 1
-        trials = [Trials.of(recording, windows, said, first) for first in (0, 1) if len(said) > 2]
+        trials = Trials.pair(recording, windows, said) if len(said) > 2 else ()
         return cls(said, number, apart[taken] / mean, lists, is_heard, trials)
 
-    def gaps(self, kinds: FloatArray, factors: GapFactors) -> list[Gap]:
-        """The stretches, given how likely it is between answers what `KINDS` say."""
+    def gaps(self, kinds: FloatArray, factors: GapFactors, hold: float) -> list[Gap]:
+        """The stretches, given how likely it is between answers what `KINDS` say.
+
+        Factors that do not hold as they are differ less from one another; their mean is the same.
+        """
         own = kinds[self.number]
-        factor = factors(own, self.apart).tolist()
+        factor = factors(own, self.apart)
+        weaker, expected = factor**hold, np.array(self.columns[-1])
+        mean = float((weaker * expected).sum())
+        factor = (weaker * (factor * expected).sum() / mean if mean > 0 else factor).tolist()
         likeliest = [KINDS[place] for place in own.argmax(axis=1).tolist()]
-        *ends, expected = self.columns
-        rows = zip(*ends, likeliest, factor, expected, strict=True)
+        *ends, new = self.columns
+        rows = zip(*ends, likeliest, factor, new, strict=True)
         return [Gap(*row) for row in rows]
 
 
@@ -188,10 +195,28 @@ class RevisedWindows(Collection[Windows]):
 
     def __iter__(self) -> Iterator[Windows]:
         for windows, row, busy in zip(self.many, self.gaps, self.busyness, strict=True):
-            rates = np.array(windows.rates, dtype=float) * busy
-            for gap in row:
-                rates[gap.first : gap.stop] *= gap.factor * self.level
+            rates = windows.rates * busy
+            if row:
+                rates = rates * self._factors(windows, row)
             yield replace(windows, rates=rates)
+
+    def _factors(self, windows: Windows, row: Sequence[Gap]) -> FloatArray:
+        """What the rate of each step is multiplied by, with answers that say on either side.
+
+        Elsewhere by the mean of the recording. Where nothing is heard, what begins after the last
+        answer counts if it ends before the recording does, as what ends before the first answer
+        counts if it begins with it: nothing tells one end of a recording from the other.
+        """
+        expected = sum(gap.expected for gap in row)
+        mean = sum(gap.expected * gap.factor for gap in row) / expected if expected > 0 else 1.0
+        found = np.full(len(windows), mean)
+        for gap in row:
+            found[gap.first : gap.stop] = gap.factor
+        if not windows.has_evidence:
+            left = np.arange(len(windows) - row[-1].stop - 1, 0, -1)
+            going = windows.survival.reach(windows.step)
+            found[row[-1].stop + 1 :] *= 1 - np.append(going, 0.0)[np.minimum(left, len(going))]
+        return found * self.level
 
     def __contains__(self, item: object) -> bool:
         return any(windows is item for windows in self)

@@ -20,13 +20,29 @@ from earmark.selection.hidden_activity import (
     likely_kinds,
 )
 from earmark.selection.pick import gains
-from earmark.timeline import FloatArray
+from earmark.timeline import FloatArray, IndexArray
 
 FACTOR_DOUBT = 4.0
 """New activities that the fitted factors of a kind count as much as."""
 
 LEAST_TOLD = 0.1
 """Of activities, however often answers are thought to miss them."""
+
+LEAST_TOLD_APART = 0.02
+"""Of new activities that bear another name than the ends of a stretch, however few names there
+are."""
+
+HOLDS = np.linspace(0.0, 1.0, 5)
+"""How far factors may hold in a recording, as a power of them: 0 not at all, 1 as they are."""
+
+USUAL_HOLD = np.exp(-2 * (1 - HOLDS) ** 2) / np.exp(-2 * (1 - HOLDS) ** 2).sum()
+"""How often, by what is known before any answer."""
+
+HOLD_DOUBT = 4.0
+"""Recordings that this counts as much as."""
+
+HOLD_PASSES = 5
+"""Of expectation maximisation, over the recordings of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,39 +113,122 @@ class Trials:
     """Whether the answer between them says what neither does."""
     expected: FloatArray
     """How likely that was by the sound."""
+    told_apart: FloatArray
+    """How likely something new between them bears another name than they: by how often these names
+    are said of the recording."""
 
     @classmethod
-    def of(cls, number: int, windows: Windows, said: KnownActivities, first: int) -> Trials:
-        """What those between the ends say, which are every second from the `first` on."""
-        ends = said.every_other(first)
-        count = max(0, len(ends) - 1)
-        before, middle, after = (slice(at, at + 2 * count, 2) for at in range(first, first + 3))
-        names, touched = said.names, gains(windows, said.places)
-        is_new = (names[middle] >= 0) & (names[middle] != names[before])
-        is_new &= names[middle] != names[after]
-        more = touched[middle] + touched[after] - gains(windows, ends.places)[1:]
-        apart = np.diff(ends.places) / (said.length * windows.per_call)
-        chances = 1 - np.exp(-np.maximum(more, 0.0))
-        return cls(number, ends, apart, is_new.astype(float), chances)
+    def pair(cls, number: int, windows: Windows, said: KnownActivities) -> tuple[Trials, Trials]:
+        """What every second answer says, from the second on, and from the third on."""
+        touched = gains(windows, said.places)
+        told = np.bincount(said.names[said.names >= 0], minlength=1)
+        shares = np.append(told / max(1, told.sum()), 0.0)  # the last is of nothing, name -1
+
+        def tried(first: int) -> Trials:
+            ends = said.every_other(first)
+            count = max(0, len(ends) - 1)
+            before, middle, after = (slice(at, at + 2 * count, 2) for at in range(first, first + 3))
+            name, left, right = (said.names[at] for at in (middle, before, after))
+            is_new = (name >= 0) & (name != left) & (name != right)
+            more = touched[middle] + touched[after] - gains(windows, ends.places)[1:]
+            apart = np.diff(ends.places) / (said.length * windows.per_call)
+            chances = 1 - np.exp(-np.maximum(more, 0.0))
+            heard = shares[left] + np.where(left == right, 0.0, shares[right])
+            told_apart = np.maximum(1 - heard, LEAST_TOLD_APART)
+            return cls(number, ends, apart, is_new.astype(float), chances, told_apart)
+
+        return tried(0), tried(1)
 
 
-def fit_scales(factors: GapFactors, trials: Sequence[Trials], habits: Habits) -> GapFactors:
-    """The factors as they are in this run."""
-    if not trials:
-        return factors
-    own = replace(habits, active=habits.active[[one.number for one in trials]])
-    share = np.concatenate(likely_kinds([one.ends for one in trials], own)[0])
-    columns = ((one.apart, one.is_new, one.expected) for one in trials)
-    apart, is_new, expected = map(np.concatenate, zip(*columns, strict=True))
-    foretold = (share * factors.of_kinds(apart) * expected[:, None]).sum(axis=0)
-    if not foretold.sum() > 0:
-        return factors
-    faulty = np.array([_false_news(kind, habits.faults) for kind in KINDS])
-    seen = np.maximum(share.T @ is_new - faulty * share.sum(axis=0), 0.0)
-    seen /= np.maximum(1 - habits.faults.missed - faulty, LEAST_TOLD)
+@dataclass(frozen=True, slots=True, eq=False)
+class Tried:
+    """What was said where it was left out, in all recordings of a run: a row for each answer."""
+
+    number: IndexArray
+    """Of its recording."""
+    kinds: FloatArray
+    """Shape (answers, kinds): how likely the ends around it are what `KINDS` say."""
+    apart: FloatArray
+    is_new: FloatArray
+    expected: FloatArray
+    told_apart: FloatArray
+    false: FloatArray
+    """By kind: how likely an answer seems to tell of something new where there is none."""
+    told: FloatArray
+    """By kind: how much likelier one does where there is."""
+
+    @classmethod
+    def of(cls, trials: Sequence[Trials], habits: Habits) -> Tried:
+        """All of `trials`, of which there is one at least."""
+        numbers = [one.number for one in trials]
+        own = replace(habits, active=habits.active[numbers])
+        kinds = np.concatenate(likely_kinds([one.ends for one in trials], own)[0])
+        columns = ((one.apart, one.is_new, one.expected, one.told_apart) for one in trials)
+        apart, is_new, expected, told_apart = map(np.concatenate, zip(*columns, strict=True))
+        false = np.array([_false_news(kind, habits.faults) for kind in KINDS])
+        told = np.maximum(1 - habits.faults.missed - false, LEAST_TOLD)
+        number = np.repeat(numbers, [len(one.apart) for one in trials])
+        return cls(number, kinds, apart, is_new, expected, told_apart, false, told)
+
+
+def fit_factors(
+    factors: GapFactors, trials: Sequence[Trials], habits: Habits
+) -> tuple[GapFactors, FloatArray]:
+    """The factors as they are in this run, and how far they hold in each recording: 0 to 1."""
+    count = len(habits.active)
+    tried = Tried.of(trials, habits) if trials else None
+    if tried is None or not tried.expected.sum() > 0:
+        return factors, np.full(count, USUAL_HOLD @ HOLDS)
+    factors = _fit_scales(factors, tried)
+    return factors, _fit_holds(factors, tried, count)
+
+
+def _fit_scales(factors: GapFactors, tried: Tried) -> GapFactors:
+    """What was new between ends of each kind, beside what was foretold."""
+    expected = tried.expected * tried.told_apart
+    foretold = (tried.kinds * factors.of_kinds(tried.apart) * expected[:, None]).sum(axis=0)
+    seen = tried.kinds.T @ tried.is_new - tried.false * tried.kinds.sum(axis=0)
+    seen = np.maximum(seen, 0.0) / tried.told
     foretold *= seen.sum() / foretold.sum()
     scales = (seen + FACTOR_DOUBT) / (foretold + FACTOR_DOUBT)
     return replace(factors, scales=tuple(scales.tolist()))
+
+
+def _fit_holds(factors: GapFactors, tried: Tried, count: int) -> FloatArray:
+    """How far the factors hold in each of `count` recordings, as far as its own answers tell.
+
+    The posterior mean; the prior is how far they hold in the recordings of the run.
+    """
+    likely = _hold_likelihoods(factors, tried, count)  # (recordings, holds)
+    is_tried = np.bincount(tried.number, minlength=count) > 0
+    prior = USUAL_HOLD
+    for _ in range(HOLD_PASSES):
+        chances = likely * prior
+        chances /= chances.sum(axis=1, keepdims=True)
+        total = chances[is_tried].sum(axis=0) + HOLD_DOUBT * USUAL_HOLD
+        prior = total / total.sum()
+    chances = likely * prior
+    holds: FloatArray = (chances @ HOLDS) / chances.sum(axis=1)
+    return holds
+
+
+def _hold_likelihoods(factors: GapFactors, tried: Tried, count: int) -> FloatArray:
+    """How likely what was new in each recording is, the factors to each power; 1 of the best."""
+    factor = factors(tried.kinds, tried.apart)
+    false = tried.kinds @ tried.false
+    told = tried.kinds @ tried.told * tried.expected
+    number, is_new = tried.number, tried.is_new
+    news = np.maximum(np.bincount(number, is_new - false, count), 0.0) + 0.5
+    found = []
+    for hold in HOLDS.tolist():
+        chances = told * factor**hold
+        busy = news / np.maximum(np.bincount(number, chances, count), 1e-9)
+        chances = np.clip(false + busy[number] * chances, 1e-6, 0.98)
+        logs = np.where(is_new > 0, np.log(chances), np.log(1 - chances))
+        found.append(np.bincount(number, logs, count))
+    rows = np.stack(found, axis=1)
+    likely: FloatArray = np.exp(rows - rows.max(axis=1, keepdims=True))
+    return likely
 
 
 def _false_news(kind: str, faults: Faults) -> float:

@@ -101,9 +101,15 @@ def turns(rounds: Rounds) -> Iterator[Turn]:
 
 
 def spread(waiting: Sequence[Item], calls: int) -> list[Item]:
-    """So many of `waiting`, in order and as evenly laid as can be: the middles of equal slices."""
+    """So many of `waiting`, in order: the first, the last, and evenly between; one is the middle.
+
+    What lies before the first answer, or after the last, no answer tells anything about.
+    """
     count = min(calls, len(waiting))
-    return [waiting[int((place + 0.5) * len(waiting) / count)] for place in range(count)]
+    if count < 2:
+        middle = len(waiting) // 2
+        return list(waiting[middle : middle + count])
+    return [waiting[int(place * (len(waiting) - 1) / (count - 1) + 0.5)] for place in range(count)]
 
 
 def calls_now(planned: int, answered: int, share: float) -> int:
