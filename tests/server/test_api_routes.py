@@ -147,6 +147,9 @@ def test_a_stretch_of_a_recording_has_its_lanes(served: SimpleNamespace):
     assert any("said “pass me the <b>hammer</b>”" in pick["evidence"] for pick in picks["picks"])
     found = served.client.get(f"{place}/picks", params={"words": "water"}).json()
     assert 0 < found["total"] < picks["total"]
+    for words in ("hammers", "passing hammer"):  # said, and stemmed as search does
+        found = served.client.get(f"{place}/picks", params={"words": words}).json()
+        assert 0 < found["total"] < picks["total"]
     pick = picks["picks"][0]["pick"]
     span = {"start": pick["start"], "end": pick["end"]}
     assert served.client.get(f"{place}/picture", params=span).content[:2] == b"\xff\xd8"

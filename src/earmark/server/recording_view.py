@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import LedgerError
-from earmark.evidence.evidence_line import describe_evidence
+from earmark.evidence.evidence_entry import EvidenceEntry
+from earmark.evidence.evidence_line import describe_evidence, evidence_by_span
+from earmark.evidence.word_stems import stems
 from earmark.ledger.corrections import Correction, read_corrections
 from earmark.ledger.records import ChoiceRow, HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
@@ -172,18 +174,26 @@ def read_timeline(run: Run, row: RecordingRow, span: Span, cells: int) -> Timeli
 
 
 def read_picks(run: Run, row: RecordingRow, *, offset: int, limit: int, words: str) -> PickPage:
-    """Some picks in order of time; with `words`, those whose caption or tags hold all of them."""
-    parts, every = words.casefold().split(), []
-    for pick in run.picks(row.id):
-        text = " ".join([pick.caption or "", *pick.tags]).casefold()
-        if all(part in text for part in parts):
-            every.append(pick)
+    """Some picks in order of time; with `words`, those that hold all of them.
+
+    In their caption, their tags or what is known of them, stemmed as search does.
+    """
+    every, query = list(run.picks(row.id)), stems(words)
+    if query:
+        known = evidence_by_span(run.evidence(row.id), [pick.span for pick in every])
+        every = [pick for pick in every if _holds(query, pick, known[pick.span])]
     said: dict[Span, list[Correction]] = defaultdict(list)
     for one in read_corrections(run, row.id):
         if one.verdict != "missed" and not one.withdrawn:
             said[one.span].append(one)
     shown = every[offset : offset + limit]
     return PickPage(len(every), offset, [_view(run, pick, said[pick.span]) for pick in shown])
+
+
+def _holds(query: list[str], row: PickRow, known: list[EvidenceEntry]) -> bool:
+    """Whether every word of `query` begins one of those that are told of a pick."""
+    own = stems(" ".join([row.caption or "", *row.tags, *(entry.text for entry in known)]))
+    return all(any(word.startswith(part) for word in own) for part in query)
 
 
 def _view(run: Run, row: PickRow, verdicts: list[Correction]) -> PickView:
