@@ -170,7 +170,10 @@ def test_a_recording_shows_its_forecast_with_its_range(page: SimpleNamespace):
 
 def test_a_recording_says_first_what_happened(page: SimpleNamespace):
     driver = see(page, page.scene)
-    (told,) = texts(driver, ".overview")
+    (brief,) = driver.find_elements("css selector", ".overview summary")
+    assert ": " in brief.text and "Activities\n" not in brief.text
+    brief.click()
+    (told,) = texts(driver, ".overview dl")
     assert "Activities" in told
     above, below = (driver.find_element("css selector", name) for name in (".overview", ".totals"))
     assert above.location["y"] < below.location["y"]

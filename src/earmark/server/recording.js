@@ -38,7 +38,7 @@ class RecordingView {
     const facts = [lasting(duration), plural(detail.windows, "window"), detail.choice.rule ? `by ${detail.choice.rule}` : null, began];
     place.append(make("h1", "", detail.name), make("p", "quiet", facts.filter(Boolean).join(" · ")),
       ...[...detail.warnings, ...detail.choice.notes].map((note) => make("p", "note", note)),
-      detail.overview.length ? make("section", "overview", listTold(detail.overview)) : "",
+      detail.overview.length ? this.happened(detail.overview) : "",
       make("section", "totals", foretold(detail.coverage)),
       make("div", "review",
         make("section", "stage", this.video, this.unplayable, this.clock, this.tools()),
@@ -50,6 +50,12 @@ class RecordingView {
     this.onHash = () => this.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0));
     window.addEventListener("hashchange", this.onHash);
     this.events = follow(run, (now) => this.onProgress(now));
+  }
+
+  /** What happened: a line at first, so that the video stays in sight, and all of it when it is opened. */
+  happened(lines) {
+    const brief = lines.slice(0, 2).map(([heading, said]) => `${heading}: ${said.slice(0, 3).join(", ")}`).join(" · ");
+    return make("details", "overview", make("summary", "", brief), listTold(lines));
   }
 
   close() { this.events.close(); window.removeEventListener("hashchange", this.onHash); this.line.close(); this.video.pause(); this.video.removeAttribute("src"); this.video.load(); }
