@@ -189,7 +189,11 @@ class Context(nn.Module):
 
     def forward(self, seconds: Tensor) -> Tensor:
         """The logits of `seconds`."""
-        logits: Tensor = self.tower(self.tower.drop(self.read(seconds)))
+        return self.judge(self.read(seconds))
+
+    def judge(self, rows: Tensor) -> Tensor:
+        """The logits of what `read` gave, which stays the same while the tower is fitted."""
+        logits: Tensor = self.tower(self.tower.drop(rows))
         return logits.squeeze(1)
 
     def read(self, seconds: Tensor) -> Tensor:

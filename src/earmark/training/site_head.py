@@ -8,7 +8,8 @@ The base gate's score is multiplied by the chance that the fitted contexts give.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,7 +56,20 @@ def fit_contexts(heard: Sequence[Reheard], channels: int) -> SiteHead:
         in_seconds(torch.from_numpy(one.features.astype(np.float32))[None], channels)
         for one in heard
     ]
-    return SiteHead(tuple(_fit_context(heard, seconds, channels, seed) for seed in range(SEEDS)))
+    with _one_thread():
+        fitted = [_fit_context(heard, seconds, channels, seed) for seed in range(SEEDS)]
+    return SiteHead(tuple(fitted))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """So that the sums are the same everywhere, and small ones do not wait for other threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _fit_context(
@@ -64,6 +78,7 @@ def _fit_context(
     torch.manual_seed(seed)
     context = Context(channels, width=WIDTH, dropout=DROPOUT)
     context.settle([each[0] for each in seconds])
+    read = [context.read(each) for each in seconds]
     optimizer = torch.optim.AdamW(context.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     total = sum(float(one.part.weight.sum()) for one in heard)
     context.train()
@@ -71,8 +86,8 @@ def _fit_context(
         left = (STEPS - step) / STEPS
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min(1.0, left / COOLING)
-        pairs = zip(heard, seconds, strict=True)
-        losses = [bag_loss(context(rows)[0], one) for one, rows in pairs]
+        pairs = zip(heard, read, strict=True)
+        losses = [bag_loss(context.judge(rows)[0], one) for one, rows in pairs]
         loss = torch.stack(losses).sum() / total
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
