@@ -22,8 +22,7 @@ from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_tasks, count_sightings
-from earmark.pipeline.keep_evidence import forget_speech, keep_sounds, keep_speech
-from earmark.pipeline.listen import listen_and_store
+from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress

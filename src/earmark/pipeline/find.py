@@ -36,8 +36,7 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.backend import Backend, open_backend
 from earmark.pipeline.caption import publish
 from earmark.pipeline.clips import speech_to_mute
-from earmark.pipeline.keep_evidence import keep_sounds
-from earmark.pipeline.listen import listen_and_store
+from earmark.pipeline.listen import keep_sounds, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.redaction import redact
