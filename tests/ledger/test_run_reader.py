@@ -201,3 +201,12 @@ def test_a_recording_of_sound_alone_has_no_frames(tmp_path: Path):
     assert (told.frame_rate, told.frame_count, told.chapters) == (0.0, 0, ())
     film = make_video(tmp_path / "a.mp4", duration=2.0, fps=5)
     assert RecordingRow.of(open_recording(film)).frame_count == 10
+
+
+def test_reading_that_is_given_up_may_outlive_its_run(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        fill(ledger, {1: "a mallet falls"})
+    with Run(tmp_path) as run:
+        rows = run.rows("SELECT id FROM recordings UNION SELECT 'another'")
+        next(rows)
+    rows.close()

@@ -22,7 +22,7 @@ from earmark.models.catalogue import PPOCR
 from earmark.pipeline.backend import InProcessBackend
 from earmark.pipeline.caption import caption
 from earmark.pipeline.clips import speech_to_mute
-from earmark.pipeline.keep_evidence import forget_speech, keep_speech
+from earmark.pipeline.listen import forget_speech, keep_speech
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.export_formats import export
 from made_speech import needs_espeak, needs_models, needs_speech, say, silence
@@ -178,3 +178,17 @@ def test_where_nobody_speaks_is_not_heard_again(tmp_path):
         forget_speech(recordings, ledger)
         keep_speech(recordings, listener, ledger, here)
     assert listener.heard == ["a.mp4"] * 2  # once more after what was heard had to go
+
+
+@needs_espeak
+@needs_speech
+def test_what_is_said_is_no_reason_for_a_call(talk, tmp_path):
+    chosen = []
+    for speech in (False, True):
+        run = tmp_path / str(speech)
+        caption([talk], run=run, speech=speech, sounds=False, pictures=False, budget="1")
+        with Run(run) as kept:
+            (recording,) = kept.recordings()
+            chosen.append([row.pick for row in kept.picks(recording.id)])
+        assert bool(told(run, "said")) is speech
+    assert chosen[0] == chosen[1]

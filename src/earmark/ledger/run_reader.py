@@ -315,7 +315,9 @@ class Run(AbstractContextManager["Run"]):
     def rows(self, query: str, *values: object) -> Iterator[Any]:
         """The rows of a query, read as they are come to: for those who read a part of a run."""
         with clearly(self.folder):
-            yield from self._connection.execute(query, values)
+            found = self._connection.execute(query, values)
+            # A cursor itself would be closed where reading is given up, maybe after its database.
+            yield from (row for row in found)
 
 
 def find_runs(folder: Path) -> list[Path]:
