@@ -191,7 +191,8 @@ def clock(seconds: float) -> str:
 
 
 def _from_to(span: Span) -> str:
-    return f"{clock(span.start)} – {clock(span.end)}"
+    start, end = clock(span.start), clock(span.end)
+    return start if start == end else f"{start} – {end}"
 
 
 def _first(lines: Iterable[str], most: int, rest: str) -> tuple[str, ...]:
