@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, each of which would compile earmark
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice answers adapt tables clean
@@ -107,5 +108,6 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	-$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null # on all cores, where pip uses one
 	touch $(VENV)/.core $@

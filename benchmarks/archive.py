@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from earmark.captioning.usage import Tally
 from earmark.distributed.ray_backend import RayBackend
 from earmark.distributed.worker_pool import WorkerPool
-from earmark.gate.frontline import EVERYDAY
+from earmark.gate.frontline import everyday
 from earmark.gate.listener import SILENCE, Heard
 from earmark.grid import ScoredRecording, Windows
 from earmark.ledger.ledger import Ledger
@@ -139,7 +139,7 @@ class Imagine:
         seconds = self.windows * 4.0
         rates = rng.gamma(2.0, 0.5, self.windows)
         middles = (np.arange(self.windows) + 0.5) * 4.0
-        windows = Windows(4.0, seconds, rates.copy(), middles, rates, EVERYDAY)
+        windows = Windows(4.0, seconds, rates.copy(), middles, rates, everyday())
         uri = source.uris[0]
         sound = AudioTrack("aac", 48_000, 1, None, 0.0, seconds)
         video = VideoTrack("h264", 1920, 1080, 30.0, 0, 0.0, seconds)
@@ -207,7 +207,7 @@ def price(hours: int) -> None:
     many = []
     for _ in range(hours):
         rates = rng.gamma(2.0, 0.5, 900) * rng.gamma(4.0, 0.25)
-        many.append(Windows(4.0, 3600.0, rates, middles, rates, EVERYDAY))
+        many.append(Windows(4.0, 3600.0, rates, middles, rates, everyday()))
     began = time.perf_counter()
     budget = Budget(count=hours * 180)
     calls = sum(len(one.picks) for one in allocate(Coverage(), many, budget, across=True))

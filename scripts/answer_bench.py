@@ -35,7 +35,7 @@ from earmark.selection.rules.coverage import Coverage
 ANSWERS = ("perfect", "noisy")
 
 NOISES = 5
-"""Models that err, each by chance in its own way, over which the gain of rounds is averaged."""
+"""Models that err, each by chance in its own way, over which rounds and stopping are averaged."""
 
 LADDER = 15
 """Budgets that the best in hindsight is sought among."""
@@ -119,9 +119,12 @@ def rounds_table(materials: Sequence[BenchMaterial]) -> Table:
 
 def _covered(cases: Sequence[Case], words: str, play: Play) -> list[float]:
     """The coverage of each case by what `play` asks; the mean over seeds where answers err."""
-    players = [words] if words == "perfect" else [f"{words}:seed={seed}" for seed in range(NOISES)]
-    every = [coverages(cases, play(_said(cases, player))) for player in players]
+    every = [coverages(cases, play(_said(cases, player))) for player in _players(words)]
     return np.mean(every, axis=0).tolist()
+
+
+def _players(words: str) -> list[str]:
+    return [words] if words == "perfect" else [f"{words}:seed={seed}" for seed in range(NOISES)]
 
 
 def bounds_table(materials: Sequence[BenchMaterial]) -> Table:
@@ -219,8 +222,11 @@ def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> 
         best = _best(cases, budget.price)
         shares = []
         for rounds, words in ((Rounds(1), "perfect"), *((Rounds(None), each) for each in ANSWERS)):
-            plans = play_rounds(many, _said(cases, words), budget, rounds)
-            shares.append(_total(cases, plans, budget.price))
+            plans = (
+                play_rounds(many, _said(cases, player), budget, rounds)
+                for player in _players(words)
+            )
+            shares.append(_mean([_total(cases, each, budget.price) for each in plans]))
         numbers = [_with_number(case) for case in cases]
         told = play_rounds(numbers, _said(cases, "perfect"), budget, Rounds(1))
         shares += [_total(cases, told, budget.price), _unlucky(cases, budget.price)]
@@ -240,7 +246,8 @@ def enough_table(materials: Sequence[BenchMaterial], *, price: str = "auto") -> 
         rows,
         "All recordings of a kind are one run. Told the number: one round that knows how many "
         "actions each recording has. Less luck: where nothing is heard, the best budget by the "
-        "mean over where evenly laid windows may begin, as no planner knows which place is lucky.",
+        "mean over where evenly laid windows may begin, as no planner knows which place is lucky. "
+        f"Noisy: the mean over {NOISES} models that err.",
     )
 
 

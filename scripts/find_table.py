@@ -3,6 +3,7 @@
     python scripts/find_table.py ../shared/data --recordings 12
     python scripts/find_table.py ../shared/data --recordings 12 --classes 6
     python scripts/find_table.py ../shared/data --recordings 12 --ranges 400
+    python scripts/find_table.py ../shared/data --recordings 12 --every
 
 Truth are the annotated sound events of one class (EPIC-SOUNDS, in DATA/epic), in the recordings of
 DATA/resound or of `--media DIR`: EPIC-KITCHENS-100's own sound, say. An event is found when a
@@ -13,7 +14,7 @@ With `--classes` every class of which there are so many events is looked for by 
 the means over all of them are told. With `--ranges` so many times a class, one, three or all of the
 recordings and 5 to 40 calls are drawn, and the moments that were missed (windows in a row that hold
 the class, none of them asked about or joined to one that was) are held against the range that is
-told.
+told; with `--every` each class once with each number of calls, all recordings together.
 """
 
 from __future__ import annotations
@@ -36,7 +37,13 @@ from earmark.models.sentence_encoder import SentenceEncoder
 from earmark.pipeline.listen import listen
 from earmark.pipeline.run_plan import make_plan
 from earmark.search.sound_relevance import NamedSounds, sound_finders
-from earmark.search.target_windows import TargetWindows, estimate_missed, lifts, next_windows
+from earmark.search.target_windows import (
+    MissedEstimate,
+    TargetWindows,
+    estimate_missed,
+    lifts,
+    next_windows,
+)
 from earmark.selection import Budget, Coverage, allocate
 from earmark.selection.rules.strata import Strata
 from earmark.timeline import Span
@@ -49,6 +56,7 @@ QUESTIONS = {
     "footstep": "someone walks",
 }
 CALLS = (5, 10, 20, 40, 80)
+RANGED = (5, 10, 20, 40)
 
 Truths = dict[tuple[str, str], list[Span]]
 """When there is what, by class and recording."""
@@ -205,33 +213,85 @@ def missed(one: TargetWindows, truth: list[Span]) -> int:
     return sum(settled.isdisjoint(moment) for moment in moments)
 
 
-def print_ranges(heard: list[Heard], truths: Truths, listener: SoundListener, trials: int) -> None:
-    """How often the range of what was missed holds, by the calls that were made."""
+@dataclass(frozen=True)
+class Trial:
+    """One thing looked for, what was missed of it, and what was told of that."""
+
+    label: str
+    calls: int
+    recordings: int
+    missed: int
+    told: MissedEstimate
+
+    @property
+    def holds(self) -> bool:
+        """Whether what was missed lies in the range."""
+        return self.told.low <= self.missed <= self.told.high
+
+
+def draw_trials(
+    heard: list[Heard], truths: Truths, listener: SoundListener, trials: int
+) -> list[Trial]:
+    """So many at random; with none, every class once with each number of calls over all."""
     rng = np.random.default_rng(0)
     labels = sorted({label for label, _ in truths})
     meant = {label: finder(label, listener) for label in labels}
-    found: dict[str, list[tuple[float, float, float, float]]] = {}
+    everything = tuple(range(len(heard)))
+    every = [(label, calls, everything) for label in labels for calls in RANGED]
+    drawn = [] if trials else every
     for _ in range(trials):
-        label, calls = str(rng.choice(labels)), int(rng.choice((5, 10, 20, 40)))
+        label, calls = str(rng.choice(labels)), int(rng.choice(RANGED))
         size = int(rng.choice((1, 3, len(heard))))
-        some = [heard[place] for place in sorted(rng.choice(len(heard), size, replace=False))]
-        truth = [truths.get((label, one.name), []) for one in some]
-        many = targets(some, meant[label])
-        find(many, truth, calls)
-        left = sum(missed(one, own) for one, own in zip(many, truth, strict=True))
-        told = estimate_missed(many)
-        row = (left, told.expected, told.low, told.high)
-        for name in (f"{calls} calls", f"{size} recordings", "all"):
-            found.setdefault(name, []).append(row)
-    print("| | trials | missed | expected | range holds | below it | above it | median width |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name in sorted(found, key=lambda each: (each.split()[-1], len(each), each)):
-        left, expected, low, high = np.array(found[name]).T
+        drawn.append((label, calls, tuple(sorted(rng.choice(len(heard), size, replace=False)))))
+    return [
+        _try(label, calls, [heard[at] for at in some], truths, meant[label])
+        for label, calls, some in drawn
+    ]
+
+
+def _try(label: str, calls: int, some: list[Heard], truths: Truths, meant: NamedSounds) -> Trial:
+    truth = [truths.get((label, one.name), []) for one in some]
+    many = targets(some, meant)
+    find(many, truth, calls)
+    left = sum(missed(one, own) for one, own in zip(many, truth, strict=True))
+    return Trial(label, calls, len(some), left, estimate_missed(many))
+
+
+def print_ranges(trials: list[Trial]) -> None:
+    """How often the range of what was missed holds, by the calls that were made.
+
+    Trials of one class are much alike, so the interval is over classes.
+    """
+    groups: dict[str, list[Trial]] = {}
+    for each in trials:
+        for name in (f"{each.calls} calls", f"{each.recordings} recordings", "all"):
+            groups.setdefault(name, []).append(each)
+    print("| | trials | classes | missed | expected | holds | 95 % | below | above | width |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for name in sorted(groups, key=lambda each: (each.split()[-1], len(each), each)):
+        own = groups[name]
+        left, expected, low, high = np.array(
+            [(one.missed, one.told.expected, one.told.low, one.told.high) for one in own]
+        ).T
+        first, last = over_classes(own)
         print(
-            f"| {name} | {len(left)} | {left.mean():.2f} | {expected.mean():.2f} "
-            f"| {np.mean((low <= left) & (left <= high)):.1%} | {np.mean(left < low):.1%} "
+            f"| {name} | {len(own)} | {len({one.label for one in own})} | {left.mean():.2f} "
+            f"| {expected.mean():.2f} | {np.mean([one.holds for one in own]):.1%} "
+            f"| {first:.0%} to {last:.0%} | {np.mean(left < low):.1%} "
             f"| {np.mean(left > high):.1%} | {np.median(high - low):.0f} |"
         )
+
+
+def over_classes(trials: list[Trial], times: int = 2000) -> tuple[float, float]:
+    """Between what the share that holds lies, classes drawn anew."""
+    rng = np.random.default_rng(1)
+    by_class: dict[str, list[bool]] = {}
+    for one in trials:
+        by_class.setdefault(one.label, []).append(one.holds)
+    counts = np.array([(sum(own), len(own)) for own in by_class.values()])
+    drawn = counts[rng.integers(len(counts), size=(times, len(counts)))].sum(axis=1)
+    first, last = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
+    return float(first), float(last)
 
 
 def main() -> None:
@@ -243,6 +303,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="place of the first one taken")
     parser.add_argument("--classes", type=int, default=0, help="all with so many events")
     parser.add_argument("--ranges", type=int, default=0, help="trials of the range")
+    parser.add_argument("--every", action="store_true", help="every class once, over all, instead")
     parser.add_argument("--cache", type=Path, default=None)
     said = parser.parse_args()
     heard, listener = hear(
@@ -250,8 +311,8 @@ def main() -> None:
     )
     truths = events(said.data, {one.name for one in heard})
     print(f"{len(heard)} recordings, {sum(len(one.windows) for one in heard)} windows of 4 s")
-    if said.ranges:
-        print_ranges(heard, truths, listener, said.ranges)
+    if said.ranges or said.every:
+        print_ranges(draw_trials(heard, truths, listener, 0 if said.every else said.ranges))
     else:
         print_recall(heard, truths, listener, questions(truths, said.classes))
 

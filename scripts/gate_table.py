@@ -99,6 +99,7 @@ def main() -> None:
         Settings(),
         cache=options.runs / "features",
         length=RARE,
+        talks=0,
     )
     judged: list[Judged] = []
     shares: list[float] = []

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from earmark.captioning import chat_protocol
+from earmark.captioning.captioner import TagsCaptioner
 from earmark.captioning.dispatch import AHEAD, dispatch
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.openai_captioner import OpenAICaptioner
@@ -271,6 +272,19 @@ def test_a_window_that_cannot_be_shown_is_a_failure_among_the_others():
     assert outcome.failures == {4.0: "cannot be decoded"}
     assert sorted(outcome.answers) == outcome.begun == [0.0, 8.0]
     assert (tally.calls, tally.failed, tally.attempts, tally.failures_in_a_row) == (3, 1, 2, 0)
+
+
+@pytest.mark.parametrize("most", [None, 0, 4, 9])
+def test_tags_are_passed_on_as_if_somebody_were_asked_for_them(most):
+    own, *rest = requests(7, model="tags")
+    asked = [replace(own, tags=("drill", "voices")), Failure(rest[0], "cut off", 0), *rest[1:]]
+    limits, tags = Limits(concurrency=1, max_calls=most), TagsCaptioner()
+    here, there = Outcome(), Outcome()
+    passed = here.of(asked, tags, limits)
+    queued = there.of(asked, Scripted(lambda request: tags(request, timeout=1.0), "tags"), limits)
+    assert passed == queued
+    assert (here.answers, here.failures) == (there.answers, there.failures)
+    assert here.begun == [], "nobody is asked"
 
 
 def test_a_cap_on_calls_stops_and_says_so():

@@ -58,3 +58,10 @@ def test_a_question_that_cannot_be_asked_is_refused():
         Question(frames=8, tokens=5)
     with pytest.raises(ValueError, match="are 1 or more"):
         Question(answer_tokens=0)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("0.5", 0.5), ("server", None), (None, None)])
+def test_a_temperature_may_be_written(written, meant):
+    assert Question(temperature=written).temperature == meant
+    with pytest.raises(ValueError, match="--temperature warm is neither a number nor `server`"):
+        Question(temperature="warm")

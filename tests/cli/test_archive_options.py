@@ -20,7 +20,7 @@ from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
 from earmark.reporting.run_result import CaptionResult
 from fault_server import fault_server
-from making import make_archive
+from making import make_archive, make_video
 from servers import free_port
 
 
@@ -228,3 +228,17 @@ def test_a_batch_says_where_it_is_and_what_to_do_next(archive, tmp_path):
     assert (
         f"3 requests; when their results are back: earmark import {tmp_path / 'run'}" in first.err
     )
+
+
+def test_a_recording_without_a_pick_is_not_passed_over_in_silence(tmp_path):
+    make_video(tmp_path / "mute.mp4", duration=20.0, has_audio=False)
+    said = Said("caption", tmp_path / "mute.mp4", "--budget", "auto", "--run", tmp_path / "run")
+    assert said.code == 0
+    assert "mute.mp4: nothing was heard in it" in " ".join(said.err.split())
+
+
+def test_rounds_without_a_model_say_that_there_are_none(tmp_path):
+    make_video(tmp_path / "a.mp4", duration=20.0, clicks=[3.0])
+    asked = ("caption", tmp_path / "a.mp4", "--budget", "2", "--run", tmp_path / "run")
+    assert "nobody was asked" in " ".join(Said(*asked, "--rounds", "auto").err.split())
+    assert "nobody was asked" not in " ".join(Said(*asked).err.split())

@@ -30,6 +30,8 @@ def test_an_audit_is_foretold_asked_and_told(tmp_path):
         plain = CliRunner().invoke(app, ["audit", str(run), "--calls", "3", *model, "--json"])
         assert server.count() == 4 + 3
     assert "points" in foretold.output
+    rows = [line.split()[0] for line in foretold.output.splitlines() if "±" in line]
+    assert rows == ["6"]  # no more calls than there are windows that nobody looked at
     assert "if as much is active as the sound lets expect" in foretold.output
     assert "0 of 3 windows drawn are active" in told.output
     assert "about 0 activities not seen" in told.output

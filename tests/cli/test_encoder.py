@@ -1,11 +1,9 @@
-"""`earmark encoder export`, as a person would run it."""
+"""`earmark encoder export` refuses what it cannot do; that it works, `test_onnx_export` shows."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import typer
@@ -14,8 +12,6 @@ from typer.testing import CliRunner
 from earmark.cli.models import export_encoder as export
 from earmark.errors import ModelMismatch
 from earmark.features.pretrained.checkpoint import build
-from earmark.features.pretrained.pretrained_encoder import PretrainedEncoder
-from earmark.media import Sound
 from earmark.models import MODELS
 from published_weights import as_published, seeded_weights
 
@@ -29,20 +25,6 @@ def folder(tmp_path: Path) -> Path:
     weights = seeded_weights(build(known).state_dict())
     torch.save(as_published(weights, known), tmp_path / known.file)
     return tmp_path
-
-
-@pytest.mark.slow
-def test_the_copy_is_proven_and_can_be_opened(folder):
-    target = folder / "light.onnx"
-    words = ["frame-mn06", str(target), "--json"]
-    result = CliRunner().invoke(app, words, env={"EARMARK_CHECKPOINTS": str(folder)})
-    assert result.exit_code == 0, result.output
-    proof = json.loads(result.stdout)
-    assert proof["difference"] <= proof["tolerance"] == 1e-4
-    assert proof["size_bytes"] == target.stat().st_size
-    encoder = PretrainedEncoder("frame-mn06", weights=str(target))
-    sound = [Sound(np.zeros(16_000, np.float32), 0.0, 16_000)]
-    assert next(encoder.encode(sound)).values.shape == (25, 447)
 
 
 def test_a_checkpoint_of_another_model_is_refused(folder):

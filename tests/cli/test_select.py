@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import av
 import jsonschema
 import pytest
 from typer.testing import CliRunner
@@ -323,3 +324,14 @@ def test_a_remote_that_will_not_serve_is_a_clear_row(folder, tmp_path, fault):
     (failure,) = said.json["failures"]
     assert "\n" not in failure["error"]
     assert len(said.json["recordings"]) == 1
+
+
+def test_probe_tells_no_size_of_pictures_that_is_not_known(tmp_path: Path) -> None:
+    with av.open(str(tmp_path / "a.mp4"), "w") as made:
+        stream = made.add_stream("mpeg4", rate=10)
+        stream.width, stream.height = 64, 48
+        for _ in range(20):
+            made.mux(stream.encode(av.VideoFrame(64, 48, "yuv420p")))
+        made.mux(stream.encode(None))
+    said = CliRunner().invoke(app, ["probe", str(tmp_path / "a.mp4")])
+    assert "video: mpeg4, 10.00 frames a second" in said.stdout

@@ -75,7 +75,7 @@ def test_what_a_run_does_is_logged(site, archive, tmp_path):
     done = run(site, *words, "--verbose")  # after the command, as people write it
     assert done.returncode == 0
     assert "earmark.pipeline.listen: " in done.stderr
-    assert "earmark.pipeline.caption: 2 calls to make to " in done.stderr
+    assert "earmark.pipeline.choose: 2 calls to make to " in done.stderr
 
 
 def test_the_library_configures_no_logging(archive, capfd):

@@ -263,12 +263,26 @@ def test_recordings_to_choose_on_must_be_there(scenes: Path):
         evaluate(replace(plan, development=("S1", "S8")), **CHOICES)
 
 
+def test_two_files_of_a_name_that_is_not_annotated_are_left_out(scenes: Path, tmp_path: Path):
+    for name in ("x", "y"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stray.mp4").write_bytes(b"")
+    plan = EvaluationPlan(
+        spans=(scenes / "spans.csv",), media=(str(scenes), str(tmp_path)), allow_missing=True
+    )
+    told = evaluate(plan, **CHOICES)
+    assert "1 recording not annotated, left out: stray" in told.report.notes
+
+
 def test_two_files_of_one_name_cannot_be_told_apart(tmp_path: Path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "a.wav").write_bytes(b"")
     with pytest.raises(AnnotationError, match="two media files are called a"):
         find_media([tmp_path])
+    with pytest.raises(AnnotationError, match="two media files are called a"):
+        find_media([tmp_path], wanted=["a"])
+    assert list(find_media([tmp_path], wanted=["b"])) == ["a"]
     with pytest.raises(AnnotationError, match=r"there are no media at .*nowhere"):
         find_media([tmp_path / "nowhere"])
 

@@ -12,11 +12,18 @@ from earmark.gate.listener import LEVEL_HOP
 from earmark.grid import Grid, Windows
 from earmark.media import Sound
 from earmark.selection import Budget, Coverage
+from earmark.selection.budget import AUTO_PRICE
 from earmark.selection.rules.rank import Rank
 from earmark.timeline import Track
+from made_speech import needs_espeak, say
 
 RATE = 16_000
 CELL = round(LEVEL_HOP * RATE)
+SENTENCES = (
+    "Please bring me the big hammer from the workbench.",
+    "I think we should wait until the others come back from lunch.",
+    "Did you see the game last night, it was very close in the end.",
+)
 
 
 def noise(seconds: float, *, level: float = 0.003, seed: int = 0) -> np.ndarray:
@@ -27,7 +34,8 @@ def noise(seconds: float, *, level: float = 0.003, seed: int = 0) -> np.ndarray:
 def heard(samples: np.ndarray) -> Windows:
     gate, line = default_gate(), default_gate().frontline()
     assert line.shows_loudest
-    scores = next(iter(gate.scorer(FloorMel().encode([Sound(samples, 0.0, RATE)]))))
+    first, *more = gate.scorer(FloorMel().encode([Sound(samples, 0.0, RATE)]))
+    scores = Track(np.concatenate([each.values for each in (first, *more)]), first.hop, first.start)
     cells = samples[: len(samples) // CELL * CELL].reshape(-1, CELL)
     level = Track(decibels(np.sqrt((cells**2).mean(axis=1))), hop=LEVEL_HOP)
     length = len(samples) / RATE
@@ -99,3 +107,46 @@ def test_noise_alone_is_worth_next_to_no_call(level: float) -> None:
     windows = heard(noise(600.0, level=level))
     bought = Coverage().solve_many([windows], budget=Budget(price=0.3))[0]
     assert len(bought) <= 0.02 * len(windows)
+
+
+def talking(voice: str, *, pause: float, room: float, blows: tuple[int, ...]) -> np.ndarray:
+    """Somebody who talks from 60 to 120 s of 300, and six blows at each of some times."""
+    said = [say(text, voice=voice, speed=150) for text in SENTENCES]
+    sound, time = noise(300.0, level=room), 60.0
+    while time < 115:
+        words = said[round(time) % len(said)][: round(5 * RATE)]
+        first = round(time * RATE)
+        sound[first : first + len(words)] += 0.5 * words / np.abs(words).max()
+        time += len(words) / RATE + pause
+    fading = np.exp(-np.arange(3000) / 400).astype(np.float32)
+    for first in (round((at + 0.7 * blow) * RATE) for at in blows for blow in range(6)):
+        sound[first : first + 3000] += noise(3000 / RATE, level=0.5, seed=first) * fading
+    return sound
+
+
+def asked(sound: np.ndarray) -> set[int]:
+    """The windows that `--budget auto` asks about."""
+    bought = Coverage().solve_many([heard(sound)], budget=Budget(price=AUTO_PRICE))[0]
+    return {int(window) for window in bought}
+
+
+@needs_espeak
+@pytest.mark.parametrize(
+    ("voice", "pause", "room"),
+    [("en-gb", 0.4, 0.002), ("en-us", 2.0, 0.002), ("de", 0.4, 0.0005), ("en-gb+f3", 1.0, 0.002)],
+)
+def test_talk_beside_the_wearer_is_not_by_that_alone_worth_a_call(
+    voice: str, pause: float, room: float
+) -> None:
+    blows = (180, 220, 260)
+    windows = asked(talking(voice, pause=pause, room=room, blows=blows))
+    talked = windows & set(range(15, 30))  # of 4 s each, from 60 to 120 s
+    assert len(talked) <= 1, talked
+    for at in blows:
+        assert windows & {at // 4, at // 4 + 1}
+
+
+@needs_espeak
+def test_work_is_heard_through_talk() -> None:
+    windows = asked(talking("en-gb", pause=0.4, room=0.002, blows=(92,)))
+    assert windows & {23, 24}

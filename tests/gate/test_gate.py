@@ -147,6 +147,27 @@ def test_a_gate_of_another_layout_or_with_other_weights(gate_file: Path, tmp_pat
         Gate.load(rewritten(gate_file, tmp_path / "bare.gate", card={"encoder": "log-mel"}))
 
 
+@pytest.mark.parametrize(
+    "points",
+    [
+        {"on": [[0.9, 0.3, 1.0]], "off_share": 0.5, "median": 1},
+        {"on": [[0.9, None]], "off_share": 0.5, "median": 1},
+        {"on": [0.9], "off_share": 0.5, "median": 1},
+        {"on": [], "off_share": 0.5, "median": 1},
+        {"on": [[0.9, 0.3]], "off_share": 1.5, "median": 1},
+        {"on": [[0.9, 0.3]], "off_share": 0.5, "median": 2},
+        {"on": [[0.9, 0.3]], "off_share": 0.5},
+        [[0.9, 0.3]],
+    ],
+)
+def test_operating_points_that_are_none_are_noticed_on_loading(
+    gate_file: Path, tmp_path: Path, points: object
+) -> None:
+    path = rewritten(gate_file, tmp_path / "odd.gate", points=points)
+    with pytest.raises(ModelMismatch, match=r"^odd.gate is no gate file, or a damaged one \(.*$"):
+        Gate.load(path)
+
+
 def test_an_operating_point_is_found_by_recall() -> None:
     points = OperatingPoints(((0.99, 0.1), (0.95, 0.2), (0.9, 0.3)), off_share=0.5, median=1)
     assert points.threshold(0.95) == 0.2

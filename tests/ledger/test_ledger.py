@@ -451,9 +451,21 @@ def test_a_folder_that_is_opened_later_is_no_failure_any_more(tmp_path: Path):
         for path in ("/card/shut", "/card/shut.mp4", "/card/other"):
             ledger.fail_recording(path, path, "cannot be opened")
         ledger.add(replace(row("a"), path="/card/shut/a.mp4"))
-        ledger.drop_opened_folders()
+        ledger.drop_past_failures(["/card/shut.mp4", "/card/other"])
         with Run(ledger.folder) as run:
             assert [one.path for one in run.failed_recordings()] == [
                 "/card/other",
                 "/card/shut.mp4",
             ]
+
+
+def test_what_failed_and_is_gone_is_forgotten_and_nothing_else_is(tmp_path: Path):
+    there = tmp_path / "there.mp4"
+    there.write_bytes(b"")
+    listed, gone = (str(tmp_path / name) for name in ("listed.mp4", "gone.mp4"))
+    with Ledger(tmp_path / "run", PLAN) as ledger:
+        for path in (str(there), listed, gone, "s3://bucket/far.mp4"):
+            ledger.fail_recording(path, path, "cannot be opened")
+        ledger.drop_past_failures([listed])
+        with Run(ledger.folder) as run:
+            assert run.failed_paths() == {str(there), listed, "s3://bucket/far.mp4"}

@@ -42,7 +42,7 @@ def recorder(
         if told is not None:
             told.append((tally.calls, calls))
 
-    log = CallRecorder(PRICES, ledger, 2, count)
+    log = CallRecorder(PRICES, ledger, ledger.spent(), 2, count)
     tasks = [log.add(task) for task in tasks_of(ledger, recording)]
     ledger.unanswered([task.request for task in tasks])
     return log, tasks
@@ -79,7 +79,7 @@ def test_an_answer_is_kept_with_its_cost_and_told(tmp_path: Path, recording: Rec
         with Run(ledger.folder) as run:
             assert next(run.picks("a")).kept.spend == pytest.approx(2.0)
             assert list(run.evidence("a")) == [found]
-        again = CallRecorder(PRICES, ledger, 2)
+        again = CallRecorder(PRICES, ledger, ledger.spent(), 2)
         assert (again.tally.calls_before, again.tally.tokens_before) == (1, 110)
         assert again.tally.spend_before == pytest.approx(2.0)
 
@@ -109,7 +109,11 @@ def test_a_failure_is_kept_with_its_reason_and_what_it_cost(tmp_path: Path, reco
         with Run(ledger.folder) as run:
             assert [row.failure for row in run.picks("a")] == ["no JSON", "cut off"]
         spent = ledger.spent()
-        assert (spent.calls, spent.tokens, spent.spend) == (1, 110, pytest.approx(2.0))
+        assert (spent.calls_before, spent.tokens_before, spent.spend_before) == (
+            1,
+            110,
+            pytest.approx(2.0),
+        )
 
 
 def test_an_attempt_that_broke_off_is_spent_and_its_call_is_still_in_flight(
@@ -122,12 +126,12 @@ def test_an_attempt_that_broke_off_is_spent_and_its_call_is_still_in_flight(
         log.lost(request)
         assert statuses(ledger) == ["in flight", "not asked"]
         most = sum(request.most_tokens)
-        assert (ledger.spent().calls, ledger.spent().tokens) == (1, most)
+        assert ledger.spent().tokens_before == most
         log.answered(request, answer("stirs"))
         assert statuses(ledger) == ["answered", "not asked"]
         spent = ledger.spent()
-        assert (spent.calls, spent.tokens) == (1, most + 110)
-        assert spent.spend == pytest.approx(PRICES.price(*request.most_tokens) + 2.0)
+        assert (spent.calls_before, spent.tokens_before) == (1, most + 110)
+        assert spent.spend_before == pytest.approx(PRICES.price(*request.most_tokens) + 2.0)
 
 
 def test_what_was_not_sent_is_as_if_it_had_not_begun(tmp_path: Path, recording: Recording):
@@ -144,7 +148,7 @@ def test_a_call_in_doubt_counts_at_the_most_it_can_have_taken(tmp_path: Path, re
         log, (task, _) = recorder(ledger, recording)
         log.begin(task.request)
     with Ledger(tmp_path, {}) as ledger:
-        tally = CallRecorder(PRICES, ledger, 2).tally
+        tally = CallRecorder(PRICES, ledger, ledger.spent(), 2).tally
         most = task.request.most_tokens
         assert (tally.calls_before, tally.tokens_before) == (1, sum(most))
         assert tally.spend_before == pytest.approx(PRICES.price(*most))

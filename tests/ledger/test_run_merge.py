@@ -152,8 +152,9 @@ def test_what_two_runs_paid_for_one_call_is_counted_twice(tmp_path):
     for _ in range(2):  # and merging again changes nothing
         merge(parts, tmp_path / "all")
         with Ledger(tmp_path / "all", PLAN) as ledger:
-            assert ledger.spent().tokens == sum(spent.tokens for spent in each)
-            assert ledger.spent().spend == pytest.approx(sum(spent.spend for spent in each))
+            assert ledger.spent().tokens_before == sum(spent.tokens_before for spent in each)
+            spend = sum(spent.spend_before for spent in each)
+            assert ledger.spent().spend_before == pytest.approx(spend)
     with Run(tmp_path / "all") as run:
         assert {row.status for row in run.picks("a")} == {"answered"}
 

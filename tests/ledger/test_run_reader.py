@@ -37,6 +37,19 @@ def test_each_recording_has_its_own_totals(tmp_path: Path):
     assert (second.totals.picks, second.totals.asked) == (0, 0)
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):
+    paths = ["/cams/mon/c.mp4", "/cams/tue/c.mp4", "/cams/tue/d.mp4", "/old/tue/c.mp4"]
+    with open_run(tmp_path) as ledger:
+        for path in paths:
+            ledger.add(replace(row(path), path=path))
+        with Run(ledger.folder) as run:
+            titles = [one.title for one in run.recordings() if one.path in paths]
+            alone = [found.title for path in paths if (found := run.recording(path))]
+            summed = [one.recording for one in read_summaries(run)]
+            summed = [one.title for one in summed if one.path in paths]
+    assert titles == alone == summed == ["mon/c.mp4", "cams/tue/c.mp4", "d.mp4", "old/tue/c.mp4"]
+
+
 def test_how_picks_came_about_is_kept_with_them(tmp_path: Path):
     with open_run(tmp_path) as ledger:
         picks = explain(windows(".9.8.7"), np.array([1]), said)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from earmark.errors import MediaError, ModelMissing, UnreadableFile
+from earmark.errors import MediaError, ModelMissing
 from earmark.media import Meter, Source, open_recording
 from earmark.media.prefetch import (
     THREADS,
@@ -180,9 +180,3 @@ def test_a_reader_holds_one_file_of_a_recording_open(tmp_path):
         for time, path in ((0.5, paths[0]), (4.5, paths[1]), (1.0, paths[0])):
             reader.frames([time])
             assert [name for name in held_files() if str(tmp_path) in name] == [str(path)]
-
-
-def test_sound_alone_is_nothing_to_caption(media):
-    open_recording(media("a.mp4")).require_pictures()
-    with pytest.raises(UnreadableFile, match="has sound and no pictures"):
-        open_recording(media("a.m4a")).require_pictures()

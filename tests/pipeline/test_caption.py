@@ -274,6 +274,19 @@ def test_a_recording_mended_later_is_no_longer_missed(video, tmp_path):
         assert len(run.recordings()) == 1
 
 
+@pytest.mark.parametrize("retry", [False, True])
+def test_a_recording_that_failed_and_was_deleted_is_forgotten(video, tmp_path, retry):
+    folder = tmp_path / "card"
+    folder.mkdir()
+    (folder / "a.mp4").write_bytes(video.read_bytes())
+    (folder / "broken.mp4").write_bytes(b"")
+    first = caption([folder], plan=plan(), run=tmp_path / "run")
+    (folder / "broken.mp4").unlink()
+    second = caption([folder], plan=plan(), run=tmp_path / "run", retry_failed=retry)
+    assert (first.missed, second.missed) == (1, 0)
+    assert "broken.mp4" not in second.page.read_text(encoding="utf-8")
+
+
 def test_without_a_model_picks_and_pictures_are_kept_and_captions_are_not_asked(video, tmp_path):
     done = caption([video], plan=plan(), run=tmp_path)
     rows = picks(done)
@@ -492,7 +505,7 @@ def test_only_calls_that_were_sent_are_in_flight(video, tmp_path):
         assert server.count() == 2
     with Ledger(tmp_path, {}) as ledger:
         assert ledger.interrupted == 2
-        assert ledger.spent().calls == 2
+        assert ledger.spent().calls_before == 2
 
 
 IN_A_HURRY = """

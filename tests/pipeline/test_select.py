@@ -168,6 +168,13 @@ def test_nothing_is_expected_of_what_nothing_was_heard_in(silent, mute, clicking
         plan([silent, mute], coverage=0.5, **by)
 
 
+def test_a_price_makes_no_call_where_nothing_was_heard_and_says_why(silent, mute):
+    for chosen in select([silent, mute], budget="auto").recordings:
+        assert not chosen.picks
+        assert any(note.startswith("nothing was heard in it") for note in chosen.notes)
+        assert not any("is expected to bring" in note for note in chosen.notes)
+
+
 def test_a_silent_window_is_shown_at_its_middle(silent):
     (chosen,) = select([silent], budget="30%").recordings
     assert [pick.instant for pick in chosen.picks] == [pick.span.middle for pick in chosen.picks]

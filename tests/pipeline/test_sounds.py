@@ -17,7 +17,7 @@ from earmark.evidence.evidence_entry import SOUND_TRACK
 from earmark.ledger.run_reader import Run
 from earmark.pipeline import sounds as module
 from earmark.timeline import Span
-from making import make_audio
+from making import make_audio, make_video
 from quiet_shift import film_shift, require_yamnet
 
 pytestmark = pytest.mark.slow
@@ -102,3 +102,10 @@ def test_a_recording_without_sound_goes_without_names(tmp_path):
     silent = make_audio(tmp_path / "silent.flac", duration=4.0, clicks=[])
     (one,) = earmark.sounds([silent], cache=tmp_path / "cache").recordings
     assert one.events == ()
+
+
+def test_a_file_without_sound_is_told_no_option_that_the_command_lacks(tmp_path):
+    require_yamnet()
+    make_video(tmp_path / "mute.mp4", has_audio=False)
+    (one,) = earmark.sounds([tmp_path / "mute.mp4"], cache=tmp_path / "cache").failures
+    assert one.error.endswith("has no audio stream, so no sound of it has a name")

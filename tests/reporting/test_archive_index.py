@@ -228,10 +228,10 @@ def test_it_sorts_filters_and_leads_on(archive, driver):
     assert len(names(driver)) == 110
     assert names(driver)[0] == "shift-0041.mp4", "those in which something happened come first"
     assert any("<img" in name for name in names(driver)), "a path is words, never markup"
-    picks = driver.find_elements("css selector", "#columns button")[3]
+    picks = driver.find_elements("css selector", "#columns button")[4]
     picks.click()
     cells = (
-        "return [...document.querySelectorAll('#rows td:nth-child(4)')].map((c) => +c.textContent)"
+        "return [...document.querySelectorAll('#rows td:nth-child(5)')].map((c) => +c.textContent)"
     )
     falling = driver.execute_script(cells)
     assert falling == sorted(falling, reverse=True)

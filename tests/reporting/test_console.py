@@ -126,3 +126,14 @@ def test_what_must_be_whole_is_whole_however_narrow_the_terminal(width, count, m
     if width > 20 and count:
         assert "checkpoint" in text
     assert ("\n  state" in text) == (count and width < 80)
+
+
+def test_steps_are_told_in_lines_where_nobody_looks(monkeypatch, capsys):
+    now = iter([0.0, 1.0, 2.0, 62.0, 62.0])
+    monkeypatch.setattr("earmark.reporting.console.time.monotonic", lambda: next(now))
+    monkeypatch.setattr(console, "err", console._SafeConsole(stderr=True))
+    with console.watched_steps("reading answers") as watch:
+        watch("fitting rates", 0, 1)
+        watch("fitting rates", 1, 1)
+        watch("fitting rates", 1, 1)
+    assert capsys.readouterr().err == "reading answers\nfitting rates\nfitting rates\n"

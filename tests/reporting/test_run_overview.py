@@ -19,12 +19,13 @@ from earmark.ledger.run_reader import Run
 from earmark.reporting.run_overview import (
     SOUNDS_MEANT,
     fold_repeats,
+    glance,
     overview,
     seen_moments,
     total_lines,
 )
 from earmark.selection.pick import explain
-from earmark.timeline import Span, Track
+from earmark.timeline import Span, Track, merge
 
 HOUR = 3600.0
 
@@ -41,6 +42,7 @@ def listen(ledger: Ledger, name: str, *, loud: tuple[int, ...] = ()) -> Windows:
     windows = Windows(4.0, HOUR, scores, (np.arange(count) + 0.5) * 4, scores, SHORT)
     level = Track(np.repeat(np.where(scores > 0, -20.0, -60.0), 4), hop=1.0)
     ledger.add(RecordingRow(name, f"/cams/{name}.mp4", HOUR, 1000))
+    ledger.rate_by(SHORT)
     ledger.hear(name, windows, key="k", level=level)
     return windows
 
@@ -79,11 +81,45 @@ def test_the_recording_with_something_comes_first_and_tells_it(folder):
         "1:00 A hand waves.",
     )
     # Windows: loud 3 and 1, in which both drillings lie; the tool 2; speech 3 and 3.
-    assert told.active == 4 * (3 + 1 + 2 + 3 + 3)
+    assert told.louder == 4 * (3 + 1 + 2 + 3 + 3)
+    assert lines["Louder"] == ("48 s of 1 h 0 min: 12 dB above the quiet, or with a name",)
     assert dict(quiet.lines()) == {
-        "Active": ("0 s of 1 h 0 min",),
         "Heard": ("nothing that has a name",),
+        "Louder": ("0 s of 1 h 0 min: 12 dB above the quiet, or with a name",),
     }
+
+
+def lasting_draws(rates: np.ndarray, rng: np.random.Generator) -> float:
+    """Seconds in which something goes on, once, where so many actions begin in each window."""
+    spans = []
+    for place, count in enumerate(rng.poisson(rates)):
+        starts = (place + rng.random(count)) * 4
+        lasts = np.interp(1 - rng.random(count), SHORT.shares[::-1], SHORT.times[::-1])
+        spans += [Span(*pair) for pair in zip(starts, np.minimum(starts + lasts, 400), strict=True)]
+    return sum(span.duration for span in merge(spans))
+
+
+@pytest.mark.parametrize("per_call", [1, 8])
+def test_what_is_active_is_how_long_the_actions_expected_go_on(tmp_path, per_call):
+    """However loud it is: 0.8 actions in a loud hour are seconds, and said to be expected."""
+    rng = np.random.default_rng(4)
+    rates = rng.choice([0.0, 0.1, 0.5, 1.5], 100)
+    drawn = np.mean([lasting_draws(rates, rng) for _ in range(400)])
+    steps = np.repeat(rates / per_call, per_call)
+    level = Track(np.where(np.arange(400) < 300, -20.0, -60.0), hop=1.0)
+    for name, each in (("busy", steps), ("rare", steps * 0.8 / steps.sum()), ("flat", 0 * steps)):
+        with Ledger(tmp_path / name, {"model": "m"}) as ledger:
+            ledger.rate_by(SHORT)
+            ledger.add(RecordingRow("a", "/cams/a.mp4", 400.0, 1000))
+            windows = Windows(4.0, 400.0, each, each, each, SHORT, per_call=per_call)
+            ledger.hear("a", windows, key="k", level=level)
+    (busy,), (rare,), (flat,) = (
+        overview(Run(tmp_path / name)) for name in ("busy", "rare", "flat")
+    )
+    assert busy.active == pytest.approx(drawn, rel=0.03)
+    assert rare.active is not None and 0 < rare.active < 4 < rare.louder == 300
+    assert dict(rare.lines())["Active"] == ("about 3 s of 6 min 40 s, expected by the sound",)
+    assert rare.busiest == () and busy.busiest and (flat.active, flat.louder) == (None, 300)
 
 
 def test_two_remarks_of_a_short_recording_are_not_one_long_talk(tmp_path):
@@ -129,7 +165,8 @@ def test_a_moment_that_was_seen_lasts_as_long_as_the_sound_that_is_meant_in_it(t
 def test_many_recordings_are_told_together(folder, tmp_path):
     with Run(folder) as run:
         told = dict(total_lines(overview(run)))
-    assert told["Active"][0].endswith(" of 2 h 0 min")
+    assert told["Active"] == ("about 10 s of 1 h 0 min, expected by the sound",)
+    assert told["Louder"][0].startswith("48 s of 2 h 0 min: ")
     assert told["Heard"] == ("Power tool 3× in 1 recording",)
     assert told["Speech"] == ("in 1 recording",)
     assert "Found" not in told
@@ -139,13 +176,28 @@ def test_many_recordings_are_told_together(folder, tmp_path):
     assert list(total_lines([])) == []
 
 
+def test_a_list_of_runs_tells_each_in_a_line(folder, tmp_path):
+    with Ledger(folder, {"model": "m", "sounds": "yamnet"}) as ledger:
+        rain = EvidenceEntry(Span(0.0, 4.0), "heard", "Rain", 0.8, "yamnet")  # of a pick alone
+        ledger.keep_evidence("b", 9 * [rain], kinds=["heard"], origin="yamnet")
+    with Run(folder) as run:
+        heard = "Heard Drill; Conversation; Power tool; Speech"
+        assert glance(run) == f"{heard} · Seen first, at 0:40: A drill turns."
+    look(tmp_path / "seen", {31: True}, ["Drill"])
+    with Run(tmp_path / "seen") as run:
+        assert glance(run) == "Looked for “a drill” · Heard Drill; Rain"
+    with Ledger(tmp_path / "empty", {"model": "m"}) as ledger, Run(ledger.folder) as run:
+        assert glance(run) == ""
+
+
 def test_the_command_says_the_same(folder):
     said = CliRunner().invoke(app, ["summary", str(folder)])
     assert said.exit_code == 0
     assert said.stdout.splitlines()[0] == "b.mp4"
     assert "  Heard      Power tool (Drill) 3× at 0:40, 10:00, 33:20" in said.stdout.splitlines()
     plain = json.loads(CliRunner().invoke(app, ["summary", str(folder), "--json"]).stdout)
-    assert [each["active"] for each in plain] == [48.0, 0.0]
+    assert [each["louder"] for each in plain] == [48.0, 0.0]
+    assert plain[0]["active"] > 0 and plain[1]["active"] is None, "a flat score tells nothing"
 
 
 @pytest.mark.parametrize(
@@ -161,3 +213,24 @@ def test_the_command_says_the_same(folder):
 )
 def test_only_what_says_the_same_in_a_row_is_folded(texts, leaders):
     assert fold_repeats(texts) == leaders
+
+
+@pytest.mark.parametrize(("more", "said"), [(0, None), (1, "1 other sound"), (3, "3 other sounds")])
+def test_what_is_left_out_is_counted(tmp_path, more, said):
+    names = ["Drill", "Saw", "Rain", "Dog", "Bell", "Glass", "Typing", "Ping", "Rub", "Crow", "Tap"]
+    with Ledger(tmp_path / "run", {"model": "m", "sounds": "yamnet"}) as ledger:
+        ledger.add(RecordingRow("c", "/cams/c.mp4", 900.0, 1000))
+        sounds = [heard(50.0 * n, 50.0 * n + 1, name) for n, name in enumerate(names[: 8 + more])]
+        ledger.keep_evidence("c", sounds, kinds=["heard"], origin=SOUND_TRACK)
+    with Run(tmp_path / "run") as run:
+        (told,) = overview(run)
+    assert dict(told.lines())["Heard"][8:] == ((said,) if said else ())
+
+
+def test_a_recording_that_was_not_listened_to_says_so(tmp_path):
+    with Ledger(tmp_path / "run", {"model": "m"}) as ledger:
+        ledger.add(RecordingRow("a", "/cams/a.mp4", 60.0, 1000))
+        with Run(ledger.folder) as run:
+            (told,) = overview(run)
+    assert [heading for heading, _ in told.lines()] == ["Heard"]
+    assert dict(told.lines())["Heard"][0].startswith("not listened to")

@@ -19,7 +19,6 @@ from earmark.selection import (
     Pick,
     Rule,
     allocate,
-    fixed_budget,
     is_blind,
     rule_named,
 )
@@ -196,8 +195,8 @@ def test_choices_are_made_a_recording_at_a_time(name: str, across: bool) -> None
 def test_what_a_rule_offers_is_read_from_it() -> None:
     blind = {name for name in RULES if is_blind(rule_named(name))}
     assert blind == {"full", "uniform", "strata"}
-    assert fixed_budget(Full()) == Budget(share=1.0)
-    assert {name for name in RULES if fixed_budget(rule_named(name))} == {"full"}
+    assert Full.fixed_budget == Budget(share=1.0)
+    assert {name for name in RULES if hasattr(rule_named(name), "fixed_budget")} == {"full"}
     assert {name for name in RULES if isinstance(rule_named(name), ArchiveRule)} == {"coverage"}
 
 

@@ -15,11 +15,15 @@ import pytest
 pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 
 from archive_runs import tell_archive
+from drawing import windows
 from earmark.evaluation.annotations.readers import read_annotations
+from earmark.ledger.run_reader import Run
 from earmark.pipeline.run_plan import make_plan
 from earmark.server.application import make_app
+from earmark.server.recording_view import describe, find_recording
 from earmark.server.run_library import RunLibrary
 from earmark.server.service import Service
+from ledger_runs import open_run, row
 from report_runs import HOSTILE
 from served import SECRET, TOKEN, run_named, serving
 
@@ -45,6 +49,7 @@ def test_every_run_below_the_folder_is_listed_and_no_link_leads_out(served: Simp
     assert [run["name"] for run in found] == ["archive", "bench/run", "hostile", "real"]
     assert found[0]["totals"]["recordings"] == 119
     assert not found[0]["is_at_work"]
+    assert found[0]["told"].startswith("Heard Hammer; Water tap · Seen first, at 0:04: ")
 
 
 def test_an_archive_comes_in_windows_of_rows_sorted_and_filtered(served: SimpleNamespace):
@@ -181,6 +186,19 @@ def test_what_people_say_is_kept_counted_exported_and_taken_back(
     assert served.client.get(served.scene).json()["agreement"]["missed"] == 0
     refused = send(place, json={**missed, "verdict": "right"})
     assert (refused.status_code, "no answer" in refused.json()["detail"]) == (422, True)
+
+
+def test_what_is_odd_about_a_recording_is_said_once(tmp_path: Path):
+    with open_run(tmp_path) as ledger:
+        ledger.add(row("b"))
+        ledger.hear("b", windows("1.1."), key="k", warnings=("cut off",))
+        with Run(ledger.folder) as run:
+            before = describe(run, find_recording(run, "b"))
+        ledger.choose("b", [], notes=("no call is made", "cut off"))
+        with Run(ledger.folder) as run:
+            after = describe(run, find_recording(run, "b"))
+    assert (before.warnings, before.choice.notes) == (["cut off"], ())
+    assert (after.warnings, after.choice.notes) == ([], ("no call is made", "cut off"))
 
 
 def test_the_video_comes_by_ranges_from_the_original_file(served: SimpleNamespace):

@@ -186,6 +186,27 @@ def test_what_was_marked_on_the_camera_leads_there(page: SimpleNamespace):
     wait(driver, "return document.querySelector('.clock').textContent.startsWith('0:31')")
 
 
+def test_who_goes_somewhere_before_the_picks_are_there_stays_there(page: SimpleNamespace):
+    late = (
+        "const before = window.fetch; window.held = [];"
+        "window.fetch = async (path, ...rest) => {"
+        " if (String(path).includes('/picks')) await new Promise((go) => window.held.push(go));"
+        " return before(path, ...rest); };"
+    )
+    command = "Page.addScriptToEvaluateOnNewDocument"
+    script = page.driver.execute_cdp_cmd(command, {"source": late})
+    try:
+        driver = see(page, page.scene)
+        wait(driver, "return window.held.length")
+        driver.find_elements(By.CSS_SELECTOR, ".marks button")[1].click()
+        driver.execute_script("for (const go of window.held) go()")
+        wait(driver, "return document.querySelectorAll('.pick').length")
+        driver.execute_async_script("setTimeout(arguments[0], 500)")  # all that follows is done
+        assert texts(driver, ".clock")[0].startswith("0:31")
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
 def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleNamespace):
     driver = see(page, page.scene)
     wait(driver, "return document.querySelectorAll('.pick .judge').length")
@@ -215,6 +236,8 @@ def test_what_is_right_wrong_or_better_said_is_kept_with_a_name(page: SimpleName
 
 def test_a_missed_moment_is_marked_by_dragging_and_by_keys(page: SimpleNamespace):
     driver = see(page, page.scene)
+    settled = "document.querySelector('.pick') && document.querySelector('video').readyState > 1"
+    wait(driver, f"return {settled}")  # nothing moves on the page any more
     driver.execute_script("document.getElementById('author').value = 'Bo'")
     line = driver.find_element(By.CSS_SELECTOR, "canvas.time-line")
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", line)
@@ -479,3 +502,10 @@ def test_a_run_is_started_as_it_was_forecast(page: SimpleNamespace):
     wait(driver, button.format("Forecast")).click()
     path, body = wait(driver, "return window.asked[0]")
     assert (path, json.loads(body)["across"]) == ("/api/forecasts", True)
+
+
+def test_the_list_of_runs_says_what_happened_in_each(page: SimpleNamespace):
+    driver = see(page, page.base)
+    wait(driver, "return document.querySelector('.run .told')")
+    told = dict(zip(texts(driver, ".run-name"), texts(driver, ".run"), strict=True))
+    assert "Heard Hammer; Water tap · Seen first, at 0:04: someone works" in told["archive"]

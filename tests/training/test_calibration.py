@@ -53,6 +53,18 @@ def test_no_start_is_nothing_to_fit() -> None:
         fit_rates({"a": np.ones(200)}, {"a": silent}, ["a"])
 
 
+def test_rates_of_busy_recordings_do_not_turn_a_calm_one_upside_down() -> None:
+    """Where all is work, how much like work a window is varies by chance alone."""
+    material, scores = world(24)
+    busy = {name: 5.0 - values for name, values in scores.items()}  # the fewer starts the higher
+    rates = fit_rates(busy, material, sorted(material))
+    assert all(fit.weights[column] >= 0 for fit in rates.fits for column in (0, 2, 3))
+    calm = np.full(7500, 0.001, np.float32)
+    calm[3600:3800] = 0.3  # two windows of work in the middle
+    told = rates(Grid(4.0).pool(Track(calm), 300.0)[0])
+    assert told[36:38].min() > 0.99 * told[10:30].max()
+
+
 def test_starts_are_counted_where_they_are_and_exposure_ends_with_the_recording() -> None:
     heard = TrainingRecording(
         "a", 9.0, (np.zeros((225, 1)),), (Action(0, 1), Action(3.9, 9), Action(8.99, 9))

@@ -11,7 +11,7 @@ import torch
 from earmark.errors import ModelMismatch
 from earmark.gate.gate import OnnxScorer
 from earmark.timeline import Track
-from earmark.training.head import Context, Head, in_seconds
+from earmark.training.head import HELD, Context, Head, in_seconds
 from earmark.training.head_export import Panel, export, prove
 from earmark.training.objectives import OBJECTIVES
 from earmark.training.optimisation import score
@@ -26,7 +26,7 @@ def contexts(count: int) -> list[Context]:
     torch.manual_seed(6)
     made = [Context(8, width=8, dropout=0.5).eval() for _ in range(count)]
     for context in made:
-        context.settle([torch.linspace(-1, 3, 32 * 20).reshape(20, 32)])
+        context.settle([torch.linspace(-1, 3, 20 * HELD * 8).reshape(20, -1)])
     return made
 
 

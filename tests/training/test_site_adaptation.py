@@ -230,6 +230,10 @@ def test_the_command_writes_a_gate_that_expects_fewer_actions(rare_run, tmp_path
     assert told.exit_code == 0, told.output
     assert "180 answers and 0 corrections in 6 recordings" in told.output
     assert "better by" in told.output
+    lines = told.stderr.splitlines()
+    assert lines == ["reading answers", "listening again: 0 of 6"], "where no bar is drawn, too"
+    card = Gate.load(site).card
+    assert card.data.endswith("by 180 answers and 0 corrections in 6 recordings")
     found = []
     for frontline in ("gate", str(site)):
         words = [

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from earmark.gate.gate import Gate, default_gate
-from earmark.gate.rates import FittedRates
+from earmark.gate.rates import FittedRates, nearest
 from earmark.grid import Grid
 from earmark.media import Source, open_recording
 from earmark.timeline import FloatArray, Track
@@ -112,6 +112,17 @@ def test_rates_fitted_to_answers_say_how_likely_activity_is():
     assert told[active].mean() > 0.7
     assert told[~active].mean() < 0.4
     assert len(fitted.fits) == len(loud.fits)
+
+
+def test_answers_never_teach_that_a_higher_score_means_less():
+    """Scores that are high where nothing is done."""
+    gate, rows = default_gate(), []
+    for seed in range(4):
+        level = np.repeat(np.where(bouts(seed), 0.01, 0.3), 100).astype(np.float32)
+        rows.append(Scored(made(seed, every=1), level))
+    fitted = fit_weights(rows, gate.rates, gate.survival)
+    fit = nearest(fitted.fits, 4.0)
+    assert all(fit.weights[column] >= -1e-9 for column in (0, 2, 3))
 
 
 def test_what_is_judged_was_met_by_nothing(heard):

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from earmark.captioning.activity import TITLE, read_activity
-from earmark.captioning.prompt import clock
 from earmark.captioning.request import Answer, Form, Picture, Request
 from earmark.errors import UnreadableAnswer
 from earmark.redaction import map_texts
-from earmark.timeline import Span
+from earmark.timeline import Span, format_clock
 
 CLIP_RATE = 25
 """Frames a second a clip is said to have when its frames travel as a video: their places on this
@@ -74,7 +73,7 @@ def timed_parts(shown: Sequence[tuple[float, dict[str, Any]]]) -> list[dict[str,
     parts: list[dict[str, Any]] = []
     for time, part in shown:
         if len(shown) > 1:
-            parts.append({"type": "text", "text": f"{clock(time)}:"})
+            parts.append({"type": "text", "text": f"{format_clock(time, hours=True)}:"})
         parts.append(part)
     return parts
 

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from earmark.captioning.captioner import Captioner
+from earmark.captioning.captioner import Captioner, TagsCaptioner
 from earmark.captioning.limits import Limits
 from earmark.captioning.request import Answer, Request
 from earmark.captioning.usage import Failure, Tally, UsageCounter
@@ -93,8 +93,31 @@ def dispatch(
     if captioner.at_once is not None:
         limits = replace(limits, concurrency=min(limits.concurrency, captioner.at_once))
     usage = UsageCounter(limits, Tally() if tally is None else tally)
-    _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
+    if isinstance(captioner, TagsCaptioner) and captioner.look is None:
+        _pass_tags_on(requests, captioner, usage, log)
+    else:
+        _Dispatcher(captioner, limits, usage, log, sleep).run(requests)
     return usage.tally
+
+
+def _pass_tags_on(
+    requests: Iterable[Request | Failure],
+    captioner: TagsCaptioner,
+    usage: UsageCounter,
+    log: CallLog,
+) -> None:
+    """Answer one request after the other, in this thread: nobody is asked, or waited for."""
+    for request in requests:
+        if isinstance(request, Failure):
+            usage.count(request.request, request)
+            log.failed(request)
+            continue
+        usage.tally.stopped = usage.obstacle([], request)
+        if usage.tally.stopped is not None:
+            return
+        answer = captioner(request, timeout=usage.limits.timeout)
+        usage.count(request, answer)
+        log.answered(request, answer)
 
 
 @dataclass(slots=True, eq=False)

@@ -20,17 +20,25 @@ from typing import Any
 
 from earmark.errors import EarmarkError
 from earmark.evidence.evidence_line import quote
-from earmark.timeline import Span
+from earmark.timeline import Span, format_clock
 
 NAMES = ("start", "end", "times", "tags")
-TEMPLATE = Path(__file__).with_name("caption.txt")
+
+TEMPLATE = (
+    "This was filmed by a body-worn camera, $times into a recording. It stands for the stretch "
+    "from $start to $end.\n"
+    "Sounds heard in that stretch, likeliest first: $tags.\n"
+    "Say in one plain sentence what the wearer is doing: the action, the object, and the tool or "
+    "place where it matters. Say only what can be seen or heard. If nothing is being done, say so."
+)
+"""What is asked unless somebody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A template, and the schema of the answers it wants."""
 
-    template: str
+    template: str = TEMPLATE
     schema: Mapping[str, Any] | None = None
     """JSON schema; None for plain text."""
 
@@ -46,13 +54,15 @@ class Prompt:
             raise ValueError(f"a prompt cannot have ${unknown[0]}; it may have {known}")
 
     @classmethod
-    def load(cls, path: Path = TEMPLATE, *, schema: Path | None = None) -> Prompt:
-        """The prompt in the file `path`, by default earmark's own; `schema` is a JSON file.
+    def load(cls, path: Path | None = None, *, schema: Path | None = None) -> Prompt:
+        """The prompt in the file `path`, earmark's own if None; `schema` is a JSON file.
 
         Raises:
             EarmarkError: if a file cannot be read, or the template or the schema makes no sense.
         """
         wanted = None if schema is None else _read_schema(schema)
+        if path is None:
+            return cls(schema=wanted)
         try:
             return cls(_read(path).strip(), wanted)
         except ValueError as error:
@@ -70,9 +80,9 @@ class Prompt:
         every = self.template.splitlines()
         lines = [one for one in every if tags or "tags" not in Template(one).get_identifiers()]
         text = Template("\n".join(lines)).substitute(
-            start=clock(span.start),
-            end=clock(span.end),
-            times=", ".join(clock(time) for time in times),
+            start=format_clock(span.start, hours=True),
+            end=format_clock(span.end, hours=True),
+            times=", ".join(format_clock(time, hours=True) for time in times),
             tags=", ".join(tags),
         )
         if said:
@@ -80,17 +90,6 @@ class Prompt:
         if self.schema is None:
             return text
         return f"{text}\nAnswer with JSON that fits this schema: {json.dumps(self.schema)}"
-
-
-def clock(seconds: float) -> str:
-    """Seconds as a clock shows them.
-
-    >>> clock(3723.44)
-    '1:02:03.4'
-    """
-    tenths = round(seconds * 10)
-    hours, minutes = tenths // 36000, tenths // 600 % 60
-    return f"{hours}:{minutes:02d}:{tenths % 600 / 10:04.1f}"
 
 
 def _read(path: Path) -> str:

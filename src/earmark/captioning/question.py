@@ -13,27 +13,18 @@ if TYPE_CHECKING:
     from earmark.selection.pick import Pick
 
 
-def read_temperature(text: str) -> float | None:
-    """The temperature written as `text`; None, written `server`, for the server's own."""
-    if text == "server":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--temperature {text} is neither a number nor `server`") from None
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """How each picked window is shown and asked about."""
 
-    prompt: Prompt = field(default_factory=Prompt.load)
+    prompt: Prompt = field(default_factory=Prompt)
     frames: int = 1
     """1 shows the highest-scoring instant, the paper's input; more are spread over the window."""
     tokens: int = 1024
     """Visual tokens of one call, in the model's own unit."""
     answer_tokens: int = 256
     temperature: float | None = 0.0
+    """A number, which may be written; None, written `server`, for the server's own."""
     blur: FaceBlur | None = None
     """What is blurred in what is shown, an object or its name; nothing if None."""
     is_looked_at: bool = field(default=False, compare=False)
@@ -49,6 +40,15 @@ class Question:
             if blur != FaceBlur.name:
                 raise ValueError(f"what is blurred is faces, or none; not {blur!r}")
             object.__setattr__(self, "blur", FaceBlur())
+        written: str | float | None = self.temperature
+        if isinstance(written, str):
+            try:
+                told = None if written == "server" else float(written)
+            except ValueError:
+                raise ValueError(
+                    f"--temperature {written} is neither a number nor `server`"
+                ) from None
+            object.__setattr__(self, "temperature", told)
         if self.frames < 1 or self.tokens < 1 or self.answer_tokens < 1:
             raise ValueError("frames, tokens and answer_tokens are 1 or more")
         if self.tokens < self.frames:

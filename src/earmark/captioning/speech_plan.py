@@ -27,12 +27,6 @@ class SpeechPlan:
     voices: bool = True
     """False keeps no transcript, and deletes what an earlier run kept."""
 
-    def __post_init__(self) -> None:
-        if self.speech and not self.voices:
-            raise ValueError("--speech writes down what --no-voices forbids: give one of them")
-        if self.transcriber is not None and not self.speech:
-            raise ValueError(f"--transcriber {redact_url(self.transcriber)} needs --speech")
-
     def open_listener(
         self, store: ModelStore | None = None, *, api_key: str | None = None
     ) -> SpeechListener:

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from earmark.captioning.limits import CURRENCY
+from earmark.captioning.model_choice import ModelChoice
 from earmark.cli import options
 from earmark.evidence.picture_evidence import NEEDS, kinds_at_hand
 from earmark.gate.forecast_error import as_count, as_range
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import read_summaries
 from earmark.media.source import name_of
 from earmark.models.user_folders import model_store
 from earmark.pipeline.caption import caption as caption_windows
 from earmark.pipeline.run_plan import Plan
 from earmark.reporting.console import Format, emit_json, err, out, warn
 from earmark.reporting.run_result import CaptionResult
-from earmark.reporting.text_format import as_read, counted
+from earmark.reporting.text_format import as_read, counted, noted
 
 if TYPE_CHECKING:
     from earmark.pipeline.preview import Preview
@@ -58,8 +60,8 @@ def caption(
     """Listen, choose, and caption the chosen windows, one call each.
 
     Every answer is kept as it arrives. Killed at any moment, the same command goes on where it
-    stopped and asks for no kept answer again; a larger budget asks only the new windows. The last
-    line says where the report is.
+    stopped and asks for no kept answer again; a larger budget asks only the new windows. The line
+    that begins with `report:` says where the page is.
 
     For example:
 
@@ -91,6 +93,8 @@ def caption(
             options.end_with(failed.error for failed in foretold.failures)
             return
         done = caption_windows(run=folder, progress=progress, **how)
+    if plan.rounds != 1 and plan.model_choice == ModelChoice():
+        warn("--rounds plans by answers, and nobody was asked: none steers this run")
     show(done, format)
     if plan.backend.batch and format is Format.table:
         tell_batch(done, plan.backend.batch, plan.model_choice.model or "NAME")
@@ -165,9 +169,14 @@ def as_spend(spend: float) -> str:
 def tell_totals(done: CaptionResult) -> None:
     """What was asked, decoded and read so far, what is expected of it, and what it cost."""
     totals = done.totals
+    decoded = f"{totals.frames_decoded} of {totals.frame_count} frames decoded"
+    if totals.frames_decoded > totals.frame_count:  # windows behind one key frame each begin at it
+        decoded = (
+            f"{totals.frames_decoded} frames decoded (some of {totals.frame_count} more than once)"
+        )
     out.print(
         f"{totals.answered} of {totals.picks} picks captioned, of {totals.windows} windows; "
-        f"{totals.failed} failed; {as_decoded(totals.frames_decoded, totals.frame_count)}, "
+        f"{totals.failed} failed; {decoded}, "
         f"{as_read(totals.bytes_read, totals.size_bytes)}"
     )
     if totals.faces_blurred:
@@ -179,17 +188,6 @@ def tell_totals(done: CaptionResult) -> None:
     if totals.prompt_tokens:
         spent = as_spend(totals.spend)
         out.print(f"{totals.prompt_tokens:,} tokens in, {totals.completion_tokens:,} out{spent}")
-
-
-def as_decoded(frames: int, there: int) -> str:
-    """Frames decoded, of those there are; windows behind one key frame each begin at it.
-
-    >>> as_decoded(90, 80)
-    '90 frames decoded (some of 80 more than once)'
-    """
-    if frames <= there:
-        return f"{frames} of {there} frames decoded"
-    return f"{frames} frames decoded (some of {there} more than once)"
 
 
 def tell_batch(done: CaptionResult, batch: Path, model: str) -> None:
@@ -223,6 +221,8 @@ def tell_trouble(done: CaptionResult) -> None:
         warn(f"{calls} in flight when the last run ended may have been asked twice")
     if done.missed:
         tell_missed(done.folder)
+    if done.totals.recordings:
+        tell_unpicked(done.folder)
     if tally.failed:
         warn(f"{counted(tally.failed, 'call')} failed, the last: {tally.last_reason}")
     if tally.stopped:
@@ -234,6 +234,15 @@ def tell_trouble(done: CaptionResult) -> None:
             f"{counted(tally.guessed, 'attempt')} came without a count of tokens: "
             "the most they can have taken is counted"
         )
+
+
+def tell_unpicked(folder: Path) -> None:
+    """Why recordings have no pick, where there is a reason but that others are worth more."""
+    with Run(folder) as run:
+        bare = [one.recording for one in read_summaries(run) if not one.totals.picks]
+        notes = [(row.path, note) for row in bare for note in run.choice(row.id).notes]
+    for line in noted(notes):
+        warn(line)
 
 
 MOST_TOLD = 20

@@ -98,7 +98,7 @@ def captions(
     with variants_bar(plan) as progress:
         tools = CaptionTools(
             captioner,
-            prompt=Prompt.load(*([prompt] if prompt else []), schema=schema),
+            prompt=Prompt.load(prompt, schema=schema),
             limits=Limits(concurrency=concurrency),
             log=CaptionLog.open(keep) if keep else CaptionLog(),
             blur=face_blur(blur),

@@ -21,7 +21,7 @@ import typer
 
 from earmark.captioning.limits import CURRENCY, Limits
 from earmark.captioning.prompt import Prompt
-from earmark.captioning.question import Question, read_temperature
+from earmark.captioning.question import Question
 from earmark.gate.frontline_registry import AUTO, FRONTLINES, with_checkpoints
 from earmark.gate.score_cache import cache_at
 from earmark.grid import Placement
@@ -293,10 +293,10 @@ def plan_of(said: dict[str, Any]) -> Plan:
         from earmark.evaluation.annotations.readers import read_action_length
 
         said["action_length"] = read_action_length(said["action_length"])
-    if "temperature" in said:
-        said["temperature"] = read_temperature(said["temperature"])
+    if "prompt" in said:
         template, schema = said.pop("prompt"), said.pop("schema")
-        said["prompt"] = Prompt.load(*([template] if template else []), schema=schema)
+        if template or schema:
+            said["prompt"] = Prompt.load(template, schema=schema)
     if "vlm" in said:
         said |= {"server": said.pop("vlm"), "store": model_store(), "sounds": said.get("sounds")}
     is_weighted = any(source.weight != 1 for source in sources)

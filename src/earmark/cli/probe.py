@@ -62,10 +62,10 @@ def show(recording: Recording, inspection: Inspection) -> None:
         out.print(f"  chapter {path}")
     if video := recording.video:
         turned = f", turned {video.rotation}°" if video.rotation else ""
-        out.print(
-            f"  video: {video.codec} {video.width_pixels}x{video.height_pixels}, "
-            f"{video.mean_fps:.2f} frames a second{turned}"
-        )
+        # Some codecs (MPEG-4 Part 2) tell their size with the first frame, which is not decoded.
+        size = f" {video.width_pixels}x{video.height_pixels}" if video.width_pixels else ""
+        rate = f"{video.mean_fps:.2f} frames a second"
+        out.print(f"  video: {video.codec}{size}, {rate}{turned}")
     for place, track in enumerate(recording.audio_tracks):
         chosen = " (listened to)" if place == recording.audio_track else ""
         language = f", {track.language}" if track.language else ""

@@ -161,7 +161,9 @@ def report(
 
 
 def summary(folder: RunFolder, as_json: AsJson = False) -> None:
-    """Say what happened: how much was active, what was heard when, and what captions tell.
+    """Say what happened: how long it was active, what was heard when, and what captions tell.
+
+    Active is by what the gate expects, louder by level and names alone.
 
     Recordings in which something happened come first. Sounds have names where `earmark caption`
     ran with YAMNet at hand.

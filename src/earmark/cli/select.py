@@ -62,7 +62,14 @@ def select(
 def show(selection: Selection, format: PicksAs) -> None:
     """Print `selection`; what is odd or could not be done goes to stderr whatever the format."""
     if format == "table":
-        show_tables(selection)
+        for chosen in selection.recordings:
+            show_chosen(chosen)
+        if len(selection.recordings) + len(selection.failures) > 1:
+            recordings = counted(len(selection.recordings), "recording")
+            out.print(
+                f"{counted(selection.calls, 'call')} of {selection.windows} in {recordings}; "
+                f"{len(selection.failures)} failed"
+            )
     elif format == "json":
         emit_json(selection.to_json())
     elif format == "jsonl":
@@ -73,17 +80,6 @@ def show(selection: Selection, format: PicksAs) -> None:
         emit(selection_edl(selection))
     for line in noted((one.path, note) for one in selection.recordings for note in one.notes):
         warn(line)
-
-
-def show_tables(selection: Selection) -> None:
-    """One table a recording, and a line of totals where there are several."""
-    for chosen in selection.recordings:
-        show_chosen(chosen)
-    if len(selection.recordings) + len(selection.failures) > 1:
-        out.print(
-            f"{counted(selection.calls, 'call')} of {selection.windows} in "
-            f"{counted(len(selection.recordings), 'recording')}; {len(selection.failures)} failed"
-        )
 
 
 def schema() -> None:

@@ -17,7 +17,7 @@ from earmark.evaluation.metrics.boundaries import TOLERANCES
 from earmark.gate.forecast_error import as_share
 from earmark.gate.frontline_registry import SUFFIX, with_checkpoints
 from earmark.gate.gate import Gate
-from earmark.reporting.console import emit_json, err, out, progress_bar
+from earmark.reporting.console import emit_json, err, out, progress_bar, watched_steps
 from earmark.reporting.text_format import counted
 from earmark.training.site_adaptation import Adaptation
 from earmark.training.site_adaptation import adapt as adapt_gate
@@ -133,7 +133,7 @@ def train(
         from earmark.training.dataset import gather
         from earmark.training.lone_actions import gather_lone
         from earmark.training.optimisation import use_threads
-        from earmark.training.recipe import Provenance, train_each_tau
+        from earmark.training.recipe import Provenance, make_recordings, train_each_tau
         from earmark.training.segmentation import train_segmenter
         from earmark.training.settings import CLASSES, settings_of
     except ModuleNotFoundError as error:
@@ -143,7 +143,8 @@ def train(
     tried = [number(word) for word in words(tau or "")] or [settings.tau]
     marked = read_annotations(spans)
     marked = marked.only(names(recordings)) if recordings else marked
-    heard = [name for name in find_media([media]) if not recordings or name in marked.recordings]
+    found = find_media([media], wanted=marked.recordings)
+    heard = [name for name in found if not recordings or name in marked.recordings]
     marked = marked.only(reconcile(list(marked.recordings), heard, allow_missing=allow_missing))
     held_out = list(marked.only(names(dev)).recordings)  # says which are not among them
     with progress_bar("steps") as bar:
@@ -156,7 +157,6 @@ def train(
             cache=out_folder / "features",
             watch=lambda _, done, __: bar.update(listening, completed=done + 1),
         )
-        lone = gather_lone(marked, media, settings, cache=out_folder / "features")
         training = bar.add_task("training", total=len(tried) * settings.seeds * settings.steps)
         if settings.objective == CLASSES:
 
@@ -168,6 +168,11 @@ def train(
             )
             show_segmenter(*segmented, out_folder)
             return
+
+        making = bar.add_task("making up recordings", total=None)
+        lone = gather_lone(marked, media, settings, cache=out_folder / "features")
+        for done, _ in enumerate(make_recordings(settings), start=1):
+            bar.update(making, completed=done, total=settings.made)
 
         def watch(step: Step) -> None:
             told = f"seed {step.seed}: loss {step.check.loss:.4f}"
@@ -204,7 +209,8 @@ def show(trained: Trained, folder: Path) -> None:
             f"{trained.coverage['all'][budget]:.1%} together"
         )
     gate = trained.gate
-    out.print(f"{folder / 'gate.gate'}: {gate.card.heads} heads, {gate.scorer.digest[:12]}")
+    heads = counted(gate.card.heads, "head")
+    out.print(f"{folder / 'gate.gate'}: {heads}, {gate.scorer.digest[:12]}")
 
 
 def show_segmenter(segmenter: Segmenter, scores: SegmentScores, folder: Path) -> None:
@@ -266,12 +272,7 @@ def adapt(
     if out_file.suffix != SUFFIX:
         raise ValueError(f"a gate file ends in {SUFFIX}: write --out {out_file.stem}{SUFFIX}")
     base = Gate.load(gate) if gate else None
-    with progress_bar("steps") as bar:
-        task = bar.add_task("reading answers", total=None)
-
-        def watch(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
+    with watched_steps("reading answers") as watch:
         made = adapt_gate(runs, gate=base, out=out_file, watch=watch)
     show_adaptation(made, out_file, as_json)
 
@@ -297,8 +298,7 @@ def show_adaptation(made: Adaptation, out_file: Path, as_json: bool) -> None:
         return
     left = f"; {counted(made.unlike, 'recording')} of another frontline left out"
     out.print(
-        f"{counted(made.answers, 'answer')} and {counted(made.corrections, 'correction')} in "
-        f"{counted(made.recordings, 'recording')}{left if made.unlike else ''}: "
+        f"{made.teachers}{left if made.unlike else ''}: "
         f"{as_share(made.active)} of these windows are active, the gate expected "
         f"{as_share(made.expected)}"
     )

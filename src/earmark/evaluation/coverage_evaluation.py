@@ -206,9 +206,9 @@ def _open_media_source(
     plan: EvaluationPlan, marked: Annotations, durations: Mapping[str, float]
 ) -> tuple[ScoreSource, tuple[str, ...]]:
     """Scores from media that are listened to; their own lengths win over all others."""
-    media = find_media(plan.media)
     chosen = plan.recordings or tuple(marked.recordings)
     marked.only(chosen)  # says which are not annotated
+    media = find_media(plan.media, wanted={*chosen, *plan.development})
     unmarked = [] if plan.recordings else [n for n in media if n not in marked.recordings]
     available = [*(name for name in chosen if name in media), *unmarked]
     astray = [n for n in plan.development if n not in media or n not in marked.recordings]

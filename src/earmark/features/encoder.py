@@ -92,8 +92,3 @@ def cut(sound: Iterable[Sound], *, before: int = 0, after: int = 0, cell: int = 
     if steps > 0:
         missing = before + -(-steps // cell) * width + after - len(kept)
         yield Cut(np.pad(kept, (0, missing)), steps, first)
-
-
-def as_track(values: FloatArray, first: int) -> Track:
-    """Rows that begin at step `first` of the clock."""
-    return Track(values, start=first / CLOCK_RATE)

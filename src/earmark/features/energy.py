@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.encoder import STEP, SoundEncoder, as_track, cut
+from earmark.features.encoder import STEP, SoundEncoder, cut
 from earmark.features.spectrum import decibels
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
@@ -20,7 +20,7 @@ class Energy(SoundEncoder):
     def encode(self, sound: Iterable[Sound]) -> Iterator[Track]:
         """The energy of `sound`."""
         for piece in cut(sound):
-            yield as_track(rms(piece.samples), piece.first)
+            yield Track(rms(piece.samples), start=piece.first / CLOCK_RATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class EnergyVariance(SoundEncoder):
         for piece in cut(sound, before=side * STEP, after=side * STEP):
             levels = np.maximum(decibels(rms(piece.samples)), self.floor_db)
             around = np.lib.stride_tricks.sliding_window_view(levels, 2 * side + 1)
-            yield as_track(around.var(axis=1).astype(np.float32), piece.first)
+            yield Track(around.var(axis=1).astype(np.float32), start=piece.first / CLOCK_RATE)
 
 
 def rms(samples: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.encoder import SoundEncoder, as_track
+from earmark.features.encoder import SoundEncoder
 from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
 from earmark.timeline import CLOCK_RATE, HOP, FloatArray, Track
@@ -51,7 +51,8 @@ class FloorMel(SoundEncoder):
             fine = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, FINE)
             levels = fine.reshape(len(fine), self.bands, -1).mean(axis=2)
             rows = [levels - floor.advance(levels), past.normalise(levels, self.least_spread)]
-            yield as_track(np.concatenate(rows, axis=1).astype(np.float32), first)
+            values = np.concatenate(rows, axis=1).astype(np.float32)
+            yield Track(values, start=first / CLOCK_RATE)
 
 
 class RunningMoments:

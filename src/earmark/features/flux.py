@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.encoder import SoundEncoder, as_track
+from earmark.features.encoder import SoundEncoder
 from earmark.features.spectrum import QUIET, SPECTRA, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
-from earmark.timeline import Track
+from earmark.timeline import CLOCK_RATE, Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,4 +30,4 @@ class Flux(SoundEncoder):
             start = levels[:1] if before is None else before
             rises = np.diff(levels, axis=0, prepend=start).clip(0).mean(axis=1)
             before = levels[-1:]
-            yield as_track(rises.reshape(-1, SPECTRA).max(axis=1), first)
+            yield Track(rises.reshape(-1, SPECTRA).max(axis=1), start=first / CLOCK_RATE)

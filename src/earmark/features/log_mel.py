@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.encoder import SoundEncoder, as_track
+from earmark.features.encoder import SoundEncoder
 from earmark.features.floor_mel import RunningMoments
 from earmark.features.spectrum import QUIET, mel_weights, on_one_thread, power_spectra
 from earmark.media import Sound
-from earmark.timeline import Track
+from earmark.timeline import CLOCK_RATE, Track
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +40,5 @@ class LogMel(SoundEncoder):
         past = RunningMoments(self.memory, self.bands)
         for power, first in power_spectra(sound):
             levels = np.log(on_one_thread(power.mean(axis=1), weights) + QUIET)  # (steps, bands)
-            yield as_track(past.normalise(levels, self.least_spread).astype(np.float32), first)
+            rows = past.normalise(levels, self.least_spread).astype(np.float32)
+            yield Track(rows, start=first / CLOCK_RATE)

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from earmark.errors import MissingExtra
-from earmark.features.encoder import as_track
 from earmark.media import Meter, Recording
 from earmark.media.frame import Pixels
 from earmark.media.video_scan import GreyFrame, scan_video
@@ -74,7 +73,8 @@ def lay(changes: Iterable[Change], steps: int) -> Iterator[Track]:
     """Changes in order on `steps` steps of the clock; 0 before the first and after the last."""
     amounts = _amounts(changes, steps)
     for first in range(0, steps, STRETCH):
-        yield as_track(np.fromiter(islice(amounts, STRETCH), np.float32), first)
+        values = np.fromiter(islice(amounts, STRETCH), np.float32)
+        yield Track(values, start=first / CLOCK_RATE)
 
 
 def _amounts(changes: Iterable[Change], steps: int) -> Iterator[float]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earmark.features.encoder import as_track
 from earmark.media import Meter, Recording
 from earmark.media.video_packets import VideoPackets
 from earmark.timeline import CLOCK_RATE, FloatArray, Track
@@ -37,7 +36,7 @@ class Packets:
     def __call__(self, recording: Recording, *, meter: Meter) -> Iterator[Track]:
         """The packet motion of `recording`; `NoVideoIndex` where the sizes are not indexed."""
         packets = recording.video_packets(meter=meter)
-        yield as_track(self.motion(packets, recording.duration), 0)
+        yield Track(self.motion(packets, recording.duration))
 
     def motion(self, packets: VideoPackets, duration: float) -> FloatArray:
         """Motion on the 25 Hz clock; flat 0 where no packet says anything."""

@@ -26,14 +26,14 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from earmark.features.encoder import STEP, as_track, cut
+from earmark.features.encoder import STEP, cut
 from earmark.features.sound_tags import SoundTagger
 from earmark.features.spectrum import on_one_thread
 from earmark.media import Sound
 from earmark.media.child_process import cores
 from earmark.models import ModelStore
 from earmark.models.litert import borrow, class_names, open_network
-from earmark.timeline import FloatArray, IndexArray, Track
+from earmark.timeline import CLOCK_RATE, FloatArray, IndexArray, Track
 
 PATCH = 15_600
 """Samples the network hears at once, at 16 kHz."""
@@ -113,7 +113,8 @@ class YAMNet(SoundTagger):
         for cells, steps, first in _cells(sound, self.cell):
             with borrow(_QuantizedNetwork, self._file()) as network:
                 rows = self._read(network, network.listen(cells))
-            yield as_track(np.repeat(rows, self.cell, axis=0)[:steps], first)
+            values = np.repeat(rows, self.cell, axis=0)[:steps]
+            yield Track(values, start=first / CLOCK_RATE)
 
     def hear_cells(
         self, sound: Iterable[Sound], wanted: Callable[[FloatArray], IndexArray]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
 from earmark.features.encoder import Encoder
@@ -13,8 +14,14 @@ from earmark.gate.survival import Survival
 from earmark.media import Meter, Recording
 from earmark.timeline import Track
 
-EVERYDAY = Survival.lognormal(median=1.5, sigma=1.1)
-"""How long actions last when nobody says: EPIC-KITCHENS-100's training actions, as a log-normal."""
+UNHEARD = "none"
+"""The name of what listens to nothing."""
+
+
+@cache
+def everyday() -> Survival:
+    """How long actions last when nobody says: as EPIC-KITCHENS-100's in training, a log-normal."""
+    return Survival.lognormal(median=1.5, sigma=1.1)
 
 
 class Scorer(Protocol):
@@ -49,7 +56,7 @@ class Frontline:
     encoder: Encoder
     scorer: Scorer = field(default_factory=MeanChannel)
     rates: RateMap = field(default_factory=RankRates)
-    survival: Survival = EVERYDAY
+    survival: Survival = field(default_factory=everyday)
     error: ForecastError | None = None
     """How far its forecasts may be off; none where nobody has measured it."""
     fallback: str = ""
@@ -75,5 +82,7 @@ class NoEncoder:
         return iter(())
 
 
-UNHEARD = Frontline("none", NoEncoder())
-"""What a rule that reads no scores needs: nothing is listened to, and all windows are alike."""
+@cache
+def unheard() -> Frontline:
+    """What a rule that reads no scores needs: nothing is listened to, and all windows are alike."""
+    return Frontline(UNHEARD, NoEncoder())

@@ -233,6 +233,7 @@ class Gate:
                 )
             if kept["weights"] != hashlib.sha256(weights).hexdigest():
                 raise ModelMismatch(f"{name} is damaged: its weights are not the ones it names")
+            _check_points(**kept["points"])
             rates = kept["rates"]
             fits = (Fit(**{**fit, "weights": tuple(fit["weights"])}) for fit in rates["fits"])
             return cls(
@@ -335,6 +336,14 @@ class Gate:
         from earmark.gate.recall_promise import Misses, promise
 
         return promise(Misses(**self.misses), recall=recall, confidence=confidence)
+
+
+def _check_points(on: list[list[float]], off_share: float, median: int) -> None:
+    """Raise `ValueError` for operating points that are none, and not only when they are asked."""
+    if not on or any(len(row) != 2 for row in on) or not np.isfinite(np.array(on, float)).all():
+        raise ValueError("its operating points are no pairs of a recall and a threshold")
+    if not 0 <= off_share <= 1 or median < 1 or median % 2 == 0:
+        raise ValueError(f"its episodes close at {off_share} of where they open, median {median}")
 
 
 @cache

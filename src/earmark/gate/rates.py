@@ -41,6 +41,14 @@ more; without this the only knock of two hours would be rated a thirtieth of one
 COLUMNS = 6
 """Of `describe`."""
 
+RISING = (0, 2, 3)
+"""Columns of `describe` that rise with the score of a window: their weights are never below 0. In
+dense recordings alone the first of them hardly varies, and what is fitted to chance there would
+turn the order of a sparse recording upside down."""
+
+LEAST_SPREAD = 0.03
+"""A column that varies less than this is trusted as if it varied this much."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowScores:
@@ -198,7 +206,12 @@ def smooth(values: FloatArray, sigma: float) -> FloatArray:
 
 
 def fit_poisson(
-    rows: FloatArray, counts: FloatArray, *, exposure: FloatArray | None = None, ridge: float
+    rows: FloatArray,
+    counts: FloatArray,
+    *,
+    exposure: FloatArray | None = None,
+    ridge: float,
+    least_spread: float = 1e-6,
 ) -> tuple[float, FloatArray]:
     """Intercept and weights of `log(expected count / exposure) = intercept + rows @ weights`.
 
@@ -210,9 +223,10 @@ def fit_poisson(
         counts: Events in each window, at least one in all.
         exposure: How much of each window there is; 1 unless given.
         ridge: Cost of a squared weight of a column of unit spread, in log-likelihood.
+        least_spread: Of a column that varies less the weight costs as much as of one that does.
     """
     seen = np.ones(len(counts)) if exposure is None else exposure
-    centre, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-6)
+    centre, spread = rows.mean(axis=0), np.maximum(rows.std(axis=0), least_spread)
     design = np.column_stack([np.ones(len(rows)), (rows - centre) / spread])
     penalty = np.array([0.0] + [ridge] * rows.shape[1])
 

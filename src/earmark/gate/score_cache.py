@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from earmark.errors import EarmarkError
-from earmark.gate.frontline import UNHEARD, Frontline
+from earmark.gate.frontline import Frontline, NoEncoder
 from earmark.gate.frontline_registry import frontline_named
 from earmark.gate.listener import LEVEL_HOP, SILENCE, Beside, Heard, listen_to_any, look_instead
 from earmark.media import Recording, Source, open_recording
@@ -109,7 +109,7 @@ def listen_cached(
     time. `on_seconds` is told the seconds heard so far and those in all; `beside` hears in the same
     pass, where there is one.
     """
-    if frontline is UNHEARD:
+    if isinstance(frontline.encoder, NoEncoder):
         recording = open_recording(source, audio_track=audio_track)
         return Heard(recording, frontline.name, SILENCE, None, "none", 0, 0.0)
     heard = cache.find(source, frontline, audio_track=audio_track) if cache else None

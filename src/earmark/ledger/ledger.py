@@ -14,6 +14,7 @@ The answer itself makes its call an answered one: a trigger of the schema.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -23,24 +24,26 @@ import numpy as np
 
 from earmark.captioning.activity import activity_of
 from earmark.captioning.request import FREE, Answer
+from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.evidence_entry import EvidenceEntry
 from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
-from earmark.ledger.records import Call, CallRow, PickFrames, RecordingRow, Spent
+from earmark.ledger.records import Call, CallRow, PickFrames, RecordingRow
 from earmark.ledger.row_values import (
     ADD_RECORDING,
     COARSE,
     EXACT,
     FAIL_RECORDING,
+    FAILED_PATHS,
+    GONE,
     OPENED_FOLDERS,
     SPENT,
     answer_values,
     as_amount,
     as_count,
     call_number,
-    forecast_values,
     keep_tags,
     now,
     number_of,
@@ -51,7 +54,7 @@ from earmark.ledger.row_values import (
 from earmark.ledger.run_reader import FORECAST_ERROR
 from earmark.ledger.run_writer import RunWriter
 from earmark.media import Source
-from earmark.media.source import as_place, as_text
+from earmark.media.source import as_place, as_text, is_remote
 from earmark.redaction import map_texts, redact, redact_url
 from earmark.selection.pick import Pick
 from earmark.timeline import Span, Track
@@ -107,10 +110,18 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
             place = (redact_url(as_text(recording)), as_place(path))
             database.execute(FAIL_RECORDING, (*place, *texts))
 
-    def drop_opened_folders(self) -> None:
-        """Let go of failures of folders that could not be read, where recordings in them are."""
+    def drop_past_failures(self, listed: Iterable[str]) -> None:
+        """Let go of what failed before and no longer matters.
+
+        Folders that could not be read, where recordings in them are; and files that are neither
+        `listed` any more nor there.
+        """
+        kept = set(map(as_place, listed))
         with self._transaction() as database:
             database.execute(OPENED_FOLDERS)
+            failed = {path for (path,) in database.execute(FAILED_PATHS)} - kept
+            gone = [path for path in failed if not is_remote(path) and not os.path.lexists(path)]
+            database.executemany(GONE, ((path,) for path in gone))
 
     def note(self, name: str, value: str) -> None:
         """Keep `value` under `name`, in place of what was there."""
@@ -187,9 +198,16 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         with self._transaction() as database:
             number = number_of(database, recording)
             place = (self._plan, number)
-            share, *sure = forecast_values(forecast)
-            told = (*place, rule, share, json.dumps(map_texts(notes), ensure_ascii=False), *sure)
-            database.execute("INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?)", told)
+            about = json.dumps(map_texts(notes), ensure_ascii=False)
+            told: tuple[float | None, ...] = (None, None, None)
+            if isinstance(forecast, ForecastRange):
+                # Of a recording like none that was met nobody can say how sure it is.
+                confidence = None if forecast.is_unlike else forecast.confidence
+                told, forecast = (forecast.low, forecast.high, confidence), forecast.expected
+            database.execute(
+                "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (*place, rule, forecast, about, *told),
+            )
             earlier = rounds_of_answered(database, number) if round else {}
             before = database.execute(
                 'DELETE FROM picks WHERE plan = ? AND recording = ? RETURNING "start", "end", call',
@@ -285,9 +303,13 @@ class Ledger(RunWriter, AbstractContextManager["Ledger"]):
         )
         return {identity: activity_of(json.loads(data or "null")) for identity, data in rows}
 
-    def spent(self) -> Spent:
-        """What the calls of this run have taken so far, whichever process made them."""
-        return Spent(*self._rows(SPENT)[0])
+    def spent(self) -> Tally:
+        """A tally that begins with what the calls of this run have taken, under any plan.
+
+        In whichever process, repeats counted; where nobody said what one took, the most it can.
+        """
+        calls, tokens, spend, _ = self._rows(SPENT)[0]
+        return Tally(calls_before=calls, tokens_before=tokens, spend_before=spend)
 
     def begin(self, call: Call, *, reserve: tuple[int, float] = (0, 0.0)) -> None:
         """Note that `call` is about to be sent; only then may it be.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +16,6 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.survival import Survival
 from earmark.grid import Windows
 from earmark.media import Recording, Source
-from earmark.selection.coverage_forecast import as_measured
 from earmark.selection.pick import Pick
 from earmark.timeline import FloatArray, Span, Track
 
@@ -41,6 +41,8 @@ class RecordingRow:
     """When its recording began, as its container says it; empty where that does not."""
     marks: tuple[float, ...] = ()
     """Seconds at which somebody marked a highlight on the camera."""
+    folder: str = ""
+    """What tells it from another of the run whose file has its name; empty where none has."""
 
     @classmethod
     def of(cls, recording: Recording) -> RecordingRow:
@@ -63,8 +65,8 @@ class RecordingRow:
 
     @property
     def title(self) -> str:
-        """What to call it: as its user does, or by its file."""
-        return self.name or self.path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+        """What to call it: as its user does, or by its file; with its folder where it must be."""
+        return self.name or "/".join(filter(None, (self.folder, parts_of(self.path)[-1])))
 
     @property
     def files(self) -> tuple[tuple[str, float], ...]:
@@ -75,6 +77,28 @@ class RecordingRow:
     def source(self) -> Source:
         """Where it was opened, all its files."""
         return Source(tuple(path for path, _ in self.files), self.name)
+
+
+def parts_of(path: str) -> list[str]:
+    """The folders of a path or an address, and its file."""
+    return path.replace("\\", "/").rstrip("/").split("/")
+
+
+def folders_apart(paths: Iterable[str]) -> dict[str, str]:
+    """The last folders of each of `paths`, as few as tell it apart; none where its file does.
+
+    >>> folders_apart(["/mon/a.mp4", "/tue/a.mp4", "/tue/b.mp4"])
+    {'/tue/b.mp4': '', '/mon/a.mp4': 'mon', '/tue/a.mp4': 'tue'}
+    """
+    left, told, depth = {path: parts_of(path) for path in paths}, dict[str, str](), 1
+    while left:
+        alike = Counter(tuple(parts[-depth:]) for parts in left.values())
+        for path, parts in list(left.items()):
+            if depth >= len(parts) or alike[tuple(parts[-depth:])] == 1:
+                told[path] = "/".join(parts[-depth:-1])
+                del left[path]
+        depth += 1
+    return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +136,6 @@ class StoredAnswer:
     """Money, in the currency of the plan's prices; 0 where nothing was paid."""
     at: str
     """When it was kept, in UTC."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What the calls of a run have taken, under any plan and in any process."""
-
-    calls: int = 0
-    """Ever sent, repeats counted."""
-    tokens: int = 0
-    """In and out together."""
-    spend: float = 0.0
-    """Money, in the currency of the plan's prices."""
-    guessed: int = 0
-    """Calls nobody said the tokens of, or that were in flight when a process died: the most they
-    can have taken is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +285,10 @@ class Totals:
         if not self.expected:
             return None, None
         share = self.touched / self.expected
-        told = as_measured(share, error, actions=self.expected, duration=self.duration)
-        return (told.expected if told else share), told
+        if error is None:
+            return share, None
+        told = error.range(share, actions=self.expected, duration=self.duration)
+        return told.expected, told
 
     def actions(self, error: ForecastError | None) -> tuple[float | None, ForecastRange | None]:
         """The number of actions expected, and between what it is to lie.

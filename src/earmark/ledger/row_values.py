@@ -17,7 +17,6 @@ import numpy as np
 
 from earmark.captioning.request import Answer
 from earmark.evidence.evidence_entry import EvidenceEntry
-from earmark.gate.forecast_error import ForecastRange
 from earmark.ledger.records import Call
 from earmark.media.source import as_text
 from earmark.redaction import map_texts, redact
@@ -111,6 +110,10 @@ UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND NOT is_repla
     WHERE held.path > recordings.path || '/' AND held.path < recordings.path || '0')
 """
 """Of folders that could not be read, those whose recordings are here: `0` follows `/`."""
+
+FAILED_PATHS = "SELECT path FROM recordings WHERE failure IS NOT NULL AND NOT is_replaced"
+
+GONE = "UPDATE recordings SET is_replaced = 1 WHERE failure IS NOT NULL AND path = ?"
 
 
 def number_of(database: sqlite3.Connection, recording: str) -> int:
@@ -224,18 +227,6 @@ def _evidence_values(entry: EvidenceEntry) -> tuple[object, ...]:
     data = None if entry.data is None else json.dumps(entry.data, ensure_ascii=False)
     text = redact(as_text(entry.text))
     return entry.span.start, entry.span.end, entry.kind, text, entry.confidence, entry.origin, data
-
-
-def forecast_values(forecast: ForecastRange | float | None) -> tuple[float | None, ...]:
-    """The columns of a forecast: itself, between what it is to lie, and with what confidence.
-
-    No range where nobody measured one; and nobody can say how sure a forecast is where too few
-    recordings like this one have been met.
-    """
-    if not isinstance(forecast, ForecastRange):
-        return forecast, None, None, None
-    confidence = None if forecast.is_unlike else forecast.confidence
-    return forecast.expected, forecast.low, forecast.high, confidence
 
 
 unpack: Callable[[bytes], FloatArray] = partial(np.frombuffer, dtype=EXACT)

@@ -96,22 +96,16 @@ class CallRecorder:
 
     limits: Limits
     ledger: Ledger
-    calls: int
+    tally: Tally
+    """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
+    calls: int = 0
     """To make."""
     count_calls: Callable[[Tally, int], None] = lambda *_: None
     """Told what the calls have come to so far, of so many."""
-    tally: Tally = field(init=False)
-    """Begins with what earlier processes of the run have spent, so that its caps hold over all."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """By identity, those under way."""
     unanswered: set[tuple[str, Span]] = field(default_factory=set)
     """Calls that failed, by recording and span."""
-
-    def __post_init__(self) -> None:
-        spent = self.ledger.spent()
-        self.tally = Tally(
-            calls_before=spent.calls, tokens_before=spent.tokens, spend_before=spent.spend
-        )
 
     def together(self) -> AbstractContextManager[None]:
         """What is noted within is committed once, when this ends."""

@@ -26,6 +26,8 @@ from earmark.ledger.records import (
     RecordingRow,
     StoredAnswer,
     Totals,
+    folders_apart,
+    parts_of,
 )
 from earmark.ledger.row_values import COARSE, split_tags, unpack
 from earmark.ledger.schema import FILE, clearly, connect
@@ -153,17 +155,29 @@ class Run(AbstractContextManager["Run"]):
     def recordings(self) -> list[RecordingRow]:
         """Those that could be worked on, by path."""
         query = f"SELECT {_RECORDING} FROM present ORDER BY path, id"  # noqa: S608
-        return list(map(read_recording, self.rows(query)))
+        folders = self.folders()
+        rows = map(read_recording, self.rows(query))
+        return [replace(row, folder=folders[row.path]) for row in rows]
 
     def recording(self, recording: str) -> RecordingRow | None:
         """The recording with that id; None where there is none that could be worked on."""
         query = f"SELECT {_RECORDING} FROM present WHERE id = ?"  # noqa: S608
-        return next(map(read_recording, self.rows(query, recording)), None)
+        row = next(map(read_recording, self.rows(query, recording)), None)
+        return row and replace(row, folder=self.folders(row.path)[row.path])
+
+    def folders(self, path: str = "") -> dict[str, str]:
+        """What tells each recording from others whose file has its name, by path.
+
+        Of all of them, or of those alone whose file has the name of that at `path`.
+        """
+        name = parts_of(path)[-1]
+        query = "SELECT path FROM present WHERE substr(path, length(path) - ? + 1) = ?"
+        return folders_apart(path for (path,) in self.rows(query, len(name), name))
 
     def survival(self) -> Survival | None:
         """How long actions last, as the recordings were rated by; None in older runs."""
         kept = self.note("survival")
-        return Survival(*map(tuple, json.loads(kept))) if kept else None
+        return _read_survival(kept) if kept else None
 
     def forecast_error(self) -> ForecastError | None:
         """How far the forecasts of the present plan may be off; None where nobody measured it."""
@@ -318,6 +332,12 @@ class Run(AbstractContextManager["Run"]):
             found = self._connection.execute(query, values)
             # A cursor itself would be closed where reading is given up, maybe after its database.
             yield from (row for row in found)
+
+
+@lru_cache(maxsize=8)
+def _read_survival(kept: str) -> Survival:
+    """As the ledger keeps it; every recording of an archive is told by the same."""
+    return Survival(*map(tuple, json.loads(kept)))
 
 
 def find_runs(folder: Path) -> list[Path]:

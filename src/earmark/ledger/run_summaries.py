@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,6 +56,18 @@ FROM json_each(?1) w CROSS JOIN recordings r ON r.id = value
 """In the order written: SQLite would begin with all picks."""
 
 
+_SOUNDS = """
+SELECT text FROM evidence JOIN present ON number = recording WHERE kind = 'heard'
+GROUP BY text ORDER BY sum(origin = ?) DESC, count(*) DESC, text LIMIT ?
+"""
+
+_FIRST_CAPTION = """
+SELECT p."start", a.text FROM present r CROSS JOIN picks p ON p.plan = ? AND p.recording = r.number
+    CROSS JOIN answers a ON a.call = p.call AND a.kind = 'caption'
+ORDER BY r.path, r.id, p."start" LIMIT 1
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordingSummary:
     """What one recording has come to under the present plan, and what an archive is sorted by."""
@@ -73,10 +85,23 @@ class RecordingSummary:
     """Of people, those withdrawn left out."""
 
 
+def read_sounds(run: Run, *, most: int, origin: str) -> list[str]:
+    """The named sounds of `run`, those told most often first; before all others by `origin`."""
+    return [name for (name,) in run.rows(_SOUNDS, origin, most)]
+
+
+def read_first_caption(run: Run) -> tuple[float, str]:
+    """When the first caption is of, and what it says; empty where there is none."""
+    start, text = next(run.rows(_FIRST_CAPTION, run.plan_number), (0.0, ""))
+    return float(start), str(text)
+
+
 def read_summaries(run: Run) -> Iterator[RecordingSummary]:
     """What each of the recordings of `run` has come to, by path."""
+    folders = run.folders()
     for row in run.rows(_SUMMARIES, run.plan_number):
         recording, values = read_recording(row), dict(row)
+        recording = replace(recording, folder=folders.get(recording.path, ""))
         facts = {name: values[name] for name in ("best_score", "said", "sounds", "corrections")}
         totals = {name: values[name] for name in values.keys() & Totals.__slots__}
         asked = values["answered"] + values["failed"]

@@ -34,6 +34,9 @@ FILE = "run.db"
 VERSION = 6
 """Of the tables below; a change to them is a new version, and a migration to it."""
 
+BUSY_TIMEOUT = 10.0
+"""Seconds that another process, which is reading or writing just now, is waited for."""
+
 APPLICATION = 0x6561726D
 """The letters `earm`: says whose database this is."""
 
@@ -173,7 +176,7 @@ def _open(path: Path | None, *, to_write: bool) -> sqlite3.Connection:
         mode = "immutable=1" if is_still else "mode=ro"
     address = f"{path.resolve().as_uri()}?{mode}" if path else ""
     connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA busy_timeout = 10000")
+    connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
     return connection
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
     """Where `folder` keeps what `made_by` (which names the key too) made of the recording `key`."""
-    owner, maker = _owner(key), hashlib.sha256(made_by.encode()).hexdigest()
-    path = folder / owner[:2] / f"{owner}-{maker}{suffix}"
+    owner, maker = (hashlib.sha256(each.encode()).hexdigest() for each in (key, made_by))
+    path = folder / owner[:2] / f"{owner[:32]}-{maker}{suffix}"
     nameless = folder / maker[:2] / f"{maker}{suffix}"  # as it was called before
     with suppress(OSError):
         if nameless.exists():
@@ -22,12 +22,8 @@ def content_file(folder: Path, key: str, made_by: str, suffix: str) -> Path:
 
 def files_of(folder: Path, key: str) -> Iterator[Path]:
     """What `folder` keeps of the recording `key`, and what does not say of which it is."""
-    owner = _owner(key)
+    owner = hashlib.sha256(key.encode()).hexdigest()[:32]
     yield from folder.glob(f"{owner[:2]}/{owner}-*")
     for path in folder.glob("[0-9a-f][0-9a-f]/*"):
         if "-" not in path.stem and len(path.stem) == hashlib.sha256().digest_size * 2:
             yield path
-
-
-def _owner(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:32]

@@ -103,28 +103,28 @@ def read_packets(storage: Storage, trak: Trak) -> PacketIndex:
     """The index of a plain track, from its tables."""
     tables = _Tables(storage, trak.tables)
     rows = tables.raw_chunks() if tables.is_raw else tables.packets()
+    positions, sizes, stamps, lasts, is_key = rows
     late, begin, end = _edit(trak)
-    stamps = rows.stamps
     stamps += late
-    ends = stamps + rows.lasts
+    ends = stamps + lasts
     is_shown = ends > begin
     is_shown &= stamps < end
     there: slice | NDArray[np.bool_] = slice(None)
     missing = 0
     size = storage.size_bytes
-    if len(rows.sizes) and int(rows.positions.max()) + int(rows.sizes.max()) > size:
-        there = rows.positions + rows.sizes <= size
+    if len(sizes) and int(positions.max()) + int(sizes.max()) > size:
+        there = positions + sizes <= size
         missing = int(np.sum(~there))
         is_shown &= there
     last = min(int(ends.max(where=is_shown, initial=0)), end)
     del ends
     first = int(stamps.min(where=is_shown, initial=_LAST)) if is_shown.any() else 0
     return PacketIndex(
-        positions=rows.positions[there],
-        sizes=rows.sizes[there],
+        positions=positions[there],
+        sizes=sizes[there],
         stamps=stamps[there],
         is_shown=is_shown[there],
-        is_key=rows.is_key[there],
+        is_key=is_key[there],
         ticks_a_second=trak.ticks_a_second,
         start=max(0.0, first / trak.ticks_a_second),
         end=last / trak.ticks_a_second,
@@ -169,15 +169,9 @@ _FRAME_BYTES = {1: 52, 2: 72}
 """Where QuickTime's newer descriptions of sound say how large a sample of all channels is."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    positions: Ints
-    sizes: NDArray[np.int32]
-    stamps: Ints
-    """When each is shown, edits not yet applied."""
-    lasts: NDArray[np.int32]
-    """Ticks from the decoding of each to that of the next."""
-    is_key: NDArray[np.bool_]
+_Rows = tuple[Ints, NDArray[np.int32], Ints, NDArray[np.int32], NDArray[np.bool_]]
+"""Positions, sizes and stamps, edits not yet applied; ticks from the decoding of each to that of
+the next; which are key."""
 
 
 class _Tables:
@@ -234,7 +228,7 @@ class _Tables:
             numbers = self._rows(b"stss").reshape(-1).astype(np.int64) - 1
             keys[:] = False
             keys[numbers[(numbers >= 0) & (numbers < len(sizes))]] = True
-        return _Rows(positions, sizes, stamps, lasts, keys)
+        return positions, sizes, stamps, lasts, keys
 
     def raw_chunks(self) -> _Rows:
         """A row for every chunk, or piece of a long one."""
@@ -244,13 +238,10 @@ class _Tables:
         nth = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         before = nth * longest
         held = np.minimum(np.repeat(held, pieces) - before, longest)
-        return _Rows(
-            positions=np.repeat(chunks, pieces) + before * self._constant_size,
-            sizes=(held * self._constant_size).astype(np.int32),
-            stamps=np.cumsum(held, dtype=np.int64) - held,
-            lasts=held.astype(np.int32),
-            is_key=np.ones(len(held), np.bool_),
-        )
+        positions = np.repeat(chunks, pieces) + before * self._constant_size
+        sizes = (held * self._constant_size).astype(np.int32)
+        stamps = np.cumsum(held, dtype=np.int64) - held
+        return positions, sizes, stamps, held.astype(np.int32), np.ones(len(held), np.bool_)
 
     def _positions(self, sizes: NDArray[np.int32]) -> Ints:
         """Where each sample begins: samples of a chunk follow one another from its start."""

@@ -63,9 +63,8 @@ class Decoder(Protocol):
 class HeldRecordingDecoder:
     """Decodes right here; the recording it is at stays open. Travels closed."""
 
-    def __init__(self) -> None:
-        self._recording: Recording | None = None
-        self._reader: FrameReader | None = None
+    _recording: Recording | None = None
+    _reader: FrameReader | None = None
 
     def __reduce__(self) -> tuple[type[HeldRecordingDecoder], tuple[()]]:
         return HeldRecordingDecoder, ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from earmark.errors import MediaError, NoAudioStream, NoVideoIndex, UnreadableFile
+from earmark.errors import MediaError, NoAudioStream, NoVideoIndex
 from earmark.media.audio_decoder import decode_runs
 from earmark.media.audio_timeline import Sound, lay_runs
 from earmark.media.frame import Frame
@@ -133,14 +133,6 @@ class Recording:
         """
         with self.frame_reader(stats=stats) as reader:
             return reader.frames(times)
-
-    def require_pictures(self) -> None:
-        """Raise `UnreadableFile` where there is sound and nothing to look at."""
-        if self.video is None:
-            raise UnreadableFile(
-                f"{self.name} has sound and no pictures, so there is nothing to caption; "
-                "`earmark select` says which of its moments are worth hearing"
-            )
 
     def frame_reader(self, *, stats: FrameStats | None = None) -> FrameReader:
         """The recording held open, to ask for frames many times over: `with` it."""

@@ -90,7 +90,8 @@ def name_of(uri: str) -> str:
 
 def suffix_of(uri: str) -> str:
     """The ending of its name, in lower case, with the dot; empty where there is none."""
-    return PurePosixPath(name_of(uri)).suffix.lower()
+    path = unquote(urlsplit(uri).path) if is_remote(uri) else uri
+    return PurePosixPath(path).suffix.lower()
 
 
 def from_root(path: str) -> str:

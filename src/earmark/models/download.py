@@ -42,10 +42,6 @@ class Address:
 
     url: str
 
-    def __post_init__(self) -> None:
-        if urlsplit(self.url).scheme not in ("http", "https"):
-            raise ValueError(f"{self.url!r} is no http or https address")
-
     def __str__(self) -> str:
         return urlsplit(self.url).hostname or self.url
 
@@ -56,6 +52,8 @@ class Address:
 
         from earmark.media.http_client import HttpClient
 
+        if urlsplit(self.url).scheme not in ("http", "https"):
+            raise ValueError(f"{self.url!r} is no http or https address")
         client = HttpClient(uses_proxies=True, follows_redirects=True)
         with ExitStack() as stack:
             try:

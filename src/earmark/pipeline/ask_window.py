@@ -13,7 +13,7 @@ from earmark.captioning.usage import Tally
 from earmark.errors import LedgerError
 from earmark.evidence.sound_names import name_sounds
 from earmark.evidence.window_sounds import WindowSounds, sounds_in
-from earmark.gate.frontline import EVERYDAY
+from earmark.gate.frontline import everyday
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import HeardRow, RecordingRow
 from earmark.ledger.run_calls import CallRecorder
@@ -83,7 +83,7 @@ def ask_window(
     with Ledger(folder, described, blur=question.blur) as ledger:
         ledger.add_pick(recording, pick, sounds.tags)
         waiting = ledger.unanswered([request])
-        log = CallRecorder(plan.limits, ledger, len(waiting))
+        log = CallRecorder(plan.limits, ledger, ledger.spent(), len(waiting))
         tasks = [Task(opened, request)] if waiting else []
         return InProcessBackend().ask(iter(tasks), captioner, plan.limits, log)
 
@@ -95,7 +95,7 @@ def window_at(heard: HeardRow, time: float, *, reason: str = "asked by hand") ->
     """
     if not (math.isfinite(time) and 0 <= time < heard.duration):
         raise ValueError(f"there is no window at {time:g} s of {heard.duration:g} s")
-    windows = heard.windows(EVERYDAY)
+    windows = heard.windows(everyday())
     length = windows.length
     start = max(0.0, time - length / 2) if windows.per_call > 1 else time // length * length
     place = min(windows.window_at(start), len(windows) - 1)

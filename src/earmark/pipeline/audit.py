@@ -115,10 +115,14 @@ class Untouched:
 
 
 def foretell(folder: Path, calls: Sequence[int], *, confidence: float = 0.95) -> dict[int, float]:
-    """About how wide the interval of an audit will be after so many calls each."""
+    """About how wide the interval of an audit will be after so many calls each.
+
+    More calls than there are windows to draw are told as these.
+    """
     with Run(folder) as run:
         frame = _frame(run)
-    return {each: foretell_width(frame.chances, each, confidence=confidence) for each in calls}
+    fitting = (min(each, len(frame.chances)) for each in calls)  # no window is drawn twice
+    return {each: foretell_width(frame.chances, each, confidence=confidence) for each in fitting}
 
 
 def audit(
@@ -160,7 +164,8 @@ def audit(
         parts = _drawn(run, ledger, calls, seed)
         draws = [one for part in parts for one in part.draws]
         tasks = list(_tasks(run, draws, asking, captioner.model))
-        log = CallRecorder(asking.limits, ledger, len(tasks), (progress or Progress()).count_calls)
+        count = (progress or Progress()).count_calls
+        log = CallRecorder(asking.limits, ledger, ledger.spent(), len(tasks), count)
         waiting = [task for task in tasks if not _is_answered(ledger, task)]
         tally = InProcessBackend().ask(iter(waiting), captioner, asking.limits, log)
         said = iter(_found(ledger, tasks))

@@ -80,7 +80,7 @@ def export_batch(folder: Path, path: Path, *, model: str, plan: Plan | None = No
     with Ledger(folder, described, blur=question.blur) as ledger:
         recordings = {row.id: reopen(row) for row in {row for row, _ in wanted}}
         tasks = (Task(recordings[row.id], request) for row, request in wanted)
-        log = CallRecorder(Limits(), ledger, len(wanted))
+        log = CallRecorder(Limits(), ledger, ledger.spent(), len(wanted))
         look = picture_evidence(described.get("pictures"), asking.store)
         left_out = [failure.reason for failure in write_tasks(tasks, path, log, look)]
     return BatchExport([*map(Path, log.tally.files)], log.tally.written, left_out)

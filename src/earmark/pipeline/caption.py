@@ -9,26 +9,21 @@ paths ──▶ listen ──▶ store ──▶ choose ──▶ ask ──▶ 
 from __future__ import annotations
 
 import logging
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from earmark.captioning.captioner import Captioner
-from earmark.captioning.usage import Tally
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.records import Totals
 from earmark.ledger.run_calls import CallRecorder
 from earmark.ledger.run_reader import Run
 from earmark.pipeline.backend import open_backend
-from earmark.pipeline.choose import RunJob, choose_tasks, count_sightings
+from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import forget_speech, keep_sounds, keep_speech, listen_and_store
 from earmark.pipeline.resume import resume
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 from earmark.reporting.run_report import write_report
 from earmark.reporting.run_result import CaptionResult
-from earmark.selection.round_schedule import turns
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +64,7 @@ def caption(
     speech, sounds = plan.speech_plan, plan.listening.beside
     listener = speech.open_listener(plan.store, api_key=api_key) if speech.speech else None
     sources, described = plan.sources(), plan.run_json(captioner.model)
-    error = plan.forecast_error
+    error, seen = plan.forecast_error, None
     with (
         open_backend(plan.backend, len(sources)) as backend,
         Ledger(Path(run), described, blur=plan.question.blur) as ledger,
@@ -82,36 +77,18 @@ def caption(
         elif not speech.voices:
             forget_speech(recordings.values(), ledger)
         job = RunJob(plan, captioner.model, recordings, ledger, backend)
-        tally = ask_in_rounds(job, captioner, now)
+        log = CallRecorder(plan.limits, ledger, ledger.spent(), count_calls=now.count_calls)
+        if plan.rounds == 1:
+            job.ask(choose_tasks(job), captioner, log)
+        else:
+            from earmark.pipeline.rounds import ask_in_rounds
+
+            seen = ask_in_rounds(job, captioner, log)
+        tally = log.tally
         logger.info("%d answered, %d failed; writing the report", tally.answered, tally.failed)
-        seen = None if plan.rounds.is_one else count_sightings(job)
         page, totals = publish(ledger)
     told = totals.coverage(error), totals.actions(error)
     return CaptionResult(Path(run), page, totals, tally, missed, ledger.interrupted, *told, seen)
-
-
-def ask_in_rounds(job: RunJob, captioner: Captioner, progress: Progress) -> Tally:
-    """Choose and ask, as often as the plan has rounds; what all calls together came to.
-
-    A call that fails in one round is not asked again in the next. Rounds end early where calls
-    stop, or where answers come later (a batch). What is asked next follows from the ledger alone,
-    so the same command then goes on, and so does a run that was killed.
-    """
-    limits, backend = job.plan.limits, job.backend
-    log = CallRecorder(limits, job.ledger, 0, progress.count_calls)
-    for turn in turns(job.plan.rounds):
-        tasks = choose_tasks(job, replace(turn, lost=frozenset(log.unanswered)))
-        log.calls += len(tasks)
-        progress.count_calls(log.tally, log.calls)
-        logger.info("%d calls to make to %s", len(tasks), captioner.model)
-        if len(tasks) or tasks.is_whole:
-            with closing(iter(tasks)) as waiting:
-                backend.ask(waiting, captioner, limits, log)
-        if tasks.is_whole or log.tally.stopped or (len(tasks) and backend.is_deferred):
-            break
-    if tasks.is_whole and not (log.tally.stopped or job.plan.rounds.is_one):
-        job.ledger.note(job.ending, "all rounds")
-    return log.tally
 
 
 def publish(ledger: Ledger) -> tuple[Path, Totals]:

@@ -5,9 +5,9 @@ stored windows ──▶ allocate ──▶ picks ──▶ sounds named ──�
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -16,22 +16,27 @@ from typing import TYPE_CHECKING
 from earmark.captioning.request import Request
 from earmark.evidence.window_sounds import sounds_in
 from earmark.gate.listener import SILENCE, Heard
+from earmark.grid import Windows
 from earmark.ledger.ledger import Ledger
-from earmark.ledger.run_calls import StoredWindows, Tasks
+from earmark.ledger.run_calls import CallRecorder, StoredWindows, Tasks
 from earmark.ledger.run_reader import Run
 from earmark.media import Recording
 from earmark.pipeline.backend import Backend
 from earmark.pipeline.run_plan import Plan
 from earmark.selection import Choice, allocate
-from earmark.selection.coverage_forecast import foretell
+from earmark.selection.coverage_forecast import foretell, notes_on
 from earmark.selection.pick import explain
-from earmark.selection.round_schedule import WHOLE, Turn
 from earmark.timeline import Span
 
 if TYPE_CHECKING:
+    from earmark.captioning.captioner import Captioner
     from earmark.evidence.sound_names import SoundNames
     from earmark.selection.answer_evidence import Seen
-    from earmark.selection.stopping import Sightings
+    from earmark.selection.round_schedule import Turn
+
+    Steered = tuple[Iterator[Choice], Turn]
+
+logger = logging.getLogger(__name__)
 
 NAMED_TOGETHER = 1024
 """Recordings whose sounds are named together: few enough to hold, and enough that starting the
@@ -50,58 +55,49 @@ class RunJob:
     ledger: Ledger
     backend: Backend
 
-    @property
-    def ending(self) -> str:
-        """The name of the note that this very job is over: its plan, on these recordings."""
-        told = json.dumps([self.plan.run_json(self.model), sorted(self.recordings)], sort_keys=True)
-        return f"ended {hashlib.sha256(told.encode()).hexdigest()}"
+    def ask(self, tasks: Tasks, captioner: Captioner, log: CallRecorder) -> None:
+        """Have `captioner` asked about all of `tasks`; `log` has what became of each."""
+        log.calls += len(tasks)
+        log.count_calls(log.tally, log.calls)
+        logger.info("%d calls to make to %s", len(tasks), captioner.model)
+        with closing(iter(tasks)) as waiting:
+            self.backend.ask(waiting, captioner, self.plan.limits, log)
 
 
-def choose_tasks(job: RunJob, turn: Turn = WHOLE) -> Tasks:
+Spend = Callable[[Collection[Windows]], Iterator[Choice]]
+"""Spends the budget on windows: the picks of each recording, in order."""
+
+Steer = Callable[[Spend, Collection[Windows], Sequence[Sequence["Seen"]]], "Steered"]
+"""Spends it by what is said of the windows that are paid: see `earmark.pipeline.rounds`."""
+
+
+def choose_tasks(
+    job: RunJob, *, lost: Collection[tuple[str, Span]] = (), steer: Steer | None = None
+) -> Tasks:
     """Spend the budget, and keep the picks of every recording; those the model has not answered.
 
-    In a round that is not the last, a part of these alone: spread over each plan. What is kept then
-    are the picks asked so far and now, and the rest is planned again when there are answers.
+    Calls that are `lost`, by recording and span, are spent and not asked again. With `steer` the
+    answers so far say where the rest goes, and what part of it is asked now.
     """
     plan, recordings = job.plan, job.recordings.values()
-    tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=turn.lost)
+    tasks = Tasks(plan.question, job.model, job.ledger, job.recordings, lost=lost)
     tasks.error = plan.forecast_error
     job.ledger.foretell_by(tasks.error)
-    if not plan.rounds.is_one and _is_over(job, tasks):
-        return tasks
-    windows, paid = read_answers(job, turn.lost)
+    windows, paid = read_answers(job, lost)
     weights = [one.source.weight for one in recordings]
     spend = partial(allocate, plan.rule, budget=plan.budget, across=plan.across, weights=weights)
-    if plan.rounds.is_one:
+    number = None
+    if steer is None:
         spent = spend(windows)
     else:
-        from earmark.selection.round_choice import choose_round
-        from earmark.selection.stopping import Asking
-
-        asking = Asking(plan.rounds, turn, is_priced=plan.budget.price is not None)
-        agree = _compare(plan, paid)
-        spent, turn = choose_round(spend, windows, paid, agree=agree, asking=asking)
+        spent, turn = steer(spend, windows, paid)
+        number, tasks.is_whole = turn.number, turn.is_last
     chosen = zip(recordings, spent, strict=True)
     named = _name_sounds(job, chosen) if plan.namer else ((*each, {}) for each in chosen)
     with Run(job.ledger.folder) as run:
         for one, choice, names in named:
-            _keep_choice(run, one, choice, names, tasks=tasks, turn=turn)
-    tasks.is_whole = turn.is_last
+            _keep_choice(run, one, choice, names, tasks=tasks, number=number)
     return tasks
-
-
-def _is_over(job: RunJob, tasks: Tasks) -> bool:
-    """Whether all rounds are over: then the picks stay as they are, and the open ones are counted.
-
-    What a price buys follows from the answers: planned again the picks would become more, and so
-    the same command would go on for ever.
-    """
-    with Run(job.ledger.folder) as run:
-        if not run.note(job.ending) or not all(run.choice(key).rule for key in job.recordings):
-            return False
-        for key in job.recordings:
-            tasks.open[key] = sum(not row.is_settled for row in run.picks(key))
-    return True
 
 
 def _name_sounds(
@@ -125,22 +121,6 @@ def read_answers(
     owned = {key: tuple(one.window for one in some) for key, some in paid.items()}
     windows = StoredWindows(job.ledger.folder, job.plan.listening.survival, owned)
     return windows, list(paid.values())
-
-
-def count_sightings(job: RunJob) -> Sightings:
-    """What the answers saw that was new, and what the sound lets expect besides, over all."""
-    from earmark.selection.stopping import Sightings, sight
-
-    windows, paid = read_answers(job)
-    agree = _compare(job.plan, paid)
-    return sum((sight(*pair, agree) for pair in zip(windows, paid, strict=True)), Sightings())
-
-
-def _compare(plan: Plan, paid: Sequence[Sequence[Seen]]) -> Callable[[str, str], bool]:
-    """Says whether two answers tell of the same activity."""
-    from earmark.captioning.activity_meaning import compare_activities
-
-    return compare_activities(plan.store, (one.activity for some in paid for one in some))
 
 
 def _paid_windows(
@@ -189,7 +169,7 @@ def _keep_choice(
     names: SoundNames,
     *,
     tasks: Tasks,
-    turn: Turn,
+    number: int | None,
 ) -> None:
     """Keep the picks of one recording, and what is heard in each."""
     heard = run.heard(recording.key)
@@ -206,12 +186,12 @@ def _keep_choice(
         tags={span: each.tags for span, each in sounds.items()},
         rule=choice.rule_used,
         forecast=told or share,
-        notes=said.notes(choice.note),
-        round=turn.number,
+        notes=notes_on(said, choice),
+        round=number,
     )
     made = (
         Request.about(recording.key, pick, tasks.question, sounds[pick.span], tasks.model)
         for pick in choice.picks
     )
     waiting = tasks.ledger.unanswered(made)
-    tasks.open[recording.key] = sum((recording.key, row.span) not in turn.lost for row in waiting)
+    tasks.open[recording.key] = sum((recording.key, row.span) not in tasks.lost for row in waiting)

@@ -170,7 +170,7 @@ def find(
         if plan.listening.beside:
             keep_sounds(recordings.values(), plan.listening.beside, ledger, backend)
         search = _Search(question, plan, recordings, ledger, backend)
-        log = CallRecorder(plan.limits, ledger, calls, now.count_calls)
+        log = CallRecorder(plan.limits, ledger, ledger.spent(), calls, now.count_calls)
         search.read_answers()
         before = -1
         while before < search.spent < calls and not log.tally.stopped:

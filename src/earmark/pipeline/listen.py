@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SOUND_ALONE = (
+    "has sound and no pictures, so there is nothing to caption; "
+    "`earmark select` says which of its moments are worth hearing"
+)
+
 Listened = ScoredRecording | Recording | EarmarkError
 """What became of a source: heard, still the recording that is known, or why neither."""
 
@@ -143,13 +148,11 @@ def listen_and_store(
     found: dict[Source, Recording] = {}
     ledger.rate_by(plan.survival)
     for source, one in listen_all(sources, plan, backend, known=known, progress=now):
-        try:
-            if isinstance(one, EarmarkError):
-                raise one
-            recording = one if isinstance(one, Recording) else one.heard.recording
-            recording.require_pictures()
-        except EarmarkError as error:
-            ledger.fail_recording(source.path, source.path, str(error), name=source.id)
+        recording = one.heard.recording if isinstance(one, ScoredRecording) else one
+        if isinstance(recording, EarmarkError) or recording.video is None:
+            is_sound = isinstance(recording, Recording)
+            reason = f"{source.name} {SOUND_ALONE}" if is_sound else str(recording)
+            ledger.fail_recording(source.path, source.path, reason, name=source.id)
             continue
         found[source] = recording
         ledger.add(RecordingRow.of(recording))
@@ -164,7 +167,7 @@ def listen_and_store(
                 warnings=one.heard.warnings,
                 audio_track=recording.audio_track,
             )
-    ledger.drop_opened_folders()
+    ledger.drop_past_failures(source.path for source in sources)
     ordered = (found[one] for one in sources if one in found)
     return {one.key: one for one in ordered}, len(sources) - len(found)
 

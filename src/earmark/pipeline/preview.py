@@ -16,6 +16,7 @@ from earmark.pipeline.backend import open_backend
 from earmark.pipeline.choose import RunJob, choose_tasks
 from earmark.pipeline.listen import listen_and_store
 from earmark.pipeline.resume import resume
+from earmark.pipeline.rounds import choose_in_round
 from earmark.pipeline.run_plan import Paths, Plan, make_plan
 from earmark.reporting.progress import Progress
 
@@ -65,7 +66,8 @@ def preview(
         with Ledger(trial, plan.run_json(model)) as ledger:
             now = progress or Progress()
             recordings, missed = listen_and_store(sources, plan.listening, ledger, backend, now)
-            tasks = choose_tasks(RunJob(plan, model, recordings, ledger, backend))
+            choose = choose_tasks if plan.rounds == 1 else choose_in_round
+            tasks = choose(RunJob(plan, model, recordings, ledger, backend))
             with Run(ledger.folder) as so_far:
                 totals = so_far.totals()
                 failures = [Failed(one.path, one.reason) for one in so_far.failed_recordings()]

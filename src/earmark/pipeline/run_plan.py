@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from earmark.captioning.limits import Limits
 from earmark.captioning.model_choice import ModelChoice
 from earmark.captioning.question import Question
 from earmark.captioning.speech_plan import SpeechPlan
 from earmark.gate.forecast_error import ForecastError
-from earmark.gate.frontline import UNHEARD, Frontline
+from earmark.gate.frontline import UNHEARD, Frontline, unheard
 from earmark.gate.frontline_registry import AUTO, frontline_named
 from earmark.gate.score_cache import ScoreCache
 from earmark.gate.survival import Survival
@@ -24,17 +24,16 @@ from earmark.grid import Grid
 from earmark.media import Source, find
 from earmark.media.source import from_root
 from earmark.models import ModelStore
+from earmark.redaction import redact_url
 from earmark.selection import (
     Budget,
     Coverage,
     Rule,
-    fixed_budget,
     is_blind,
     places_freely,
     rule_name,
     rule_named,
 )
-from earmark.selection.round_schedule import Rounds
 from earmark.version import VERSION
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from earmark.evidence.sound_names import SoundNamer
     from earmark.media.shard import Shard
     from earmark.selection.cost_forecast import Forecast
+    from earmark.selection.round_schedule import Rounds
 
 Paths = Sequence[str | Path | Source]
 """Files, folders, globs, addresses and manifests."""
@@ -53,7 +53,7 @@ Paths = Sequence[str | Path | Source]
 class ListenPlan:
     """All that can change the windows of a recording, and where what was heard is kept."""
 
-    frontline: Frontline = UNHEARD
+    frontline: Frontline = field(default_factory=unheard)
     grid: Grid = field(default_factory=Grid)
     audio_track: int = 0
     cache: ScoreCache | None = None
@@ -107,7 +107,7 @@ class Plan:
     rule: Rule = field(default_factory=Coverage)
     across: bool = False
     """One budget over all recordings, spent at one price, instead of one each."""
-    rounds: Rounds = field(default_factory=Rounds)
+    rounds: Rounds | Literal[1] = 1
     """How many rounds the calls are asked in; with more than one the answers steer the rest."""
     model_choice: ModelChoice = field(default_factory=ModelChoice)
     """Whom to ask; nobody if not given."""
@@ -250,7 +250,7 @@ class Plan:
         return make_plan(
             paths,
             rule=rule_named(rule.pop("name"), **rule),
-            frontline=UNHEARD if named == UNHEARD.name else named,
+            frontline=unheard() if named == UNHEARD else named,
             model_choice=ModelChoice(**chosen.pop("model_choice")),
             question=Question.from_json(chosen.pop("question")),
             limits=Limits(**chosen.pop("limits")),
@@ -282,7 +282,7 @@ class Plan:
             "model": model,
             "sounds": self.namer.model if self.namer else None,
             "ask": self.question.to_json(),
-            **({} if self.rounds.is_one else {"rounds": str(self.rounds)}),
+            **({} if self.rounds == 1 else {"rounds": str(self.rounds)}),
             **({"pictures": False} if self.pictures is False else {}),
             **({} if self.speech_plan == SpeechPlan() else self.speech_plan.to_json()),
         }
@@ -306,19 +306,20 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
         ValueError: a name is unknown or a number out of range; the message lists what there is.
     """
     chosen = {**choices, **({"paths": tuple(paths)} if paths else {})}
-    before = plan or Plan()
-    rule = chosen["rule"] = rule_named(chosen.get("rule", before.rule))
-    budget = Budget.parse(chosen.get("budget", before.budget))
+    rule = chosen["rule"] = rule_named(chosen.get("rule", plan.rule if plan else DEFAULT_RULE))
+    budget = Budget.parse(chosen.get("budget", plan.budget if plan else DEFAULT_BUDGET))
     budget = replace(budget, rounding=chosen.pop("rounding", None) or budget.rounding)
-    chosen["budget"] = fixed_budget(rule) or budget  # a full scan of a part would be none
+    # A full scan of a part would be none.
+    chosen["budget"] = getattr(rule, "fixed_budget", None) or budget
     if "frontline" in chosen or (plan is None and "listening" not in chosen):
         named = chosen.get("frontline", AUTO)
         is_unheard = named == AUTO and is_blind(rule)
-        chosen["frontline"] = UNHEARD if is_unheard else frontline_named(named)
+        chosen["frontline"] = unheard() if is_unheard else frontline_named(named)
     if "rounds" in chosen:
-        chosen["rounds"] = Rounds.parse(chosen["rounds"])
+        said = chosen["rounds"]
+        chosen["rounds"] = 1 if said in (1, "1") else _read_rounds(said)
     if chosen.keys() & {"window", "placement"}:
-        grid = chosen.get("grid", before.listening.grid)
+        grid = chosen.get("grid") or (plan.listening.grid if plan else Grid())
         length = chosen.pop("window", grid.length)
         chosen["grid"] = Grid(length, chosen.pop("placement", grid.placement))
     if isinstance(chosen.get("shard"), str):
@@ -333,16 +334,29 @@ def make_plan(paths: Paths = (), plan: Plan | None = None, **choices: Any) -> Pl
     for part, kind in PARTS.items():
         own = {each.name: chosen.pop(each.name) for each in fields(kind) if each.name in chosen}
         if own:
-            chosen[part] = replace(chosen.get(part, getattr(before, part)), **own)
+            base = chosen.get(part) or getattr(plan, part, None)
+            chosen[part] = replace(base, **own) if base else kind(**own)
     unknown = chosen.keys() - {each.name for each in fields(Plan)}
     if unknown:
         raise ValueError(f"a plan has no {min(unknown)!r}; see earmark.make_plan for what it has")
-    made = replace(before, **chosen)
+    made = replace(plan, **chosen) if plan else Plan(**chosen)
     _check(made)
     # Where answers steer, they are also asked what is being done.
-    question = made.question if made.rounds.is_one else made.question.with_activity()
+    question = made.question if made.rounds == 1 else made.question.with_activity()
     blur = question.blur and replace(question.blur, store=made.store)
     return replace(made, question=replace(question, blur=blur))
+
+
+def _read_rounds(said: str | int | Rounds | None) -> Rounds | Literal[1]:
+    """The rounds that were said; 1, however it is written, is to ask once and no matter of rounds.
+
+    Raises:
+        ValueError: it is no number of rounds.
+    """
+    from earmark.selection.round_schedule import Rounds
+
+    rounds = Rounds.parse(said)
+    return 1 if rounds.is_one else rounds
 
 
 def _check(plan: Plan) -> None:
@@ -357,6 +371,11 @@ def _check(plan: Plan) -> None:
     if plan.backend.engine == "batch" and plan.model_choice == ModelChoice() and not plan.captioner:
         raise ValueError("--engine batch needs to know whom to ask: give --vlm URL --model NAME")
     _ = plan.listening.survival  # says what is wrong with a length of actions
+    speech = plan.speech_plan
+    if speech.speech and not speech.voices:
+        raise ValueError("--speech writes down what --no-voices forbids: give one of them")
+    if speech.transcriber is not None and not speech.speech:
+        raise ValueError(f"--transcriber {redact_url(speech.transcriber)} needs --speech")
     if plan.shard and plan.across and plan.budget.count is not None:
         raise ValueError(
             f"{plan.budget} calls over all recordings cannot be split among shards: "

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from earmark.errors import EarmarkError
+from earmark.errors import EarmarkError, NoAudioStream
 from earmark.evidence.sound_listener import SoundListener
 from earmark.evidence.sound_names import sound_namer
 from earmark.evidence.sound_query import SoundMatch, match_sounds
@@ -127,6 +127,8 @@ def _hear(
 ) -> RecordingSounds:
     """What a worker does with one recording."""
     recording = open_recording(source, audio_track=track)
+    if not recording.has_audio:
+        raise NoAudioStream(f"{source.name} has no audio stream, so no sound of it has a name")
     on_seconds = progress.at(source.name) if progress else None
     heard = listener(recording, on_seconds=on_seconds)
     return RecordingSounds(source.path, recording.duration, tuple(heard.events()))

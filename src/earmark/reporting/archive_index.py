@@ -101,7 +101,8 @@ def page_name(summary: RecordingSummary) -> str:
 
 def _plain(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> dict[str, Any]:
     row, totals = summary.recording, summary.totals
-    active, choice = overview.active, run.choice(row.id)
+    choice, lasts = run.choice(row.id), (overview.active, overview.louder)
+    active, louder = (None if each is None else round(each, 1) for each in lasts)
     share, told = choice.forecast, choice.forecast_range
     return {
         "name": row.title,
@@ -117,7 +118,8 @@ def _plain(run: Run, summary: RecordingSummary, overview: RecordingOverview) -> 
         "high": round(told.high, 4) if told else None,
         "words": as_range(share, told),
         "spend": round(totals.spend, 6),
-        "active": None if active is None else round(active, 1),
+        "active": active,
+        "louder": louder,
     }
 
 

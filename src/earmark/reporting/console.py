@@ -11,7 +11,8 @@ import logging
 import re
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
@@ -42,6 +43,9 @@ class Format(StrEnum):
 
 _WIDE = 240
 """Columns of a table that goes to a file or a pipe: a line a row, nothing folded."""
+
+BETWEEN_LINES = 60.0
+"""Seconds between two lines that say how far something has come, where nobody looks."""
 
 _FOLDED = 10
 """Columns of a terminal that folded words take at least."""
@@ -206,6 +210,32 @@ def show_log() -> None:
     logger = logging.getLogger("earmark")
     logger.handlers = [handler]
     logger.setLevel(logging.DEBUG)
+
+
+@contextmanager
+def watched_steps(first: str) -> Iterator[Callable[[str, int, int], None]]:
+    """To be told what is being done, how much of it is and of how much; begins with `first`.
+
+    A bar where a person is looking, and elsewhere a plain line for each thing that is done, and
+    one a minute while it lasts.
+    """
+    if err.is_terminal:
+        with progress_bar("steps") as bar:
+            task = bar.add_task(first, total=None)
+            yield lambda what, done, total: bar.update(
+                task, description=what, completed=done, total=total
+            )
+        return
+    said, at = first, time.monotonic()
+    err.print(first)
+
+    def say(what: str, done: int, total: int) -> None:
+        nonlocal said, at
+        if what != said or time.monotonic() - at >= BETWEEN_LINES:
+            said, at = what, time.monotonic()
+            err.print(f"{what}: {done} of {total}" if total > 1 else what)
+
+    yield say
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 const at = Object.fromEntries(run.columns.map((name, place) => [name, place]));
 const tenths = (part) => (part === null ? "–" : `${(100 * part).toFixed(1)}%`);
 const between = (part, row) => (row[at.low] === null ? tenths(part) : `${tenths(part)} (${whole(100 * row[at.low])}–${whole(100 * row[at.high])}%)`);
+const lasted = (value) => (value === null ? "–" : clock(value));
 const money = (value) => (value ? value.toPrecision(3) : "–");
 
 function head() {
@@ -83,7 +84,8 @@ function missed() {
 const SHOWN = [
   ["Recording", "name", (value) => value],
   ["Length", "duration", clock],
-  ["Active", "active", (value) => (value === null ? "–" : clock(value))],
+  ["Active", "active", lasted],
+  ["Louder", "louder", lasted],
   ["Windows", "windows", whole],
   ["Picks", "picks", whole],
   ["Captioned", "answered", whole],
@@ -113,7 +115,8 @@ function rowOf(recording) {
 
 const rows = run.recordings.map((recording) => ({ recording, node: rowOf(recording), text: `${recording[at.name]} ${recording[at.path]}`.toLowerCase() }));
 // Recordings in which something happened come first.
-let sorted = run.recordings.some((recording) => recording[at.active] > 0) ? { name: "active", falls: true } : { name: "path", falls: false };
+const fullest = ["active", "louder"].find((name) => run.recordings.some((recording) => recording[at[name]] > 0));
+let sorted = { name: fullest || "path", falls: Boolean(fullest) };
 let filter = "all";
 const FILTERS = [
   ["all", "All", () => true],

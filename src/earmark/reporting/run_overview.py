@@ -16,11 +16,15 @@ from earmark.evidence.sound_ontology import family_of, narrower
 from earmark.evidence.word_stems import stems
 from earmark.ledger.records import HeardRow, PickRow, RecordingRow
 from earmark.ledger.run_reader import Run
+from earmark.ledger.run_summaries import read_first_caption, read_sounds
 from earmark.reporting.text_format import counted
-from earmark.timeline import Span, format_clock, merge
+from earmark.timeline import Span, Track, format_clock, merge
 
 LOUDER_DB = 12.0
-"""A window this far above the quiet of its recording (its lowest tenth) is active."""
+"""A window this far above the quiet of its recording (its lowest tenth) stands out."""
+
+FINEST = 0.5
+"""Seconds, about, of the steps by which it is told how long actions are expected to go on."""
 
 PAUSE = 60.0
 """Seconds of silence between two stretches of speech that are told as one, in a recording of an
@@ -40,6 +44,9 @@ MOST_SOUNDS = 8
 
 MOST_ACTIVITIES = 12
 
+MOST_GLANCED = 4
+"""Sounds named in a list of runs."""
+
 SAME = 0.85
 """Share of the words of both that two answers must have in common."""
 
@@ -48,6 +55,8 @@ FEWEST = 3
 
 COMPARED = 10_000
 """Characters of an answer that are compared; a server may send megabytes."""
+
+UNHEARD = "not listened to: it has no sound, or what chose its windows hears none"
 
 SOUNDS_MEANT = "sounds meant by "
 """Begins the name of the note that lists the sounds a question means, before the question."""
@@ -109,7 +118,11 @@ class RecordingOverview:
     name: str
     duration: float
     active: float | None
-    """Seconds; None where nothing was listened to."""
+    """Seconds in which an action is expected to be going on, by the rates of its sound: as many as
+    are expected, each as long as actions last; None where nothing was heard to tell it by."""
+    louder: float | None = None
+    """Seconds that stand out by their level alone, or by having a name; None where nothing was
+    listened to."""
     sounds: tuple[SoundTally, ...] = ()
     """Heard most often first, then longest; speech is apart."""
     speech: tuple[Span, ...] = ()
@@ -126,26 +139,30 @@ class RecordingOverview:
     def has_something(self) -> bool:
         """Whether there is anything to tell."""
         is_seen = self.sought is not None and bool(self.sought.seen)
-        return bool(self.active or self.sounds or self.speech or self.activities or is_seen)
+        return bool(self.louder or self.sounds or self.speech or self.activities or is_seen)
 
     def lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What is told, each with its heading."""
         if self.sought is not None:
             yield "Found", (str(self.sought),)
         if self.active is not None:
-            yield "Active", (f"{lasting(self.active)} of {lasting(self.duration)}",)
+            yield "Active", (_say_active(self.active, self.duration),)
         if self.sounds:
-            yield "Heard", _first(map(str, self.sounds), MOST_SOUNDS, "{} other sounds")
-        elif self.active is not None and not self.speech:
+            yield "Heard", _first(map(str, self.sounds), MOST_SOUNDS, "other sound")
+        elif self.louder is not None and not self.speech:
             unnamed = "sounds have no names here: `earmark models get yamnet`"
             yield "Heard", ("nothing that has a name" if self.is_named else unnamed,)
+        elif self.louder is None:
+            yield "Heard", (UNHEARD,)
         if self.speech:
-            yield "Speech", _first(map(_from_to, self.speech), MOST_TIMES, "{} more times")
+            yield "Speech", _first(map(_from_to, self.speech), MOST_TIMES, "more time")
         if self.busiest:
             yield "Busiest", tuple(map(_from_to, self.busiest))
+        if self.louder is not None:
+            yield "Louder", (_say_louder(self.louder, self.duration),)
         if self.activities:
             told = map(str, self.activities)
-            yield "Activities", _first(told, MOST_ACTIVITIES, "… and {} more")
+            yield "Activities", _first(told, MOST_ACTIVITIES, "later caption")
 
 
 def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -153,8 +170,7 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
     if sought := [one.sought for one in every if one.sought]:
         yield "Found", (_in_all(sought),)
     if heard := [one for one in every if one.active is not None]:
-        active, whole = (sum(lasts) for lasts in zip(*map(_lasts, heard), strict=True))
-        yield "Active", (f"{lasting(active)} of {lasting(whole)}",)
+        yield "Active", (_say_active(sum(one.active or 0.0 for one in heard), _lasts(heard)),)
     times: dict[str, list[int]] = defaultdict(list)
     for one in every:
         for tally in one.sounds:
@@ -162,9 +178,12 @@ def total_lines(every: Sequence[RecordingOverview]) -> Iterator[tuple[str, tuple
     if times:
         often = sorted(times, key=lambda name: (-len(times[name]), -sum(times[name]), name))
         told = (f"{name} {sum(times[name])}× in {_recordings(times[name])}" for name in often)
-        yield "Heard", _first(told, MOST_SOUNDS, "{} other sounds")
+        yield "Heard", _first(told, MOST_SOUNDS, "other sound")
     if spoken := [one for one in every if one.speech]:
         yield "Speech", (f"in {_recordings(spoken)}",)
+    if listened := [one for one in every if one.louder is not None]:
+        louder = sum(one.louder or 0.0 for one in listened)
+        yield "Louder", (_say_louder(louder, _lasts(listened)),)
 
 
 def _in_all(sought: Sequence[SoughtThing]) -> str:
@@ -177,8 +196,17 @@ def _in_all(sought: Sequence[SoughtThing]) -> str:
     return f"“{seen[0].question}” {count}× in {_recordings(seen)}"
 
 
-def _lasts(one: RecordingOverview) -> tuple[float, float]:
-    return one.active or 0.0, one.duration
+def _lasts(some: Iterable[RecordingOverview]) -> float:
+    return sum(one.duration for one in some)
+
+
+def _say_active(active: float, duration: float) -> str:
+    return f"about {lasting(active)} of {lasting(duration)}, expected by the sound"
+
+
+def _say_louder(louder: float, duration: float) -> str:
+    why = f"{LOUDER_DB:.0f} dB above the quiet, or with a name"
+    return f"{lasting(louder)} of {lasting(duration)}: {why}"
 
 
 def _recordings(some: Sequence[object]) -> str:
@@ -195,11 +223,11 @@ def _from_to(span: Span) -> str:
     return start if start == end else f"{start} – {end}"
 
 
-def _first(lines: Iterable[str], most: int, rest: str) -> tuple[str, ...]:
-    """No more than `most` of the lines, and how many more there are."""
+def _first(lines: Iterable[str], most: int, thing: str) -> tuple[str, ...]:
+    """No more than `most` of the lines, and how many more of such a `thing` there are."""
     every = tuple(lines)
     more = len(every) - most
-    return (*every[:most], rest.format(more)) if more > 0 else every
+    return (*every[:most], counted(more, thing)) if more > 0 else every
 
 
 def lasting(seconds: float) -> str:
@@ -215,6 +243,22 @@ def lasting(seconds: float) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def glance(run: Run) -> str:
+    """What happened in a run, in a line that is cheap to come by: for a list of many.
+
+    What was looked for, which sounds were heard most often, what the first caption says.
+    """
+    said = []
+    if question := run.plan().get("find"):
+        said.append(f"Looked for “{question}”")
+    if sounds := read_sounds(run, most=MOST_GLANCED, origin=SOUND_TRACK):
+        said.append(f"Heard {'; '.join(sounds)}")
+    start, caption = (0.0, "") if question else read_first_caption(run)
+    if caption:
+        said.append(f"Seen first, at {clock(start)}: {first_sentence(caption, most=80)}")
+    return " · ".join(said)
 
 
 def overview(run: Run) -> list[RecordingOverview]:
@@ -233,21 +277,22 @@ def overview_of(run: Run, recording: RecordingRow) -> RecordingOverview:
     named = [entry for entry in sounds if entry.text not in speech]
     said = [entry.span for entry in entries if entry.kind == "said"]
     spoken = said or [entry.span for entry in sounds if entry.text in speech]
-    windows = _active_windows(heard, [entry.span for entry in sounds] + said)
+    has_listened = heard.level is not None or bool(sounds or said)
+    loud = _louder_windows(heard, [entry.span for entry in sounds] + said)
+    going = _expected_activity(run, heard)
     answered = [row for row in run.picks(recording.id) if row.kept]
-    plan, has_listened = run.plan(), heard.level is not None or bool(sounds or said)
+    plan = run.plan()
     return RecordingOverview(
         path=recording.path,
         name=recording.title,
         duration=recording.duration,
-        active=min(recording.duration, float(windows.sum()) * heard.window)
-        if has_listened
-        else None,
+        active=going.hop * float(going.values.sum()) if going else None,
+        louder=min(recording.duration, loud * heard.window) if has_listened else None,
         sounds=tuple(_tally(named)) if named else (),
         speech=tuple(merge(spoken, gap=PAUSE * min(1.0, recording.duration / 3600)))
         if spoken
         else (),
-        busiest=tuple(_busiest(windows, heard.window, recording.duration)),
+        busiest=tuple(_busiest(going, heard.window, recording.duration)) if going else (),
         activities=tuple(_activities(answered)) if answered else (),
         is_named=bool(tracked) or plan.get("sounds") is not None,
         sought=_sought(run, answered, tracked) if plan.get("find") else None,
@@ -293,24 +338,42 @@ def _with_sounds(windows: Iterable[Span], sounds: Sequence[Span]) -> Iterator[Sp
         yield Span(min(one.start for one in every), max(one.end for one in every))
 
 
-def _active_windows(
-    heard: HeardRow, spans: Iterable[Span]
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which windows are louder than the quiet of their recording, or hold something named."""
-    active = np.zeros(len(heard.scores), dtype=np.bool_)
+def _expected_activity(run: Run, heard: HeardRow) -> Track | None:
+    """How likely an action is going on at each step; None where nothing was heard to tell it by.
+
+    The actions expected in a window begin anywhere in it, and last as the run says they do.
+    """
+    survival = run.survival()
+    is_heard = heard.level is not None and bool(np.isfinite(heard.level.values).any())
+    if not survival or not is_heard:
+        return None
+    if len(heard.rates) > 1 and not heard.windows(survival).has_evidence:
+        return None
+    parts = max(1, round(heard.window / heard.per_call / FINEST))
+    step = heard.window / heard.per_call / parts
+    starts = np.repeat(heard.rates / parts, parts)
+    begins = np.append(survival.reach(step), 0.0)  # going on when the step so many later begins
+    begins[0] = 0.0
+    going = np.convolve(starts, (begins[:-1] + begins[1:]) / 2)
+    return Track(1 - np.exp(-going[: round(heard.duration / step)]), hop=step)
+
+
+def _louder_windows(heard: HeardRow, spans: Iterable[Span]) -> int:
+    """How many windows are louder than the quiet of their recording, or hold something named."""
+    louder = np.zeros(len(heard.scores), dtype=np.bool_)
     if not heard.window:
-        return active
+        return 0
     level = heard.level.values if heard.level else np.empty(0)
     finite = level[np.isfinite(level)]
     if heard.level and len(finite):
         times = np.arange(len(level)) * heard.level.hop
         loud = times[level >= np.quantile(finite, 0.1) + LOUDER_DB]
         places = (loud / heard.window).astype(int)
-        active[places[places < len(active)]] = True
+        louder[places[places < len(louder)]] = True
     for span in spans:
         first = int(span.start / heard.window)
-        active[first : int(np.ceil(span.end / heard.window - 1e-9))] = True
-    return active
+        louder[first : int(np.ceil(span.end / heard.window - 1e-9))] = True
+    return int(louder.sum())
 
 
 def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
@@ -330,18 +393,20 @@ def _tally(every: Sequence[EvidenceEntry]) -> list[SoundTally]:
     return sorted(tallies, key=place)
 
 
-def _busiest(
-    windows: np.ndarray[tuple[int], np.dtype[np.bool_]], length: float, duration: float
-) -> list[Span]:
-    """The three stretches with most going on, by time; none where one would be most of it all."""
-    stretch = min(STRETCH, duration / 12)
-    size = int(stretch / length) if length else 0
-    if size < 2 or not windows.any():
+def _busiest(going: Track, window: float, duration: float) -> list[Span]:
+    """The three stretches with most going on, by time; none where one would be most of it all.
+
+    What is told holds a window's worth of it at least.
+    """
+    stretch = window * int(min(STRETCH, duration / 12) / window)
+    if stretch < 2 * window:
         return []
-    sums = np.add.reduceat(windows.astype(int), np.arange(0, len(windows), size))
-    best = [place for place in np.argsort(-sums, kind="stable")[:3].tolist() if sums[place] > 1]
-    spans = (Span(p * size * length, min(duration, (p + 1) * size * length)) for p in best)
-    return merge(spans)
+    size = round(stretch / going.hop)
+    sums = going.hop * np.add.reduceat(going.values, np.arange(0, len(going), size))
+    best = [
+        place for place in np.argsort(-sums, kind="stable")[:3].tolist() if sums[place] > window
+    ]
+    return merge(Span(p * stretch, min(duration, (p + 1) * stretch)) for p in best)
 
 
 def _activities(picks: Sequence[PickRow]) -> Iterator[Activity]:

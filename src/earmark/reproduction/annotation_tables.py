@@ -17,7 +17,7 @@ from earmark.evaluation.paper.published_numbers import OCCUPANCY, RECORDINGS
 from earmark.evaluation.score_sources import even_windows
 from earmark.evaluation.tables.coverage_tables import coverage_table
 from earmark.evaluation.tables.table import mean
-from earmark.gate.frontline import EVERYDAY
+from earmark.gate.frontline import everyday
 from earmark.grid import Grid
 from earmark.models import ModelStore
 from earmark.reproduction.comparison import Comparison, Made, not_run, pooled
@@ -123,7 +123,7 @@ def make_per_recording(material: Material) -> Made:
     assert marked is not None
     judged: list[BenchmarkRow] = []
     for name in RECORDINGS["paper"]:
-        windows = even_windows(4.0, marked.durations[name], 0.0, EVERYDAY)
+        windows = even_windows(4.0, marked.durations[name], 0.0, everyday())
         case = Case(name, "none", windows, marked.recordings[name])
         judged += run_case(case, BLIND, BUDGETS).rows
     results = BenchmarkResults.of_rows(judged)

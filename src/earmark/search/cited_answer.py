@@ -85,11 +85,14 @@ class CitableEntry:
     span: Span
     kind: str
     text: str
+    folder: str = ""
+    """What tells its recording from another whose file has its name; empty where none has."""
 
     @property
     def place(self) -> str:
         """Where it is, for a person."""
-        name = self.path.replace("\\", "/").rsplit("/", 1)[-1]
+        file = self.path.replace("\\", "/").rsplit("/", 1)[-1]
+        name = f"{self.folder}/{file}" if self.folder else file
         return f"{name} {format_clock(self.span.start)} - {format_clock(self.span.end)}"
 
 
@@ -143,15 +146,15 @@ def telling_entries(
     run: Run, question: str, encoder: SentenceEncoder | None = None
 ) -> list[CitableEntry]:
     """Entries that hold words of the question, then those that mean much the same."""
-    counts: dict[CitableEntry, int] = {}
+    counts, folders = dict[CitableEntry, int](), run.folders()
     for word in dict.fromkeys(stems(question)):
         for hit in run.search(word, most=MOST_ENTRIES) if word not in COMMON else ():
-            entry = _entry(hit)
+            entry = _entry(hit, folders)
             counts[entry] = counts.get(entry, 0) + 1
     found = sorted(counts, key=lambda entry: -counts[entry])
     if encoder is not None:
         near = MeaningIndex.of(run, encoder).search(run, question, most=MOST_ENTRIES)
-        found += map(_entry, near)
+        found += (_entry(hit, folders) for hit in near)
     told = [(entry.path, entry.span) for entry in found if entry.kind != "tags"]
     return [  # tags of a window repeat the sounds that are told in full
         entry
@@ -161,8 +164,9 @@ def telling_entries(
     ][:MOST_ENTRIES]
 
 
-def _entry(hit: SearchHit) -> CitableEntry:
-    return CitableEntry(hit.path, hit.span, hit.kind, hit.told[:MOST_TEXT])
+def _entry(hit: SearchHit, folders: Mapping[str, str]) -> CitableEntry:
+    folder = folders.get(hit.path, "")
+    return CitableEntry(hit.path, hit.span, hit.kind, hit.told[:MOST_TEXT], folder)
 
 
 def _overview(run: Run) -> list[CitableEntry]:
@@ -170,16 +174,19 @@ def _overview(run: Run) -> list[CitableEntry]:
     entries = []
     for recording in run.recordings():
         own = [
-            CitableEntry(recording.path, row.span, "caption", row.kept.answer.text[:MOST_TEXT])
+            (row.span, "caption", row.kept.answer.text[:MOST_TEXT])
             for row in run.picks(recording.id)
             if row.kept is not None
         ]
         own += [
-            CitableEntry(recording.path, entry.span, entry.kind, entry.text[:MOST_TEXT])
+            (entry.span, entry.kind, entry.text[:MOST_TEXT])
             for entry in run.evidence(recording.id)
             if entry.kind != "heard" or entry.origin == SOUND_TRACK
         ]
-        entries += sorted(own, key=lambda entry: entry.span)
+        entries += [
+            CitableEntry(recording.path, *told, recording.folder)
+            for told in sorted(own, key=lambda told: told[0])
+        ]
     return entries
 
 

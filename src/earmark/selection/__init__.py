@@ -3,7 +3,7 @@
 from earmark.selection.allocation import Choice, allocate
 from earmark.selection.budget import Budget
 from earmark.selection.pick import Pick
-from earmark.selection.rule import ArchiveRule, Rule, fixed_budget, is_blind, places_freely
+from earmark.selection.rule import ArchiveRule, Rule, is_blind, places_freely
 from earmark.selection.rule_registry import RULES, rule_name, rule_named
 from earmark.selection.rules.coverage import Coverage
 
@@ -16,7 +16,6 @@ __all__ = [
     "Pick",
     "Rule",
     "allocate",
-    "fixed_budget",
     "is_blind",
     "places_freely",
     "rule_name",

@@ -23,6 +23,8 @@ class Choice:
     """One line for a person; empty if all went as asked."""
     is_unread: bool = False
     """Whether the recording told the rule nothing, and so nothing can be expected of the picks."""
+    is_too_dear: bool = False
+    """Whether there are no picks because none is expected to bring what a call is to bring."""
 
 
 def allocate(
@@ -114,6 +116,7 @@ def _choice(
         why = f"calls stop where the next one is expected to bring fewer than {least}"
         if not picks:
             why = f"no call is expected to bring {least}, so none is made"
+            return Choice(picks, name, why, is_too_dear=True)
         return Choice(picks, name, why if len(picks) < windows.calls else "")
     wanted = budget.calls(windows.calls)
     if wanted == 0:

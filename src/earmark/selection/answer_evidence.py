@@ -65,11 +65,11 @@ def find_gaps(
     seen: Sequence[Sequence[Seen]],
     agree: Agreement,
     factors: GapFactors,
-) -> tuple[list[list[Gap]], float]:
+) -> tuple[list[list[Gap]], float, bool]:
     """The stretches between answers, in order; those with an end that does not say are left out.
 
-    And by how much the answers say more than is needed that things go on from one to the next:
-    see `likely_kinds`.
+    And how much the answers say that things go on from one to the next, see `likely_kinds`; and
+    whether anything is heard.
     """
     pairs = enumerate(zip(many, seen, strict=True))
     found = [_Stretches.of(number, *pair, agree) for number, pair in pairs]
@@ -77,8 +77,7 @@ def find_gaps(
     factors, holds = fit_factors(factors, [one for row in found for one in row.trials], habits)
     rows = zip(found, kinds, holds.tolist(), strict=True)
     gaps = [row.gaps(of_row, factors, hold) for row, of_row, hold in rows]
-    is_heard = any(row.is_heard for row in found)
-    return gaps, evidence - (LEAST_EVIDENCE if is_heard else UNHEARD_EVIDENCE)
+    return gaps, evidence, any(row.is_heard for row in found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +152,10 @@ UNHEARD_EVIDENCE = 3.0
 """Likewise where nothing is heard: even spacing is hard to better, and a few misses of the model in
 a row look like idle time."""
 
+SPREAD_DOUBT = 2.0
+"""Likewise by how much more the factors must spread, divided by the number of stretches: of few
+answers the spread is partly chance."""
+
 IN_WORDS = {
     "same": "between answers that agree",
     "idle": "between answers that see nothing done",
@@ -184,7 +187,8 @@ class RevisedWindows(Collection[Windows]):
         """
         self.many = many
         self.busyness = [1.0] * len(many) if busyness is None else busyness
-        self.gaps, self.evidence = find_gaps(many, seen, agree, factors or FITTED)
+        found = find_gaps(many, seen, agree, factors or FITTED)
+        self.gaps, self.evidence, self.is_heard = found
         every = [gap for row in self.gaps for gap in row]
         after = sum(gap.expected * gap.factor for gap in every)
         self.level = sum(gap.expected for gap in every) / after if after > 0 else 1.0
@@ -241,5 +245,8 @@ class RevisedWindows(Collection[Windows]):
             return False
         factors = np.array([gap.factor for gap in every]) * self.level  # their mean is 1
         spread = np.average((factors - 1) ** 2, weights=weights)
-        is_evident = self.evidence + spread * len(every) / 2 >= 0
-        return bool(spread >= LEAST_SPREAD and is_evident)
+        evidence = self.evidence + spread * len(every) / 2
+        if self.is_heard:
+            return bool(spread >= LEAST_SPREAD and evidence >= LEAST_EVIDENCE)
+        doubt = SPREAD_DOUBT / len(every)
+        return bool(spread >= LEAST_SPREAD + doubt and evidence >= UNHEARD_EVIDENCE)

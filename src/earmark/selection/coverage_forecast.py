@@ -8,6 +8,18 @@ from earmark.gate.forecast_error import ForecastError, ForecastRange
 from earmark.gate.listener import Heard
 from earmark.selection.allocation import Choice
 
+UNPRICED = (
+    "nothing was heard in it by which a call could be worth its price, so none is made: "
+    "look at it all the same with a share of its windows, such as `--budget 10%`"
+)
+"""What is said where a budget is a price, and there is nothing to expect anything by."""
+
+
+def notes_on(heard: Heard, choice: Choice) -> tuple[str, ...]:
+    """What a reader should know of a recording and of what was chosen in it."""
+    is_unpriced = choice.is_too_dear and not heard.is_heard
+    return heard.notes(UNPRICED if is_unpriced else choice.note)
+
 
 def foretell(
     heard: Heard, choice: Choice, error: ForecastError | None, *, actions: float, duration: float

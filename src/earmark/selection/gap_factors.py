@@ -32,6 +32,12 @@ LEAST_TOLD_APART = 0.02
 """Of new activities that bear another name than the ends of a stretch, however few names there
 are."""
 
+SCALE_PASSES = 10
+"""Of expectation maximisation, over the answers of a run."""
+
+MOST_LIKELY = 0.98
+"""That an answer tells of something new."""
+
 HOLDS = np.linspace(0.0, 1.0, 5)
 """How far factors may hold in a recording, as a power of them: 0 not at all, 1 as they are."""
 
@@ -184,13 +190,27 @@ def fit_factors(
 
 
 def _fit_scales(factors: GapFactors, tried: Tried) -> GapFactors:
-    """What was new between ends of each kind, beside what was foretold."""
-    expected = tried.expected * tried.told_apart
-    foretold = (tried.kinds * factors.of_kinds(tried.apart) * expected[:, None]).sum(axis=0)
-    seen = tried.kinds.T @ tried.is_new - tried.false * tried.kinds.sum(axis=0)
-    seen = np.maximum(seen, 0.0) / tried.told
-    foretold *= seen.sum() / foretold.sum()
-    scales = (seen + FACTOR_DOUBT) / (foretold + FACTOR_DOUBT)
+    """What was new between ends of each kind, beside what was foretold.
+
+    Of what kind the ends are is uncertain where answers err: to count what is new by how likely
+    each kind is by the ends alone would give every kind a part of what is new between the others,
+    and make them all alike. So what the answer between them says counts as well (expectation
+    maximisation).
+    """
+    foretold = factors.of_kinds(tried.apart) * (tried.expected * tried.told_apart)[:, None]
+    is_new = tried.is_new[:, None] > 0
+    total = max(float((tried.is_new - tried.kinds @ tried.false).sum()), 1.0)
+    level = total / float((tried.kinds * foretold * tried.told).sum())
+    scales = np.ones(len(KINDS))
+    for _ in range(SCALE_PASSES):
+        true = np.minimum(tried.told * level * scales * foretold, MOST_LIKELY - tried.false)
+        news = tried.false + true
+        likely = tried.kinds * np.where(is_new, news, 1 - news)
+        likely /= likely.sum(axis=1, keepdims=True)
+        seen = (likely * is_new * true / news).sum(axis=0) / tried.told
+        own = (likely * foretold).sum(axis=0)
+        level = seen.sum() / own.sum()
+        scales = (seen + FACTOR_DOUBT) / (level * own + FACTOR_DOUBT)
     return replace(factors, scales=tuple(scales.tolist()))
 
 
@@ -223,7 +243,7 @@ def _hold_likelihoods(factors: GapFactors, tried: Tried, count: int) -> FloatArr
     for hold in HOLDS.tolist():
         chances = told * factor**hold
         busy = news / np.maximum(np.bincount(number, chances, count), 1e-9)
-        chances = np.clip(false + busy[number] * chances, 1e-6, 0.98)
+        chances = np.clip(false + busy[number] * chances, 1e-6, MOST_LIKELY)
         logs = np.where(is_new > 0, np.log(chances), np.log(1 - chances))
         found.append(np.bincount(number, logs, count))
     rows = np.stack(found, axis=1)

@@ -68,9 +68,3 @@ def is_blind(rule: Rule) -> bool:
 def places_freely(rule: Rule) -> bool:
     """Whether `rule` can choose among windows that lie on no grid."""
     return bool(getattr(rule, "places_freely", False))
-
-
-def fixed_budget(rule: Rule) -> Budget | None:
-    """The budget that `rule` spends whatever was asked for; none for most."""
-    fixed: Budget | None = getattr(rule, "fixed_budget", None)
-    return fixed

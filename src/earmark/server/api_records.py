@@ -34,6 +34,8 @@ class RunListing:
     totals: Totals
     failure: str = ""
     """Why it cannot be read; empty where it can."""
+    told: str = ""
+    """What happened in it, in a line; empty where nothing is known of that."""
 
 
 @dataclass(frozen=True, slots=True)

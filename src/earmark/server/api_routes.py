@@ -29,6 +29,7 @@ from earmark.redaction import redact
 from earmark.reporting.export_formats import EXPORTERS
 from earmark.reporting.export_formats import export as write_export
 from earmark.reporting.report_page import name_of
+from earmark.reporting.run_overview import glance
 from earmark.search.archive_search import search_words
 from earmark.server.api_records import (
     AskedMoment,
@@ -275,11 +276,11 @@ def search(
 ) -> list[HitView]:
     """Moments whose caption, tags or evidence hold all of the words, the best match first."""
     with served.open() as run:
-        found = search_words([run], words, most=limit)
+        found, folders = search_words([run], words, most=limit), run.folders()
     return [
         HitView(
             recording=one.hit.recording,
-            name=name_of(one.hit.path),
+            name="/".join(filter(None, (folders.get(one.hit.path), name_of(one.hit.path)))),
             start=one.span.start,
             end=one.span.end,
             caption=one.hit.caption or one.hit.text,
@@ -401,7 +402,10 @@ def _chosen(service: Service, body: NewRun) -> list[Source]:
 
 def _entry(served: ServedRun) -> RunListing:
     try:
-        opened, totals = served.remember("entry", lambda run: (run.opened(), run.totals()))
+        opened, totals, told = served.remember(
+            "entry", lambda run: (run.opened(), run.totals(), glance(run))
+        )
     except LedgerError as error:
         return RunListing(served.key, served.name, "", False, Totals(), redact(str(error)))
-    return RunListing(served.key, served.name, opened, is_at_work(served.folder), totals)
+    at_work = is_at_work(served.folder)
+    return RunListing(served.key, served.name, opened, at_work, totals, told=told)

@@ -46,7 +46,7 @@ async function showRuns(place) {
     const t = run.totals;
     const facts = run.failure || `${plural(t.recordings, "recording")}, ${lasting(t.duration)} · ${whole(t.answered)} of ${plural(t.picks, "pick")} captioned${t.failed ? ` · ${t.failed} failed` : ""}`;
     return make("li", run.failure ? "run bad" : "run", link, run.is_at_work ? make("span", "pill", "at work") : null,
-      make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
+      run.told ? make("p", "told", run.told) : null, make("p", "quiet", facts), make("p", "quiet", run.opened ? `started ${run.opened.slice(0, 16).replace("T", " ")} UTC` : ""));
   });
   const begin = make("button", "", "New run …");
   begin.type = "button";

@@ -12,7 +12,7 @@ export async function showRecording(place, run, recording, { trail }) {
   trail([parent.name, archiveAddress(run)], [detail.name]);
   const view = new RecordingView(place, run, recording, detail, session);
   await view.loadPicks();
-  view.goTo(Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0), false);
+  view.goTo(view.moment ?? Number(/^#t=([\d.]+)/.exec(location.hash)?.[1] || 0)); // or where somebody went meanwhile
   return view;
 }
 

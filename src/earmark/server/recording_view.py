@@ -56,6 +56,7 @@ class RecordingDetail:
     """What happened, in lines, each with its heading."""
     choice: ChoiceRow
     warnings: list[str]
+    """What is odd about it, and is not among the notes of the choice."""
     parts: list[MediaPart]
 
 
@@ -127,7 +128,7 @@ def find_recording(run: Run, recording: str) -> RecordingRow:
 
 def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetail:
     """What is known of a recording as a whole; it is not played where it is `hidden`, and why."""
-    heard = run.heard(row.id) or HeardRow(row.id)
+    heard, choice = run.heard(row.id) or HeardRow(row.id), run.choice(row.id)
     return RecordingDetail(
         recording=row,
         name=row.title,
@@ -136,8 +137,8 @@ def describe(run: Run, row: RecordingRow, *, hidden: str = "") -> RecordingDetai
         expected=float(np.sum(heard.rates)),
         coverage=forecast_of(run, row, heard),
         overview=list(overview_of(run, row).lines()),
-        choice=run.choice(row.id),
-        warnings=list(heard.warnings),
+        choice=choice,
+        warnings=[warning for warning in heard.warnings if warning not in choice.notes],
         parts=[
             MediaPart(place, start, name_of(path), hidden or why_not(path))
             for place, (path, start) in enumerate(row.files)

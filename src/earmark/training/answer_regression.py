@@ -22,7 +22,16 @@ from scipy.optimize import minimize
 from earmark.errors import MediaError
 from earmark.gate.episodes import OperatingPoints
 from earmark.gate.gate import Gate
-from earmark.gate.rates import MOST, Fit, FittedRates, WindowScores, describe, nearest
+from earmark.gate.rates import (
+    LEAST_SPREAD,
+    MOST,
+    RISING,
+    Fit,
+    FittedRates,
+    WindowScores,
+    describe,
+    nearest,
+)
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
@@ -55,10 +64,15 @@ class Reheard:
         return Grid(windows.length).pool(Track(scores), windows.duration)[0]
 
 
-def hear_again(parts: Sequence[AnsweredRecording], gate: Gate) -> list[Reheard]:
+def hear_again(
+    parts: Sequence[AnsweredRecording],
+    gate: Gate,
+    watch: Callable[[str, int, int], None] = lambda *_: None,
+) -> list[Reheard]:
     """The recordings of `parts` that are still where they were, on the grid of windows."""
     found = []
-    for part in parts:
+    for done, part in enumerate(parts):
+        watch("listening again", done, len(parts))
         if part.source is None or part.windows.per_call != 1:
             continue
         with suppress(MediaError, OSError):
@@ -230,17 +244,25 @@ class _Regression:
             weight * active + prior * before,
             weight * (1 - active) + prior * (1 - before),
             seen.mean(axis=0),
-            np.maximum(seen.std(axis=0), 1e-3),
+            np.maximum(seen.std(axis=0), LEAST_SPREAD),
             np.array(nearest(rates.fits, parts[0].windows.length).weights),
             ridge,
         )
 
     def solve(self) -> FloatArray:
-        """What is to be added to the intercept and to each weight."""
+        """What is to be added to the intercept and to each weight.
+
+        Those of `RISING` stay at 0 or above: a higher score never means that less is expected.
+        """
         flat = np.concatenate([[self._level()], -self.weights * self.spread])
         starts = (np.zeros(len(self.weights) + 1), flat)
+        least = [low if column in RISING else -np.inf for column, low in enumerate(flat[1:])]
+        bounds = [(low, np.inf) for low in (-np.inf, *least)]
         found = min(
-            (minimize(self.cost, each, jac=True, method="L-BFGS-B") for each in starts),
+            (
+                minimize(self.cost, each, jac=True, method="L-BFGS-B", bounds=bounds)
+                for each in starts
+            ),
             key=lambda each: float(each.fun),
         ).x
         added = found[1:] / self.spread

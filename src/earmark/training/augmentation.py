@@ -69,3 +69,14 @@ def companded(samples: FloatArray) -> FloatArray:
     steps = np.round(loud * 127) / 127
     coarse: FloatArray = np.sign(steps) * np.expm1(np.abs(steps) * np.log(256)) / 255
     return coarse.astype(np.float32)
+
+
+def level(samples: FloatArray) -> FloatArray:
+    """`samples` at a mean square of 1; silence stays silence."""
+    brought: FloatArray = samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)
+    return brought
+
+
+def log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
+    """A draw between `bounds`, evenly on a logarithmic scale."""
+    return float(np.exp(rng.uniform(*np.log(bounds))))

@@ -27,7 +27,16 @@ from earmark.gate.forecast_error import (
     spread,
 )
 from earmark.gate.gate import Card, Gate, Honesty
-from earmark.gate.rates import Fit, FittedRates, RateMap, WindowScores, describe, fit_poisson
+from earmark.gate.rates import (
+    LEAST_SPREAD,
+    RISING,
+    Fit,
+    FittedRates,
+    RateMap,
+    WindowScores,
+    describe,
+    fit_poisson,
+)
 from earmark.gate.recall_promise import Misses
 from earmark.gate.survival import Survival
 from earmark.grid import Grid
@@ -138,13 +147,35 @@ def fit_length(
     if not counts.sum() > 0:
         raise AnnotationError("no action starts in the development recordings: nothing to fit")
     weight = sum(len(material[name].actions) for name in names) / counts.sum()  # 1 on average
-    intercept, weights = fit_poisson(
-        np.concatenate(rows),
-        weight * counts,
-        exposure=weight * np.concatenate(exposure),
-        ridge=RIDGE,
+    intercept, weights = fit_rising(
+        np.concatenate(rows), weight * counts, weight * np.concatenate(exposure)
     )
     return Fit(length, intercept, tuple(weights.tolist()))
+
+
+def fit_rising(
+    rows: FloatArray, counts: FloatArray, exposure: FloatArray
+) -> tuple[float, FloatArray]:
+    """Intercept and weights of a Poisson regression; no weight of `RISING` is below 0.
+
+    A column whose weight would be is left out, the worst first.
+    """
+    kept = list(range(rows.shape[1]))
+    while True:
+        intercept, found = fit_poisson(
+            rows[:, kept], counts, exposure=exposure, ridge=RIDGE, least_spread=LEAST_SPREAD
+        )
+        falling = [
+            (value, column)
+            for value, column in zip(found, kept, strict=True)
+            if column in RISING and value < 0
+        ]
+        if not falling:
+            break
+        kept.remove(min(falling)[1])
+    weights = np.zeros(rows.shape[1])
+    weights[kept] = found
+    return intercept, weights
 
 
 def work_score(scores: Scores, material: Material, names: Sequence[str]) -> float:

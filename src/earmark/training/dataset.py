@@ -65,7 +65,7 @@ def gather(
     """
     made = encoder_named(encoder)
     folders = [media] if isinstance(media, Path) else list(media)
-    sources = find_media(folders)
+    sources = find_media(folders, wanted=annotations.recordings)
     unheard = [name for name in annotations.recordings if name not in sources]
     if unheard:
         raise AnnotationError(

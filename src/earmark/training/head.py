@@ -19,6 +19,9 @@ SECONDS = (1, 3, 9)
 VARIETY = (5, 15, 45)
 """Seconds on each side over which the context takes how much a channel varies."""
 
+HELD = 5
+"""Values that the context has of a channel in a second; see `in_seconds`."""
+
 AROUND = 12
 """Steps on each side over which a channel's restlessness is taken: a second in all."""
 
@@ -161,7 +164,7 @@ class Head(nn.Module):
 class Context(nn.Module):
     """One logit a second: is this second part of a bout of work?
 
-    Reads what `in_seconds` makes of the features, `(batch, seconds, 4 * channels)`, each brought
+    Reads what `in_seconds` makes of the features, `(batch, seconds, HELD * channels)`, each brought
     to its usual value and spread, and how much that varies around the second: work changes from
     one thing to the next where wind, engines and steps go on as they are. 58 s to each side.
     """
@@ -173,13 +176,13 @@ class Context(nn.Module):
     def __init__(self, channels: int, *, width: int, dropout: float) -> None:
         super().__init__()
         self.channels = channels
-        """Of the features; what it reads has four times as many."""
-        read = 4 * channels * (1 + len(VARIETY))
+        """Of the features; what it reads has `HELD` times as many."""
+        read = HELD * channels * (1 + len(VARIETY))
         self.tower = Tower.untrained(read, width=width, dilations=SECONDS, dropout=dropout)
         self.context = (sum(SECONDS) + max(VARIETY)) * CLOCK_RATE
         """Steps of the features on each side that a logit depends on."""
-        self.register_buffer("usual", torch.zeros(4 * channels))
-        self.register_buffer("spread", torch.ones(4 * channels))
+        self.register_buffer("usual", torch.zeros(HELD * channels))
+        self.register_buffer("spread", torch.ones(HELD * channels))
 
     def settle(self, seconds: Sequence[Tensor]) -> None:
         """Take the usual value and spread of each channel from `seconds`."""
@@ -222,17 +225,19 @@ def deviation(rows: Tensor, side: int, *, padded: bool = False) -> Tensor:
 
 
 def in_seconds(features: Tensor, channels: int) -> Tensor:
-    """What each second holds of the first `channels`, `(batch, seconds, 4 * channels)`.
+    """What each second holds of the first `channels`, `(batch, seconds, HELD * channels)`.
 
-    Mean, standard deviation, largest value and largest rise from step to step. A last second that
-    is cut short lasts on as it ends.
+    Mean, standard deviation, largest value, largest rise from step to step, and how far a channel
+    moves apart from the others: those of a voice do, those of a blow rise together. A last second
+    that is cut short lasts on as it ends.
     """
     read = in_whole_seconds(features[:, :, :channels]).transpose(1, 2)
     cells = read.reshape(len(features), channels, -1, CLOCK_RATE)
     mean = cells.mean(3)
     variance = ((cells - mean[..., None]) ** 2).mean(3).clamp(min=LEAST_VARIANCE)
-    rise = torch.relu(cells[..., 1:] - cells[..., :-1]).amax(3)
-    held = [mean, torch.sqrt(variance), cells.amax(3), rise]
+    moves = cells[..., 1:] - cells[..., :-1]
+    apart = (moves - moves.mean(1, keepdim=True)).abs().mean(3)
+    held = [mean, torch.sqrt(variance), cells.amax(3), torch.relu(moves).amax(3), apart]
     return torch.cat(held, dim=1).transpose(1, 2)
 
 

@@ -25,15 +25,10 @@ from earmark.gate.listener import LEVEL_HOP
 from earmark.media import Recording, open_recording
 from earmark.media.atomic_file import replacing
 from earmark.timeline import FloatArray
+from earmark.training.augmentation import level, log_uniform
 from earmark.training.dataset import Material, TrainingRecording, group
-from earmark.training.made_recordings import (
-    SAMPLE_RATE,
-    as_recording,
-    coloured,
-    faded,
-    level,
-    log_uniform,
-)
+from earmark.training.made_recordings import TALKS, as_recording, coloured, faded
+from earmark.training.made_talk import SAMPLE_RATE
 from earmark.training.settings import Settings
 
 LENGTH = 240
@@ -69,6 +64,7 @@ def gather_lone(
     *,
     cache: Path,
     length: int = LENGTH,
+    talks: int = TALKS,
 ) -> Material:
     """A recording for each person, of actions marked in theirs; what is made is kept in `cache`.
 
@@ -78,11 +74,12 @@ def gather_lone(
     encoder = encoder_named(settings.encoder)
     if not (settings.made and settings.context_channels and isinstance(encoder, SoundEncoder)):
         return {}
-    sources = find_media([media] if isinstance(media, Path) else list(media))
+    folders = [media] if isinstance(media, Path) else list(media)
+    sources = find_media(folders, wanted=annotations.recordings)
     material = {}
     for person, names in list(group(annotations.recordings).items())[:PEOPLE]:
         heard = [(open_recording(sources[name]), annotations.recordings[name]) for name in names]
-        made = _remembered(person, heard, encoder, cache, length)
+        made = _remembered(person, heard, encoder, cache, length=length, talks=talks)
         if made.actions:
             material[made.name] = made
     return material
@@ -93,22 +90,25 @@ def _remembered(
     heard: Sequence[tuple[Recording, Sequence[Action]]],
     encoder: SoundEncoder,
     cache: Path,
+    *,
     length: int,
+    talks: int,
 ) -> TrainingRecording:
     name = f"{person}_alone"
     parts = [(one.key, [(each.start, each.end) for each in actions]) for one, actions in heard]
-    digest = hashlib.sha256(repr((parts, encoder, length, ACTIONS)).encode()).hexdigest()
+    digest = hashlib.sha256(repr((parts, encoder, length, ACTIONS, talks)).encode()).hexdigest()
     path = cache / f"alone-{digest[:32]}.npz"
     try:
         with np.load(path, allow_pickle=False) as kept:
             actions = tuple(Action(*row) for row in kept["actions"].tolist())
-            return TrainingRecording(name, float(length), (kept["features"],), actions)
+            return TrainingRecording(name, float(length), tuple(kept["takes"]), actions)
     except (FileNotFoundError, ValueError, EOFError):
         rng = np.random.default_rng(int(hashlib.sha256(person.encode()).hexdigest()[:8], 16))
-        made = make_lone(name, list(cut_actions(heard, rng)), encoder, rng=rng, length=length)
+        clips = list(cut_actions(heard, rng))
+        made = make_lone(name, clips, encoder, rng=rng, length=length, talks=talks)
         spans = np.array([(each.start, each.end) for each in made.actions]).reshape(-1, 2)
         with replacing(path) as scratch:
-            np.savez(scratch, features=made.takes[0], actions=spans)
+            np.savez(scratch, takes=np.stack(made.takes), actions=spans)
         return made
 
 
@@ -152,6 +152,7 @@ def make_lone(
     *,
     rng: np.random.Generator,
     length: int = LENGTH,
+    talks: int = TALKS,
 ) -> TrainingRecording:
     """Some of `clips` far apart over a room's noise; without a clip it holds no action."""
     room = 10 ** (rng.uniform(-68, -45) / 20)
@@ -168,4 +169,4 @@ def make_lone(
         samples[first : first + len(clip)] += gain * faded(clip, 0.05)
         actions.append(Action(start, start + len(clip) / SAMPLE_RATE))
         free = actions[-1].end + APART
-    return as_recording(name, samples, actions, encoder)
+    return as_recording(name, samples, actions, encoder, rng, talks=talks)

@@ -11,6 +11,7 @@ apart is how long they last.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from scipy.signal import lfilter
@@ -19,10 +20,10 @@ from earmark.evaluation.annotations.actions import Action
 from earmark.features.encoder import SoundEncoder
 from earmark.media import Sound
 from earmark.timeline import FloatArray
-from earmark.training.augmentation import pass_band
+from earmark.training.augmentation import level, log_uniform, pass_band
 from earmark.training.dataset import TrainingRecording
+from earmark.training.made_talk import SAMPLE_RATE, talk_over
 
-SAMPLE_RATE = 16_000
 LENGTH = 600
 """Seconds of one recording."""
 
@@ -38,12 +39,19 @@ BETWEEN = (8.0, 90.0)
 WORK = 0.65
 """Share of the sounds that are work."""
 
+TALKS = 2
+"""Times that a recording is heard with talk over it, beside once without."""
+
 Draw = Callable[[int, np.random.Generator], FloatArray]
 """So many samples of a sound, at whatever level."""
 
 
+@cache
 def make_recording(encoder: SoundEncoder, seed: int) -> TrainingRecording:
-    """Ten minutes of sustained sounds over a room's noise, and which of them are work."""
+    """Ten minutes of sustained sounds over a room's noise, and which of them are work.
+
+    Made once a process: it takes seconds, and every training wants the same.
+    """
     rng = np.random.default_rng(seed)
     room = 10 ** (rng.uniform(-65, -42) / 20)
     samples = room * level(coloured(LENGTH * SAMPLE_RATE, rng))
@@ -60,17 +68,29 @@ def make_recording(encoder: SoundEncoder, seed: int) -> TrainingRecording:
         samples[place] += gain * faded(level(sound), ramp)
         actions += [Action(time, end)] if is_work else []
         time = end + log_uniform(rng, BETWEEN)
-    return as_recording(f"made-{seed}", samples, actions, encoder)
+    return as_recording(f"made-{seed}", samples, actions, encoder, rng)
 
 
 def as_recording(
-    name: str, samples: FloatArray, actions: Sequence[Action], encoder: SoundEncoder
+    name: str,
+    samples: FloatArray,
+    actions: Sequence[Action],
+    encoder: SoundEncoder,
+    rng: np.random.Generator,
+    *,
+    talks: int = TALKS,
 ) -> TrainingRecording:
-    """What `encoder` hears of samples that were made up."""
-    heard = Sound(samples.clip(-1, 1).astype(np.float32), 0.0, SAMPLE_RATE)
-    rows = np.concatenate([track.values for track in encoder.encode([heard])])
-    rows = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
-    return TrainingRecording(name, len(samples) / SAMPLE_RATE, (rows,), tuple(actions))
+    """What `encoder` hears of samples that were made up, as they are and with talk over them."""
+    over = [talk_over(samples, rng) for _ in range(talks)]
+    takes = tuple(_heard(each, encoder) for each in (samples, *over))
+    return TrainingRecording(name, len(samples) / SAMPLE_RATE, takes, tuple(actions))
+
+
+def _heard(samples: FloatArray, encoder: SoundEncoder) -> FloatArray:
+    sound = Sound(samples.clip(-1, 1).astype(np.float32), 0.0, SAMPLE_RATE)
+    rows = np.concatenate([track.values for track in encoder.encode([sound])])
+    heard: FloatArray = (rows if rows.ndim == 2 else rows[:, None]).astype(np.float16)
+    return heard
 
 
 def coloured(count: int, rng: np.random.Generator) -> FloatArray:
@@ -156,14 +176,3 @@ def faded(samples: FloatArray, ramp: float) -> FloatArray:
     rise = np.minimum(np.arange(len(samples)) / size, 1.0)
     faded: FloatArray = samples * rise * rise[::-1]
     return faded
-
-
-def level(samples: FloatArray) -> FloatArray:
-    """`samples` at a mean square of 1; silence stays silence."""
-    brought: FloatArray = samples / max(float(np.sqrt(np.mean(samples**2))), 1e-9)
-    return brought
-
-
-def log_uniform(rng: np.random.Generator, bounds: tuple[float, float]) -> float:
-    """A draw between `bounds`, evenly on a logarithmic scale."""
-    return float(np.exp(rng.uniform(*np.log(bounds))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -235,12 +235,11 @@ def fit_heads(
     return ensemble
 
 
-def make_recordings(settings: Settings) -> list[TrainingRecording]:
+def make_recordings(settings: Settings) -> Iterator[TrainingRecording]:
     """What the context is taught of sustained sounds; nothing where no sound is heard."""
     encoder = encoder_named(settings.encoder)
-    if not isinstance(encoder, SoundEncoder):
-        return []
-    return [make_recording(encoder, seed) for seed in range(settings.made)]
+    if settings.context_channels and isinstance(encoder, SoundEncoder):
+        yield from (make_recording(encoder, seed) for seed in range(settings.made))
 
 
 def in_bouts(heard: TrainingRecording, channels: int) -> TrainingRecording:

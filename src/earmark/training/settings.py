@@ -45,7 +45,7 @@ class Settings:
     first_seed: int = 0
     takes: int = 1
     """Times each recording is heard; all but the first through a made-up room and microphone."""
-    made: int = 8
+    made: int = 16
     """Made-up recordings of sustained sounds that the context is trained on beside the real ones,
     ten minutes each; see `earmark.training.made_recordings`. With 0 actions are not put into a
     quiet room by themselves either; see `earmark.training.lone_actions`."""

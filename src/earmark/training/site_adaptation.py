@@ -32,6 +32,7 @@ from earmark.gate.forecast_error import ForecastError
 from earmark.gate.gate import Gate, default_gate
 from earmark.gate.rates import MOST, Fit, FittedRates
 from earmark.gate.survival import Survival
+from earmark.reporting.text_format import counted
 from earmark.timeline import FloatArray
 from earmark.training.action_lengths import learn_lengths
 from earmark.training.answer_regression import (
@@ -122,6 +123,15 @@ class Adaptation:
     """The same, as learnt; as before where answers that agree do not say otherwise."""
     gate: Gate | None
     """The new gate; None where it does not beat the old one."""
+
+    @property
+    def teachers(self) -> str:
+        """How many answers and corrections taught it, in words."""
+        answers, corrections, recordings = (
+            counted(getattr(self, f"{name}s"), name)
+            for name in ("answer", "correction", "recording")
+        )
+        return f"{answers} and {corrections} in {recordings}"
 
 
 def adapt(
@@ -222,8 +232,7 @@ def _reheard(
     if len(parts) < FEWEST_RECORDINGS or few < FEWEST_BAGS:
         return ()
     if heard is None:
-        watch("listening again", 0, len(parts))
-        heard = hear_again(parts, base)
+        heard = hear_again(parts, base, watch)
     return heard if len(heard) >= FEWEST_RECORDINGS else ()
 
 
@@ -401,8 +410,7 @@ def _gate(base: Gate, made: Adaptation, best: Candidate) -> Gate:
     gate, before = best.make(), base.card.settings
     card = replace(
         gate.card,
-        data=f"{base.card.data}; {made.learnt} by {made.answers} answers and {made.corrections} "
-        f"corrections in {made.recordings} recordings",
+        data=f"{base.card.data}; {made.learnt} by {made.teachers}",
         settings={**before, "adapted": [*before.get("adapted", ()), facts]},
         honesty=(),
     )

@@ -11,8 +11,13 @@ from earmark.media import Source, find
 from earmark.media.source import name_of
 
 
-def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
-    """Recordings by name: the file's name without its suffix, the first chapter's of several."""
+def find_media(
+    paths: Sequence[str | Path], *, wanted: Collection[str] | None = None
+) -> dict[str, Source]:
+    """Recordings by name: the file's name without its suffix, the first chapter's of several.
+
+    `AnnotationError` where two of those `wanted` have one name; of all, if not said.
+    """
     found: dict[str, Source] = {}
     given = {str(path) for path in paths}
     for source in find([str(path) for path in paths]):
@@ -21,11 +26,11 @@ def find_media(paths: Sequence[str | Path]) -> dict[str, Source]:
                 raise AnnotationError(f"there are no media at {source.path}")
             continue  # below a folder: a link that leads nowhere, or a folder that is shut
         name = Path(name_of(source.uris[0])).stem
-        if name in found:
+        if name in found and (wanted is None or name in wanted):
             raise AnnotationError(
                 f"two media files are called {name}: {found[name].path} and {source.path}"
             )
-        found[name] = source
+        found.setdefault(name, source)
     return found
 
 
@@ -45,7 +50,7 @@ def reconcile(
         parts = [f"no {what} for {few(unheard, most=10)}"] if unheard else []
         parts += [f"no annotations for {few(unmarked, most=10)}"] if unmarked else []
         raise AnnotationError(
-            f"{'; '.join(parts)}: pass --allow-missing to evaluate the {len(common)} that have both"
+            f"{'; '.join(parts)}: pass --allow-missing to go on with the {len(common)} with both"
         )
     if not common:
         raise AnnotationError(

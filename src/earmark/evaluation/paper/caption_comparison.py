@@ -90,7 +90,7 @@ class CaptionTools:
     """What asking takes: whom, how, and where answers are kept."""
 
     captioner: Captioner
-    prompt: Prompt = field(default_factory=Prompt.load)
+    prompt: Prompt = field(default_factory=Prompt)
     limits: Limits = field(default_factory=Limits)
     crop: Crop = field(default_factory=HandCrop)
     tags: Tags = tags_at_hand

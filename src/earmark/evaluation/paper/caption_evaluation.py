@@ -123,8 +123,9 @@ class CaptionEvaluation:
 def evaluate_captions(plan: CaptionEvaluationPlan, tools: CaptionTools) -> CaptionEvaluation:
     """Ask about annotated actions in several ways, and score how often captions name them."""
     nouns, verbs = Vocabulary.from_epic(plan.nouns), Vocabulary.from_epic(plan.verbs)
-    recordings = {name: open_recording(each) for name, each in find_media(plan.media).items()}
     marked = captions.read_stimuli(plan.actions, nouns=nouns, verbs=verbs)
+    media = find_media(plan.media, wanted={each.recording for each in marked})
+    recordings = {name: open_recording(each) for name, each in media.items()}
     known = [each for each in marked if each.recording in recordings]
     if not known:
         raise AnnotationError(

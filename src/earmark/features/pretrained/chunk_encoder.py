@@ -16,7 +16,6 @@ from itertools import islice
 import numpy as np
 
 from earmark.errors import ModelMismatch
-from earmark.features.encoder import as_track
 from earmark.features.pretrained.network import Network
 from earmark.features.sound_tags import SoundTagger
 from earmark.media import Sound
@@ -78,7 +77,7 @@ class ChunkEncoder(SoundTagger):
         heard = hear_in_chunks(
             sound, network, layout=self.layout, sample_rate=self.sample_rate, batch=self.batch
         )
-        return (as_track(self._features(rows), first) for rows, first in heard)
+        return (Track(self._features(rows), start=first / CLOCK_RATE) for rows, first in heard)
 
     def fingerprint(self) -> str:
         """SHA-256 of the checkpoint, for a gate to expect; an exported one has its checkpoint's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import ClassVar
 
 import numpy as np
@@ -97,8 +98,8 @@ def lines(
     with its very edge is seldom seen in its frames. A forecast counts all that is touched.
     """
     lined = []
-    worth = [1.0] * len(many) if weights is None else weights
-    for windows, weight in zip(many, worth, strict=True):
+    pairs = zip(many, repeat(1.0)) if weights is None else zip(many, weights, strict=True)
+    for windows, weight in pairs:
         rates = windows.rates if weight == 1 else windows.rates * weight
         margin = int(has_margins and windows.per_call > NARROW)
         bonus = _bonus(windows, rates, margin) if windows.owned else None
@@ -137,5 +138,10 @@ def even(count: int, calls: int) -> IndexArray:
 
 
 def in_words(expected: float) -> str:
-    """Expected new actions as a reason."""
-    return f"{expected:.2g} new actions expected" if expected >= 0.01 else "no new action expected"
+    """Expected new actions as a reason.
+
+    >>> in_words(0.001), in_words(0.5), in_words(1.02)
+    ('no new action expected', '0.5 new actions expected', '1 new action expected')
+    """
+    told = f"{expected:.2g}" if expected >= 0.01 else "no"
+    return f"{told} new action{'s' * (told not in ('no', '1'))} expected"
