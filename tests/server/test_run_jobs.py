@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,8 @@ pytest.importorskip("fastapi", reason="earmark[server] is not installed")
 from earmark.ledger.ledger import Ledger
 from earmark.ledger.run_reader import Run
 from earmark.media.demo_scene import make_scene
+from earmark.pipeline.run_plan import make_plan
+from earmark.server import run_jobs
 from fault_server import fault_server
 from served import serving
 
@@ -88,7 +92,7 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
         place.model.release(1)
         for line in events.iter_lines():
             told = json.loads(line.removeprefix("data: ")) if line.startswith("data") else {}
-            if told.get("totals", {}).get("answered"):
+            if told.get("totals", {}).get("answered") and told["job"]["progress"].get("calls"):
                 break
     assert told["is_at_work"]
     assert told["job"]["progress"]["calls"] == 4
@@ -105,6 +109,17 @@ def test_a_run_is_planned_started_followed_stopped_and_continued(place: SimpleNa
     assert (ended["state"], ended["failure"]) == ("done", "")
     totals = client.get(f"/api/runs/{run}").json()["totals"]
     assert (totals["answered"], totals["picks"]) == (4, 4)
+
+
+def test_how_many_calls_there_are_to_make_is_told_at_once(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(run_jobs, "EVERY", 1e9)  # so that no other progress is
+    make_scene(tmp_path / "bench.mp4", duration=40.0)
+    plan = make_plan([tmp_path / "bench.mp4"], budget="40%", frontline="energy", pictures=False)
+    order = {"kind": "run", "plan": plan.to_json(), "server": None, "api_key": None}
+    run_jobs.work(order | {"run": str(tmp_path / "run")}, out := io.StringIO())
+    *told, result = map(json.loads, out.getvalue().splitlines())
+    assert [(line["progress"]["calls"], line["progress"]["done"]) for line in told][-1] == (4, 0)
+    assert result["result"]["totals"]["picks"] == 4
 
 
 def test_a_window_that_was_not_picked_is_asked_and_its_price_known_before(

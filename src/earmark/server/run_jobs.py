@@ -44,7 +44,7 @@ MOST_JOBS = 100
 """Remembered; the oldest that are over are forgotten."""
 
 EVERY = 0.2
-"""Seconds between two lines of progress."""
+"""Seconds between two lines of progress that say how far a stage has come."""
 
 PATIENCE = 20.0
 """Seconds a process has to end in before it is killed."""
@@ -210,16 +210,17 @@ def run_folder(root: Path, name: str, sources: Sequence[Source]) -> Path:
 
 def work(order: dict[str, Any], out: TextIO) -> None:
     """Do what `order` says, and tell `out`."""
-    told = 0.0
+    told, stage = 0.0, (0, 0)
 
     def tell(**line: Any) -> None:
         out.write(json.dumps(line, allow_nan=False) + "\n")
         out.flush()
 
     def on_change(progress: Progress) -> None:
-        nonlocal told
-        if time.monotonic() - told >= EVERY:
-            told = time.monotonic()
+        nonlocal told, stage
+        now = progress.recordings, progress.calls
+        if now != stage or time.monotonic() - told >= EVERY:
+            told, stage = time.monotonic(), now
             tell(progress=progress.to_json())
 
     try:
