@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE # tests start hundreds of processes, each of which would compile earmark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice answers adapt tables clean
+.PHONY: help demo test quick check format lint types fuzz mutation docs screenshots gate hooks dist release-check browser voice models answers adapt tables clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ demo: $(VENV)/.core ## Film a small scene and run the whole job on it, with the 
 	@$(BIN)/earmark models get evidence || echo "going on with the models that are here"
 	$(BIN)/earmark demo
 
-test: $(VENV)/.dev browser voice check ## Every check and every test: what CI runs
+test: $(VENV)/.dev browser voice models check ## Every check and every test: what CI runs
 	$(BIN)/pytest -n 2 --dist loadfile
 
 quick: $(VENV)/.dev check ## The checks and the tests that need no server, browser or model
@@ -84,6 +84,10 @@ dist: $(VENV)/.dev ## Build the wheel and the source archive into dist/
 
 release-check: $(VENV)/.dev ## Fail unless TAG (such as v0.1.0) is the version, and the changelog has it
 	$(BIN)/python scripts/release_check.py "$(TAG)"
+
+models: $(VENV)/.dev ## Get the small models that tests run, where they can be had
+	@for name in evidence hands centerface; do $(BIN)/earmark models get $$name >/dev/null \
+	|| echo "no $$name here: the tests that need it are skipped"; done
 
 voice: ## Get espeak-ng, for the tests of speech, where that can be had
 	@command -v espeak-ng >/dev/null \
